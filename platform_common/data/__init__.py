@@ -1,0 +1,1 @@
+"""Data shipped with the project: the target matrix and the profile definitions."""

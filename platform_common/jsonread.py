@@ -1,0 +1,84 @@
+"""Reading JSON that we did not write: one strict loader for the whole project.
+
+Python's own reader takes NaN, keeps the last of two equal members, and lets a
+lone surrogate through that nothing can write again. Here each of these is an
+error (RFC 8259, I-JSON RFC 7493).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any, NoReturn
+
+from platform_common.errors import PlatformError
+
+type_names = {
+    dict: "an object",
+    list: "an array",
+    str: "a string",
+    bool: "true or false",
+    int: "an integer",
+    float: "a number",
+    type(None): "null",
+}
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+class JsonError(PlatformError):
+    """The bytes are not one strict JSON document."""
+
+
+def load_strict(data: bytes) -> Any:
+    """The one JSON value that `data` holds; raises `JsonError` for anything else."""
+    if data.startswith(b"\xef\xbb\xbf"):
+        raise JsonError("the JSON starts with a byte-order mark")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise JsonError(f"the JSON is not UTF-8 (byte {error.start})") from None
+    try:
+        value = json.loads(
+            text,
+            object_pairs_hook=_members,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+        )
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise JsonError(f"not valid JSON: {error.msg} ({where})") from None
+    except RecursionError:
+        raise JsonError("the JSON is nested too deeply") from None
+    except ValueError:
+        raise JsonError("the JSON holds a number with too many digits") from None
+    if _SURROGATE.search(data):
+        _refuse_lone_surrogates(value)
+    return value
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise JsonError(f"the JSON has the member {twice!a} twice in one object")
+    return members
+
+
+def _refuse_constant(word: str) -> NoReturn:
+    raise JsonError(f"the JSON holds {word}, which is not a JSON number")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise JsonError("the JSON holds a number that is too large")
+    return number
+
+
+def _refuse_lone_surrogates(value: Any) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        raise JsonError("the JSON holds half of a surrogate pair") from None

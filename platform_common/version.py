@@ -1,0 +1,3 @@
+"""The version of this project (CalVer, the spec's release_version)."""
+
+VERSION = "2026.11.1"

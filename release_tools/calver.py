@@ -1,0 +1,63 @@
+"""Calendar versions: `Y.M.D` with an optional suffix (spec, "CalVer rules")."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import total_ordering
+
+from platform_common.errors import PlatformError
+
+_PATTERN = re.compile(r"([0-9]{4})\.([0-9]{1,2})\.([0-9]{1,2})(?:-([a-z0-9.-]+))?")
+
+
+class CalVerError(PlatformError):
+    """A text that is no version."""
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True, eq=False)
+class CalVer:
+    """A version; `text` is its spelling, the rest decides its place in the order.
+
+    Numeric parts compare as numbers and the suffix as text; a version without
+    a suffix comes after the same version with any. `2026.01.1` and `2026.1.1`
+    are two spellings of one version and equal.
+    """
+
+    text: str
+    parts: tuple[int, int, int]
+    suffix: str | None
+
+    @classmethod
+    def parse(cls, text: str) -> CalVer:
+        """The version that `text` spells; raises `CalVerError`."""
+        match = _PATTERN.fullmatch(text)
+        if match is None:
+            raise CalVerError(
+                f"{text!a} is not a version",
+                hint="Write Y.M.D with an optional suffix, such as 2026.11.1 or 2026.11.1-rc1.",
+            )
+        year, month, day, suffix = match.groups()
+        return cls(text, (int(year), int(month), int(day)), suffix)
+
+    @property
+    def _key(self) -> tuple[tuple[int, int, int], bool, str]:
+        return self.parts, self.suffix is None, self.suffix or ""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CalVer) and self._key == other._key
+
+    def __lt__(self, other: CalVer) -> bool:
+        return self._key < other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def compare(a: CalVer, b: CalVer) -> int:
+    """-1, 0 or 1: the order of `a` and `b`."""
+    return (a > b) - (a < b)

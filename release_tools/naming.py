@@ -1,0 +1,167 @@
+"""File names of artefacts, and where a manifest's URLs lead (contract, section 2)."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urljoin, urlsplit
+
+from platform_common.errors import PlatformError
+from platform_common.files import read_bounded
+from release_tools.calver import CalVer
+from release_tools.vocabulary import CHANNELS, FORMATS
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_DATA_FILE_LIMIT_BYTES = 1 << 20
+
+
+class NamingError(PlatformError):
+    """A file name that stands for no artefact, or for two."""
+
+
+class WrongReleaseError(NamingError):
+    """A file name of another version or channel than the one asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArtefactName:
+    """The parts of `platform-<profile>-<target>-<version>-<channel>.<ext>`."""
+
+    profile: str
+    target: str
+    version: CalVer
+    channel: str
+    format: str
+
+    def __str__(self) -> str:
+        parts = ("platform", self.profile, self.target, self.version.text, self.channel)
+        return "-".join(parts) + f".{self.format}"
+
+
+def parse_name(
+    filename: str,
+    *,
+    version: CalVer,
+    channel: str,
+    profiles: Collection[str],
+    targets: Mapping[str, str],
+) -> ArtefactName:
+    """What `filename` stands for in this release, read from the right.
+
+    `profiles` are the known profile ids and `targets` maps target ids to formats:
+    they decide where a profile ends and a target begins. Raises `NamingError`.
+    """
+    form = next((form for form in FORMATS if filename.endswith(f".{form}")), None)
+    if form is None or not filename.startswith("platform-"):
+        raise NamingError(
+            f"{filename!a} is not named platform-<profile>-<target>-<version>-<channel>.<ext>",
+            hint=f"The extensions are {', '.join(FORMATS)}.",
+        )
+    stem = filename.removesuffix(f".{form}").removeprefix("platform-")
+    rest, _, seen_channel = stem.rpartition("-")
+    if seen_channel not in CHANNELS:
+        raise NamingError(f"{filename!a} names no channel ({', '.join(CHANNELS)}) at its end")
+    if seen_channel != channel:
+        raise WrongReleaseError(
+            f"{filename!a} is of the channel {seen_channel}, and this release is for {channel}"
+        )
+    if not rest.endswith(f"-{version.text}"):
+        raise WrongReleaseError(f"{filename!a} is not of the version {version}")
+    middle = rest.removesuffix(f"-{version.text}")
+    return _split(filename, middle, ArtefactName("", "", version, channel, form), profiles, targets)
+
+
+def _split(
+    filename: str,
+    middle: str,
+    name: ArtefactName,
+    profiles: Collection[str],
+    targets: Mapping[str, str],
+) -> ArtefactName:
+    pairs = [
+        (profile, target)
+        for profile in sorted(profiles)
+        for target in sorted(targets)
+        if f"{profile}-{target}" == middle
+    ]
+    if not pairs:
+        raise NamingError(
+            f"{filename!a} names no known profile and target in {middle!a}",
+            hint=f"Profiles: {', '.join(sorted(profiles))}. Targets: {', '.join(sorted(targets))}.",
+        )
+    if len(pairs) > 1:
+        ways = " or ".join(f"profile {profile} on target {target}" for profile, target in pairs)
+        raise NamingError(f"{filename!a} can be read in two ways: {ways}")
+    profile, target = pairs[0]
+    if targets[target] != name.format:
+        raise NamingError(
+            f"{filename!a} has the format {name.format}, and the target {target} takes"
+            f" {targets[target]}"
+        )
+    return ArtefactName(profile, target, name.version, name.channel, name.format)
+
+
+def profile_ids(directory: Path) -> list[str]:
+    """The ids of the profile definitions `<id>.toml` in `directory`."""
+    if not directory.is_dir():
+        raise PlatformError(f"{directory} is not a folder of profile definitions")
+    ids = sorted(path.stem for path in directory.glob("*.toml"))
+    if not ids:
+        raise PlatformError(f"{directory} holds no profile definition (<id>.toml)")
+    _refuse_bad_ids(directory, ids)
+    return ids
+
+
+def target_matrix(path: Path) -> dict[str, str]:
+    """Target id to format, from a TOML file with one table `[targets]`."""
+    try:
+        document = tomllib.loads(read_bounded(path, _DATA_FILE_LIMIT_BYTES).decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise PlatformError(f"{path} is not valid TOML: {error}") from error
+    targets = document.get("targets")
+    if not isinstance(targets, dict) or not targets:
+        raise PlatformError(f"{path} has no table [targets]")
+    for target, form in targets.items():
+        if form not in FORMATS:
+            raise PlatformError(
+                f"{path}: [targets].{target} must be one of {', '.join(FORMATS)}, not {form!a}"
+            )
+    _refuse_bad_ids(path, targets)
+    return targets
+
+
+def _refuse_bad_ids(path: Path, ids: Collection[str]) -> None:
+    for name in ids:
+        if not _ID.fullmatch(name):
+            raise PlatformError(f"{path}: {name!a} cannot be part of a file name")
+
+
+def resolve(manifest_url: str, url: str) -> str:
+    """The absolute URL that `url` means in the manifest at `manifest_url`.
+
+    A relative one is taken against the parent of the manifest's own URL, for
+    every scheme of an origin; an absolute one is returned unchanged (spec,
+    "URL resolution").
+    """
+    if urlsplit(url).scheme:
+        return url
+    parts = urlsplit(manifest_url)
+    # urljoin joins only for the schemes that it knows: lend it one, then give it back.
+    joined = urljoin(parts._replace(scheme="http").geturl(), url)
+    return parts.scheme + joined.removeprefix("http")
+
+
+def leaves_tree(manifest_url: str, url: str) -> bool:
+    """Whether a relative `url` leads out of the folder that holds the manifest."""
+    if urlsplit(url).scheme:
+        return False
+    parent = resolve(manifest_url, ".")
+    return not resolve(manifest_url, url).startswith(parent) or any(_dots(url))
+
+
+def _dots(url: str) -> Iterator[bool]:
+    for part in re.split(r"[/\\]|%2[fF]|%5[cC]", urlsplit(url).path):
+        yield part.replace("%2e", ".").replace("%2E", ".") == ".."

@@ -1,0 +1,119 @@
+"""Putting a release into a distribution so that readers see the old one or the new one."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from platform_common.errors import PlatformError, UnreadableError
+from platform_common.files import (
+    TEMPORARY_SUFFIX,
+    fsync_directory,
+    temporary_name,
+    write_atomic,
+    write_atomic_together,
+)
+from release_tools.calver import CalVer
+from release_tools.hashing import Digests, digest_bytes
+from release_tools.layout import MANIFEST_NAME, SIGNATURE_SUFFIX, UNSIGNED_SUFFIX
+from release_tools.manifest import Manifest, render
+from release_tools.placing import digest_file
+from release_tools.policy import render_comment
+from release_tools.secret_key import SecretKey, sign
+
+
+class BuildError(PlatformError):
+    """The artefact folder or the distribution is not as it must be; lists everything wrong."""
+
+    def __init__(self, problems: Sequence[str], *, hint: str = "") -> None:
+        self.problems = tuple(problems)
+        super().__init__("; ".join(problems), hint=hint)
+
+
+@contextlib.contextmanager
+def locked(output: Path, channel_dir: Path) -> Iterator[None]:
+    """Hold the distribution for this process alone."""
+    try:
+        channel_dir.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(output, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise UnreadableError.of(channel_dir, error) from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError as error:
+        raise BuildError([f"another build is at work in {output}"]) from error
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def staging_folder(channel_dir: Path, version: CalVer) -> Iterator[Path]:
+    """A hidden folder that is gone afterwards, like those that killed builds left."""
+    for left_over in channel_dir.glob(f".*{TEMPORARY_SUFFIX}"):
+        if left_over.is_dir():
+            shutil.rmtree(left_over, ignore_errors=True)
+        else:
+            left_over.unlink(missing_ok=True)
+    staging = channel_dir / temporary_name(version.text)
+    try:
+        staging.mkdir()
+        yield staging
+    except OSError as error:
+        raise UnreadableError.of(error.filename or channel_dir, error) from error
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def refuse_other_bytes(version_dir: Path, digests: Mapping[str, Digests]) -> None:
+    """Raise `BuildError` when this version exists already with other artefacts."""
+    if not version_dir.exists():
+        return
+    present = {path.name for path in version_dir.iterdir()}
+    present -= {name + SIGNATURE_SUFFIX for name in digests}
+    problems = [f"{version_dir / name} is not of this build" for name in present - set(digests)]
+    problems += [f"{version_dir} has no {name}" for name in set(digests) - present]
+    for name in sorted(present & set(digests)):
+        if digest_file(version_dir / name) != digests[name]:
+            problems.append(f"{version_dir / name} has other bytes")
+    if problems:
+        raise BuildError(
+            [f"{version_dir.name} exists already: {'; '.join(sorted(problems))}"],
+            hint="A version that was built is never changed: build a new one.",
+        )
+
+
+def move_in(staging: Path, version_dir: Path) -> None:
+    """Put the staged files at their place; a version that is there gets its signatures anew."""
+    if not version_dir.exists():
+        staging.rename(version_dir)
+    else:
+        for path in sorted(staging.glob(f"*{SIGNATURE_SUFFIX}")):
+            path.replace(version_dir / path.name)
+        fsync_directory(version_dir)
+    fsync_directory(version_dir.parent)
+
+
+def publish_manifest(
+    channel_dir: Path, manifest: Manifest, key: SecretKey | None, timestamp: int
+) -> Path:
+    """Write the manifest's pair, or without `key` the unsigned manifest; its path.
+
+    The signature comes first, so that a reader in between finds a pair that
+    does not match and not a new manifest under an old signature's promise.
+    """
+    data = render(manifest)
+    path = channel_dir / MANIFEST_NAME
+    unsigned = channel_dir / (MANIFEST_NAME + UNSIGNED_SUFFIX)
+    if key is None:
+        write_atomic(unsigned, data)
+        return unsigned
+    comment = render_comment(MANIFEST_NAME, timestamp, manifest)
+    signature = sign(key, digest_bytes(data), comment).render()
+    write_atomic_together({channel_dir / (MANIFEST_NAME + SIGNATURE_SUFFIX): signature, path: data})
+    unsigned.unlink(missing_ok=True)
+    return path

@@ -1,0 +1,95 @@
+"""Signing files that exist: any file, or a release that was built without a key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from platform_common.errors import UnreadableError
+from platform_common.files import read_bounded, write_atomic
+from release_tools.hashing import Digests, cores
+from release_tools.layout import (
+    MANIFEST_LIMIT_BYTES,
+    MANIFEST_NAME,
+    SIGNATURE_SUFFIX,
+    UNSIGNED_SUFFIX,
+)
+from release_tools.manifest import Manifest, parse
+from release_tools.placing import digest_file
+from release_tools.policy import render_comment
+from release_tools.progress import StartProgress
+from release_tools.publishing import BuildError, publish_manifest
+from release_tools.secret_key import SecretKey, sign
+from release_tools.side_by_side import Pace, side_by_side
+
+
+def sign_paths(
+    paths: Sequence[Path],
+    key: SecretKey,
+    timestamp: int,
+    start_progress: StartProgress,
+) -> list[Path]:
+    """Sign every path; the signatures written, in order.
+
+    A `manifest.json.unsigned` becomes `manifest.json` with its signature, and its
+    artefacts are signed with it. All is read and checked before anything is
+    written. Raises `BuildError`, `ManifestError` and `UnreadableError`.
+    """
+    releases = {path: _unsigned_release(path) for path in paths if is_unsigned_manifest(path)}
+    wanted: dict[Path, Manifest | None] = {}
+    for path in paths:
+        release = releases.get(path)
+        if release is None:
+            wanted[path] = None
+        else:
+            folder = path.parent / release.release_version.text
+            wanted |= {folder / artefact.filename: release for artefact in release.artefacts}
+    digests = dict(zip(wanted, _digest_all(list(wanted), start_progress), strict=True))
+    for path, release in releases.items():
+        _refuse_other_bytes(path.parent, release, digests)
+    written = []
+    for path, release in wanted.items():
+        comment = render_comment(path.name, timestamp, release)
+        signature = path.with_name(path.name + SIGNATURE_SUFFIX)
+        write_atomic(signature, sign(key, digests[path].blake2b, comment).render())
+        written.append(signature)
+    for path, release in releases.items():
+        manifest = publish_manifest(path.parent, release, key, timestamp)
+        written.append(manifest.with_name(manifest.name + SIGNATURE_SUFFIX))
+    return written
+
+
+def is_unsigned_manifest(path: Path) -> bool:
+    """Whether `path` is a release that waits for its signatures."""
+    return path.name == MANIFEST_NAME + UNSIGNED_SUFFIX
+
+
+def _unsigned_release(path: Path) -> Manifest:
+    return parse(read_bounded(path, MANIFEST_LIMIT_BYTES))
+
+
+def _digest_all(paths: Sequence[Path], start_progress: StartProgress) -> list[Digests]:
+    sizes = {}
+    for path in paths:
+        try:
+            sizes[path] = path.stat().st_size
+        except OSError as error:
+            raise UnreadableError.of(path, error) from error
+    pace = Pace(start_progress(sum(sizes.values())))
+
+    def work(path: Path, paired: bool) -> Digests:
+        return digest_file(path, paired=paired, on_chunk=pace)
+
+    return side_by_side(work, paths, jobs=cores(), pace=pace, size_of=sizes.__getitem__)
+
+
+def _refuse_other_bytes(channel_dir: Path, release: Manifest, digests: dict[Path, Digests]) -> None:
+    folder = channel_dir / release.release_version.text
+    problems = [
+        f"{folder / artefact.filename} is not the file that the manifest lists"
+        for artefact in release.artefacts
+        if (digests[folder / artefact.filename].size, digests[folder / artefact.filename].sha256)
+        != (artefact.size_bytes, artefact.sha256)
+    ]
+    if problems:
+        raise BuildError(problems, hint="Build the release again.")

@@ -1,0 +1,1 @@
+"""The JSON Schemas of every document that the project reads or writes."""

@@ -1,0 +1,1 @@
+"""The HTML templates of the web apps."""
