@@ -1,0 +1,37 @@
+"""What every test may ask for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from release_tools.keys import generate
+from tests.support.releases import VERSION, KeyPair, Tools, write_artefacts
+
+
+@pytest.fixture(scope="session")
+def key_pair(tmp_path_factory: pytest.TempPathFactory) -> KeyPair:
+    """A release key of this test run."""
+    folder = tmp_path_factory.mktemp("keys")
+    pair = KeyPair(folder / "release.key", folder / "release.pub")
+    generate(pair.secret, pair.public, "")
+    return pair
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> Tools:
+    """The program `release-tools`, run in this test's folder."""
+    return Tools(tmp_path)
+
+
+@pytest.fixture
+def signed_release(tmp_path: Path, tools: Tools, key_pair: KeyPair) -> Path:
+    """A distribution `dist` with one signed release on the channel stable."""
+    write_artefacts(tmp_path / "artefacts")
+    built = tools(
+        *("build", "artefacts", "--version", VERSION, "--channel", "stable"),
+        env={"SIGNING_SECRET_KEY": str(key_pair.secret)},
+    )
+    assert built.returncode == 0, built.stderr
+    return tmp_path / "dist"
