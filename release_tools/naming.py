@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,6 +116,9 @@ def profile_ids(directory: Path) -> list[str]:
 
 def target_matrix(path: Path) -> dict[str, str]:
     """Target id to format, from a TOML file with one table `[targets]`."""
+    # Here, because verify reads this module and no TOML.
+    import tomllib
+
     try:
         document = tomllib.loads(read_bounded(path, _DATA_FILE_LIMIT_BYTES).decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

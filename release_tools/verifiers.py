@@ -8,18 +8,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
-from platform_common.processes import Feed, ProcessError, feeding
-from platform_common.terminal import printable
 from release_tools.keys import candidates, check_signature
-from release_tools.minisign import PublicKey, Signature, SignatureError
-
-PROGRAM = "minisign"
-_PROGRAM_TIMEOUT_S = 30.0
+from release_tools.minisign import PublicKey, Signature
 
 
 class Judging(Protocol):
@@ -66,111 +59,13 @@ class _Native:
         check_signature(self.keys, self.signature, blake2b)
 
 
-@dataclass(frozen=True, slots=True)
-class SystemVerifier:
-    """Judges with the `minisign` program; `folder` is private and takes its input files."""
+@contextlib.contextmanager
+def open_verifier(name: str, keys: Sequence[PublicKey]) -> Iterator[Verifier]:
+    """The verifier of that name (`VERIFIER_NAMES`), with what it needs while the block lasts."""
+    if name == "native":
+        yield NativeVerifier(keys)
+        return
+    from release_tools.system_verifier import open_system_verifier
 
-    keys: Sequence[PublicKey]
-    folder: Path
-
-    @contextlib.contextmanager
-    def judging(self, data: bytes, signature: Signature) -> Iterator[Judging]:
-        """See `Verifier`."""
-        if signature.legacy:
-            raise SignatureError("E_SIG", "the signature is of the legacy kind")
-        with ExitStack() as stack:
-            feeds = []
-            for number, key in enumerate(candidates(self.keys, signature)):
-                name = f"{signature.signature.hex()}-{number}"
-                key_path, signature_path = self.folder / f"{name}.pub", self.folder / f"{name}.sig"
-                key_path.write_bytes(key.render())
-                signature_path.write_bytes(data)
-                argv = [PROGRAM, "-V", "-p", f"{key_path}", "-m", "/dev/stdin"]
-                try:
-                    feed = stack.enter_context(
-                        feeding([*argv, "-x", f"{signature_path}"], timeout_s=_PROGRAM_TIMEOUT_S)
-                    )
-                except ProcessError as error:
-                    raise _failed(error) from error
-                feeds.append(feed)
-            yield _System(feeds)
-
-
-@dataclass(frozen=True, slots=True)
-class _System:
-    feeds: Sequence[Feed]
-
-    def feed(self, chunk: memoryview) -> None:
-        for feed in self.feeds:
-            try:
-                feed.write(chunk)
-            except ProcessError as error:
-                raise _failed(error) from error
-
-    def conclude(self, blake2b: bytes) -> None:
-        try:
-            results = [feed.finish() for feed in self.feeds]
-        except ProcessError as error:
-            raise _failed(error) from error
-        if not any(result.status == 0 for result in results):
-            last = results[-1]
-            said = printable(last.output.strip().replace("\n", " ")) or "nothing"
-            raise SignatureError(
-                "E_SIG", f"{PROGRAM} refuses it (status {last.status}), saying: {said}"
-            )
-
-
-def _failed(error: ProcessError) -> SignatureError:
-    return SignatureError(
-        "E_VERIFIER", error.message, hint="Install minisign, or use --verifier native."
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class BothVerifiers:
-    """Judges with both, and trusts only what both accept."""
-
-    native: NativeVerifier
-    system: SystemVerifier
-
-    @contextlib.contextmanager
-    def judging(self, data: bytes, signature: Signature) -> Iterator[Judging]:
-        """See `Verifier`."""
-        with (
-            self.native.judging(data, signature) as native,
-            self.system.judging(data, signature) as system,
-        ):
-            yield _Both(native, system)
-
-
-@dataclass(frozen=True, slots=True)
-class _Both:
-    native: Judging
-    system: Judging
-
-    def feed(self, chunk: memoryview) -> None:
-        self.system.feed(chunk)
-
-    def conclude(self, blake2b: bytes) -> None:
-        verdicts = [_verdict(judging, blake2b) for judging in (self.native, self.system)]
-        refusals = [verdict for verdict in verdicts if verdict is not None]
-        if len(refusals) == 1 and refusals[0].code == "E_SIG":
-            raise SignatureError("E_VERIFIER", f"the two verifiers disagree: {refusals[0].message}")
-        if refusals:
-            raise refusals[0]
-
-
-def _verdict(judging: Judging, blake2b: bytes) -> SignatureError | None:
-    try:
-        judging.conclude(blake2b)
-    except SignatureError as error:
-        return error
-    return None
-
-
-def make_verifier(name: str, keys: Sequence[PublicKey], folder: Path) -> Verifier:
-    """The verifier of that name (`VERIFIER_NAMES`); `folder` is private and empty."""
-    native, system = NativeVerifier(keys), SystemVerifier(keys, folder)
-    both = BothVerifiers(native, system)
-    verifiers: dict[str, Verifier] = {"native": native, "system": system, "both": both}
-    return verifiers[name]
+    with open_system_verifier(keys, with_native=name == "both") as verifier:
+        yield verifier

@@ -9,8 +9,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from urllib.parse import unquote, urlsplit
 
 from release_tools.artefact_check import ArtefactCheck
@@ -46,7 +44,7 @@ from release_tools.policy import (
 from release_tools.progress import StartProgress
 from release_tools.report import CheckedArtefact, ReleaseReport
 from release_tools.side_by_side import Pace, side_by_side
-from release_tools.verifiers import Verifier, make_verifier
+from release_tools.verifiers import Verifier, open_verifier
 from release_tools.vocabulary import CHANNELS
 
 _PAIR_RETRY_PAUSES_S = (1.0, 3.0)
@@ -94,8 +92,7 @@ def verify_location(request: VerifyRequest, start_progress: StartProgress) -> li
     """
     origin = Origin(request.timeout)
     now = datetime.now(UTC)
-    with TemporaryDirectory(prefix="release-tools-", ignore_cleanup_errors=True) as folder:
-        verifier = make_verifier(request.verifier, request.keys, Path(folder))
+    with open_verifier(request.verifier, request.keys) as verifier:
         return [
             _Verification(request, url, origin, verifier, now).run(start_progress)
             for url in manifests_at(request.location, origin)

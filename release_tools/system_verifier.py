@@ -1,0 +1,129 @@
+"""Judging signatures with the `minisign` program, alone or beside our own code."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from platform_common.processes import Feed, ProcessError, feeding
+from platform_common.terminal import printable
+from release_tools.keys import candidates
+from release_tools.minisign import PublicKey, Signature, SignatureError
+from release_tools.verifiers import Judging, NativeVerifier, Verifier
+
+PROGRAM = "minisign"
+_PROGRAM_TIMEOUT_S = 30.0
+
+
+@contextlib.contextmanager
+def open_system_verifier(keys: Sequence[PublicKey], *, with_native: bool) -> Iterator[Verifier]:
+    """A verifier that runs the program, and with `with_native` our own code too."""
+    with TemporaryDirectory(prefix="release-tools-", ignore_cleanup_errors=True) as folder:
+        system = SystemVerifier(keys, Path(folder))
+        yield BothVerifiers(NativeVerifier(keys), system) if with_native else system
+
+
+@dataclass(frozen=True, slots=True)
+class SystemVerifier:
+    """Judges with the `minisign` program; `folder` is private and takes its input files."""
+
+    keys: Sequence[PublicKey]
+    folder: Path
+
+    @contextlib.contextmanager
+    def judging(self, data: bytes, signature: Signature) -> Iterator[Judging]:
+        """See `Verifier`."""
+        if signature.legacy:
+            raise SignatureError("E_SIG", "the signature is of the legacy kind")
+        with ExitStack() as stack:
+            feeds = []
+            for number, key in enumerate(candidates(self.keys, signature)):
+                name = f"{signature.signature.hex()}-{number}"
+                key_path, signature_path = self.folder / f"{name}.pub", self.folder / f"{name}.sig"
+                key_path.write_bytes(key.render())
+                signature_path.write_bytes(data)
+                argv = [PROGRAM, "-V", "-p", f"{key_path}", "-m", "/dev/stdin"]
+                try:
+                    feed = stack.enter_context(
+                        feeding([*argv, "-x", f"{signature_path}"], timeout_s=_PROGRAM_TIMEOUT_S)
+                    )
+                except ProcessError as error:
+                    raise _failed(error) from error
+                feeds.append(feed)
+            yield _System(feeds)
+
+
+@dataclass(frozen=True, slots=True)
+class _System:
+    feeds: Sequence[Feed]
+
+    def feed(self, chunk: memoryview) -> None:
+        for feed in self.feeds:
+            try:
+                feed.write(chunk)
+            except ProcessError as error:
+                raise _failed(error) from error
+
+    def conclude(self, blake2b: bytes) -> None:
+        try:
+            results = [feed.finish() for feed in self.feeds]
+        except ProcessError as error:
+            raise _failed(error) from error
+        if not any(result.status == 0 for result in results):
+            last = results[-1]
+            said = printable(last.output.strip().replace("\n", " ")) or "nothing"
+            raise SignatureError(
+                "E_SIG", f"{PROGRAM} refuses it (status {last.status}), saying: {said}"
+            )
+
+
+def _failed(error: ProcessError) -> SignatureError:
+    return SignatureError(
+        "E_VERIFIER", error.message, hint="Install minisign, or use --verifier native."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class BothVerifiers:
+    """Judges with both, and trusts only what both accept."""
+
+    native: NativeVerifier
+    system: SystemVerifier
+
+    @contextlib.contextmanager
+    def judging(self, data: bytes, signature: Signature) -> Iterator[Judging]:
+        """See `Verifier`."""
+        with (
+            self.native.judging(data, signature) as native,
+            self.system.judging(data, signature) as system,
+        ):
+            yield _Both(native, system)
+
+
+@dataclass(frozen=True, slots=True)
+class _Both:
+    native: Judging
+    system: Judging
+
+    def feed(self, chunk: memoryview) -> None:
+        self.system.feed(chunk)
+
+    def conclude(self, blake2b: bytes) -> None:
+        verdicts = [_verdict(judging, blake2b) for judging in (self.native, self.system)]
+        refusals = [verdict for verdict in verdicts if verdict is not None]
+        if len(refusals) == 1 and refusals[0].code == "E_SIG":
+            raise SignatureError("E_VERIFIER", f"the two verifiers disagree: {refusals[0].message}")
+        if refusals:
+            raise refusals[0]
+
+
+def _verdict(judging: Judging, blake2b: bytes) -> SignatureError | None:
+    try:
+        judging.conclude(blake2b)
+    except SignatureError as error:
+        return error
+    return None
