@@ -26,6 +26,8 @@ PROGRAM = str(Path(sys.executable).with_name("release-tools"))
 VERSION, CHANNEL = "2026.11.1", "dev"
 GIB, MIB = 1 << 30, 1 << 20
 _BASE = Path("/dev/shm")
+# Installed packages come with their byte code; let a checkout keep its own as well.
+_ENVIRONMENT = {name: os.environ[name] for name in os.environ if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ def measure(*commands: Sequence[str], env: dict[str, str] | None = None) -> Usag
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            env=os.environ | (env or {}),
+            env=_ENVIRONMENT | (env or {}),
         )
         assert process.stderr is not None
         said = process.stderr.read()
@@ -116,7 +118,7 @@ class Release:
         self.secret, self.public = folder / "k.sec", folder / "k.pub"
         keygen = ["minisign", "-G", "-W", "-f", "-p", str(self.public), "-s", str(self.secret)]
         measure(keygen)
-        self.one = sorted(self.artefacts.iterdir())[0]
+        self.one = min(self.artefacts.iterdir())
 
     def build(self) -> Usage:
         """Build and sign into a new distribution."""
@@ -266,7 +268,7 @@ def main() -> None:
     rows = []
     with tempfile.TemporaryDirectory(dir=base, prefix="bench-") as name:
         folder = Path(name)
-        parts = (
+        parts: tuple[Callable[[], Iterator[Row]], ...] = (
             lambda: start_up(folder / "start", max(options.runs, 15)),
             lambda: long_manifest(options.runs),
             lambda: one_large_artefact(folder / "one", options.size * MIB, options.runs),
