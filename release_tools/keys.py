@@ -7,12 +7,15 @@ import secrets
 import stat
 from collections.abc import Callable, MutableMapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from platform_common.errors import PlatformError, UnreadableError
 from platform_common.files import create_exclusive, read_bounded
 from release_tools import minisign
 from release_tools.minisign import FormatError, PublicKey, Signature, SignatureError
-from release_tools.secret_key import SecretKey, parse_secret_key, render_secret_key
+
+if TYPE_CHECKING:
+    from release_tools.secret_key import SecretKey
 
 SECRET_KEY_VARIABLE = "SIGNING_SECRET_KEY"  # noqa: S105 - a name, not a secret
 PASSWORD_VARIABLE = "SIGNING_SECRET_KEY_PASSWORD"  # noqa: S105 - a name, not a secret
@@ -84,6 +87,8 @@ def take_secret_key(
     `SIGNING_SECRET_KEY` is a path, a key file's text, or its base64 line. The
     password is `SIGNING_SECRET_KEY_PASSWORD`, else what `ask_password` returns.
     """
+    from release_tools.secret_key import parse_secret_key
+
     value = environment.pop(SECRET_KEY_VARIABLE, None)
     password = environment.pop(PASSWORD_VARIABLE, None)
     if value is None:
@@ -115,6 +120,8 @@ def _read_secret(value: str) -> bytes:
 
 def generate(secret_path: Path, public_path: Path, password: str) -> PublicKey:
     """Write a new key pair, the secret key with mode 0600; neither file may exist."""
+    from release_tools.secret_key import SecretKey, render_secret_key
+
     for path in (secret_path, public_path):
         if path.exists() or path.is_symlink():
             raise KeyExistsError(f"{path} exists already and is not overwritten")

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from urllib.parse import unquote, urlsplit
 
-from release_tools.artefact_check import ArtefactCheck
 from release_tools.calver import CalVer
 from release_tools.hashing import cores, digest_bytes
 from release_tools.layout import (
@@ -43,7 +42,6 @@ from release_tools.policy import (
 )
 from release_tools.progress import StartProgress
 from release_tools.report import CheckedArtefact, ReleaseReport
-from release_tools.side_by_side import Pace, side_by_side
 from release_tools.verifiers import Verifier, open_verifier
 from release_tools.vocabulary import CHANNELS
 
@@ -148,6 +146,12 @@ class _Verification:
     def _check(
         self, manifest: Manifest, chosen: Sequence[Artefact], start_progress: StartProgress
     ) -> dict[str, CheckedArtefact]:
+        if not chosen:
+            return {}
+        # Here, because a manifest alone is verified without any of it.
+        from release_tools.artefact_check import ArtefactCheck
+        from release_tools.side_by_side import Pace, side_by_side
+
         pace = Pace(start_progress(sum(artefact.size_bytes for artefact in chosen)))
         check = ArtefactCheck(self.url, manifest, self.origin, self.verifier, pace)
         results = side_by_side(
