@@ -1,0 +1,58 @@
+"""Debian's `minisign`, the program that our signatures must agree with."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+_TIMEOUT_S = 30
+
+
+@dataclass(frozen=True)
+class Run:
+    """How the program ended and what it printed."""
+
+    status: int
+    output: str
+
+
+def run(*args: str | Path, folder: Path | None = None, stdin: str = "") -> Run:
+    """Run `minisign` with `args`."""
+    done = subprocess.run(
+        ["minisign", *args],
+        cwd=folder,
+        input=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        timeout=_TIMEOUT_S,
+        check=False,
+    )
+    return Run(done.returncode, done.stdout)
+
+
+def verify(public_key: Path, file: Path, signature: Path | None = None) -> Run:
+    """`minisign -V`, refusing the legacy form as a release must."""
+    where = signature or file.with_name(f"{file.name}.minisig")
+    return run("-V", "-H", "-p", public_key, "-m", file, "-x", where)
+
+
+def sign(secret_key: Path, file: Path, *options: str, password: str = "") -> Path:
+    """`minisign -S`; the signature's path."""
+    done = run("-S", "-s", secret_key, "-m", file, *options, stdin=f"{password}\n")
+    if done.status:
+        raise RuntimeError(done.output)
+    return file.with_name(f"{file.name}.minisig")
+
+
+def generate(folder: Path, password: str = "") -> tuple[Path, Path]:
+    """`minisign -G`; the paths of the secret and the public key."""
+    folder.mkdir(parents=True, exist_ok=True)
+    secret, public = folder / "minisign.key", folder / "minisign.pub"
+    options = () if password else ("-W",)
+    done = run("-G", *options, "-s", secret, "-p", public, stdin=f"{password}\n{password}\n")
+    if done.status:
+        raise RuntimeError(done.output)
+    return secret, public

@@ -1,0 +1,40 @@
+"""Loopback: ports that are free, and waiting until something listens there."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+import time
+
+
+def free_port() -> int:
+    """A TCP port of loopback that nothing listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+    return port
+
+
+def wait_for_port(port: int, process: subprocess.Popen[bytes], timeout_s: float = 20) -> None:
+    """Return when `port` takes connections; raises when `process` ends or time runs out."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise RuntimeError(f"{process.args!r} ended with status {process.returncode}")
+        with (
+            contextlib.suppress(ConnectionError, TimeoutError),
+            socket.create_connection(("127.0.0.1", port), timeout=1),
+        ):
+            return
+        time.sleep(0.02)
+    raise RuntimeError(f"{process.args!r} does not listen on port {port}")
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a program that a test started, and wait for it."""
+    process.terminate()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(10)

@@ -1,0 +1,145 @@
+"""Debian's nginx, run on loopback with a configuration of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support.network import end, free_port, wait_for_port
+
+_PROGRAM = "/usr/sbin/nginx"
+_CONFIGURATION = """
+{user}
+daemon off;
+master_process off;
+pid {folder}/nginx.pid;
+error_log {folder}/error.log warn;
+events {{ worker_connections 64; }}
+http {{
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    default_type application/octet-stream;
+    log_format asked '$status|$request_uri|$http_range|$http_if_range|$http_accept_encoding';
+    access_log {folder}/access.log asked;
+    server {{
+        listen 127.0.0.1:{port}{tls};
+        {certificate}
+        root {root};
+        {extra}
+    }}
+}}
+"""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request as nginx logged it; `-` where the header was not sent."""
+
+    status: int
+    path: str
+    range: str
+    if_range: str
+    accept_encoding: str
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A server's certificate and key, and the authority that vouches for it."""
+
+    authority: Path
+    chain: Path
+    key: Path
+
+
+@dataclass(frozen=True)
+class Nginx:
+    """A running nginx."""
+
+    port: int
+    folder: Path
+    scheme: str
+
+    @property
+    def url(self) -> str:
+        """The address of its root."""
+        return f"{self.scheme}://127.0.0.1:{self.port}"
+
+    @property
+    def requests(self) -> list[Asked]:
+        """What it has been asked, in order of the answers' ends."""
+        lines = (self.folder / "access.log").read_text().splitlines()
+        return [
+            Asked(int(status), *others) for status, *others in (line.split("|") for line in lines)
+        ]
+
+
+@contextlib.contextmanager
+def nginx(
+    root: Path, folder: Path, extra: str = "", *, certificate: Certificate | None = None
+) -> Iterator[Nginx]:
+    """Serve `root` while the block lasts; `folder` takes its own files.
+
+    `extra` goes into the server block. Works for root and for any other user.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    port = free_port()
+    lines = ""
+    if certificate is not None:
+        lines = f"ssl_certificate {certificate.chain}; ssl_certificate_key {certificate.key};"
+    configuration = folder / "nginx.conf"
+    configuration.write_text(
+        _CONFIGURATION.format(
+            # Only root may name a user; any other stays what it is.
+            user="user root;" if os.getuid() == 0 else "",
+            folder=folder,
+            port=port,
+            tls=" ssl" if certificate else "",
+            certificate=lines,
+            root=root,
+            extra=extra,
+        )
+    )
+    with (folder / "output.log").open("wb") as output:
+        process = subprocess.Popen(
+            [_PROGRAM, "-p", folder, "-c", configuration, "-e", folder / "error.log"],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        wait_for_port(port, process)
+        yield Nginx(port, folder, "https" if certificate else "http")
+    finally:
+        end(process)
+
+
+def make_certificate(folder: Path) -> Certificate:
+    """An authority of our own and a certificate of it for 127.0.0.1."""
+    folder.mkdir(parents=True, exist_ok=True)
+    made = Certificate(folder / "authority.pem", folder / "server.pem", folder / "server.key")
+    authority_key = folder / "authority.key"
+    _openssl_req("/CN=Test authority", "-keyout", authority_key, "-out", made.authority)
+    _openssl_req(
+        "/CN=127.0.0.1",
+        *("-addext", "subjectAltName=IP:127.0.0.1", "-addext", "basicConstraints=CA:FALSE"),
+        *("-CA", made.authority, "-CAkey", authority_key),
+        *("-keyout", made.key, "-out", made.chain),
+    )
+    return made
+
+
+def _openssl_req(subject: str, *args: str | Path) -> None:
+    curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")
+    subprocess.run(
+        ["openssl", "req", "-x509", *curve, "-noenc", "-days", "2", "-subj", subject, *args],
+        check=True,
+        capture_output=True,
+        timeout=30,
+    )
