@@ -23,6 +23,7 @@ type_names = {
     float: "a number",
     type(None): "null",
 }
+_DEPTH_LIMIT = 100
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -52,6 +53,8 @@ def load_strict(data: bytes) -> Any:
         raise JsonError("the JSON is nested too deeply") from None
     except ValueError:
         raise JsonError("the JSON holds a number with too many digits") from None
+    if _deeper_than(_DEPTH_LIMIT, value):
+        raise JsonError("the JSON is nested too deeply")
     if _SURROGATE.search(data):
         _refuse_lone_surrogates(value)
     return value
@@ -60,10 +63,27 @@ def load_strict(data: bytes) -> Any:
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise JsonError(f"the JSON has the member {twice!a} twice in one object")
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise JsonError(f"the JSON has the member {name!a} twice in one object")
+            seen.add(name)
     return members
+
+
+def _deeper_than(limit: int, value: Any) -> bool:
+    """Whether `value` is nested so deeply that a message or a copy of it might fail."""
+    level = [value]
+    for _ in range(limit + 1):
+        level = [
+            child
+            for parent in level
+            for child in (parent.values() if isinstance(parent, dict) else parent)
+            if isinstance(child, dict | list)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def _refuse_constant(word: str) -> NoReturn:
