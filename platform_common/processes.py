@@ -20,6 +20,7 @@ from typing import IO, cast
 from platform_common.errors import PlatformError
 
 _OUTPUT_LIMIT_BYTES = 1 << 20
+_LOOK_UP_MS = 100
 _PASSED_ON = ("PATH", "HOME", "TMPDIR")
 
 
@@ -51,6 +52,7 @@ class Feed:
         self._stdin = stdin
         self._timeout_s = timeout_s
         self._output = bytearray()
+        self._over = threading.Event()
         self._reader = threading.Thread(target=self._read_output, args=(stdout,), daemon=True)
         self._reader.start()
         os.set_blocking(stdin.fileno(), False)
@@ -90,13 +92,21 @@ class Feed:
 
     def join(self) -> None:
         """Wait until nothing reads its output any more."""
+        self._over.set()
         self._reader.join()
 
     def _hung(self) -> ProcessError:
         return ProcessError(f"{self._name} did not finish in {self._timeout_s:g} s")
 
     def _read_output(self, stdout: IO[bytes]) -> None:
-        while chunk := os.read(stdout.fileno(), 1 << 16):
+        # A process that left the group may hold the pipe open for ever, so we look up.
+        poll = select.poll()
+        poll.register(stdout.fileno(), select.POLLIN)
+        while not self._over.is_set():
+            if not poll.poll(_LOOK_UP_MS):
+                continue
+            if not (chunk := os.read(stdout.fileno(), 1 << 16)):
+                return
             self._output += chunk
             if len(self._output) > _OUTPUT_LIMIT_BYTES:
                 del self._output[_OUTPUT_LIMIT_BYTES:]
