@@ -13,9 +13,9 @@ def printable(text: str) -> str:
 
 def human_size(size_bytes: int) -> str:
     """`size_bytes` in the binary unit that a person would choose, such as `1.5 GiB`."""
-    size = float(size_bytes)
-    for unit in _UNITS[:-1]:
-        if size < 1024:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} {_UNITS[-1]}"
+    # Whole numbers throughout: a manifest may name a size that no float can hold.
+    power = min(max(size_bytes.bit_length() - 1, 0) // 10, len(_UNITS) - 1)
+    if not power:
+        return f"{size_bytes} B"
+    tenths = (size_bytes * 10 + (1 << (10 * power - 1))) >> (10 * power)
+    return f"{tenths // 10}.{tenths % 10} {_UNITS[power]}"

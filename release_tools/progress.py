@@ -38,7 +38,8 @@ def byte_progress(label: str, *, shown: bool) -> Iterator[StartProgress]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
 
         def start(total: int) -> Callable[[int], None]:
-            task = bar.add_task(label, total=total)
+            # rich computes in floats, and a manifest may name a size that none can hold.
+            task = bar.add_task(label, total=min(total, 1 << 63))
             return lambda count: bar.advance(task, count)
 
         yield start
