@@ -15,7 +15,7 @@ from typing import Any
 from platform_common.errors import PlatformError
 from platform_common.jsonread import JsonError, load_strict, type_names
 from release_tools.calver import CalVer
-from release_tools.manifest_rules import code_problems, parse_date_time, schema_problems, shown
+from release_tools.manifest_rules import all_problems, parse_date_time, shown
 
 SCHEMA_VERSION = 1
 _KNOWN = (
@@ -107,8 +107,7 @@ def parse(data: bytes) -> Manifest:
     version = document.get("schema_version")
     if type(version) is not int or version != SCHEMA_VERSION:
         raise SchemaVersionError(shown(version) if "schema_version" in document else "missing")
-    problems = list(schema_problems(document)) or list(code_problems(document))
-    if problems:
+    if problems := all_problems(document):
         raise ManifestError(problems)
     return _manifest(document)
 

@@ -21,21 +21,24 @@ _DATE_TIME = re.compile(
 )
 
 
-def schema_problems(document: Mapping[str, Any]) -> Iterator[str]:
-    """What the JSON Schema finds, in the order of the document."""
+def all_problems(document: Mapping[str, Any]) -> list[str]:
+    """Everything that is wrong with `document`, sorted by address."""
+    return sorted({*_schema_problems(document), *_code_problems(document)}, key=_in_order)
+
+
+def _schema_problems(document: Mapping[str, Any]) -> Iterator[str]:
+    """What the JSON Schema finds."""
     from jsonschema import Draft202012Validator
 
     validator = Draft202012Validator(schema("manifest.v1"))
-    seen = set()
     for error in validator.iter_errors(document):
         address = _address(error.absolute_path)
         if error.validator == "required":
             for name in error.validator_value:
                 if name not in error.instance:
-                    seen.add(f"{address}.{name}".lstrip(".") + ": is missing")
+                    yield f"{address}.{name}".lstrip(".") + ": is missing"
             continue
-        seen.add(f"{address or 'manifest'}: {_sentence(error)}")
-    yield from sorted(seen, key=_in_order)
+        yield f"{address or 'manifest'}: {_sentence(error)}"
 
 
 def _in_order(problem: str) -> tuple[tuple[int, str], ...]:
@@ -89,33 +92,49 @@ def shown(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "…"
 
 
-def code_problems(document: Mapping[str, Any]) -> Iterator[str]:
-    """What a JSON Schema cannot find, in a document that passes it."""
-    try:
-        parse_date_time(document["released_at"])
-    except ValueError:
-        yield (
-            "released_at: must be an RFC 3339 date-time with an offset,"
-            f" not {shown(document['released_at'])}"
-        )
-    triples: dict[tuple[str, str, str], int] = {}
+def _code_problems(document: Mapping[str, Any]) -> Iterator[str]:
+    """What a JSON Schema cannot find; what is not of its type is left to the schema."""
+    released_at = document.get("released_at")
+    if isinstance(released_at, str):
+        try:
+            parse_date_time(released_at)
+        except ValueError:
+            yield (
+                "released_at: must be an RFC 3339 date-time with an offset,"
+                f" not {shown(released_at)}"
+            )
+    artefacts = document.get("artefacts")
+    if isinstance(artefacts, list):
+        yield from _artefact_problems(artefacts)
+
+
+def _artefact_problems(artefacts: Sequence[Any]) -> Iterator[str]:
+    triples: dict[tuple[str, ...], int] = {}
     names: dict[str, int] = {}
-    for index, entry in enumerate(document["artefacts"]):
+    for index, entry in enumerate(artefacts):
+        if not isinstance(entry, dict):
+            continue
         where = f"artefacts[{index}]"
-        if type(entry["size_bytes"]) is not int:
-            yield f"{where}.size_bytes: must be an integer, not {shown(entry['size_bytes'])}"
+        size, filename = entry.get("size_bytes"), entry.get("filename")
+        # To a JSON Schema 1.0 is an integer.
+        if isinstance(size, float) and size.is_integer():
+            yield f"{where}.size_bytes: must be an integer, not {shown(size)}"
         yield from _url_problems(where, entry)
-        triple = (entry["target"], entry["profile"], entry["format"])
-        if (first := triples.setdefault(triple, index)) != index:
+        of_kind = [entry.get(name) for name in ("target", "profile", "format")]
+        triple = tuple(part for part in of_kind if isinstance(part, str))
+        if len(triple) == 3 and (first := triples.setdefault(triple, index)) != index:
             yield f"{where}: has the target, profile and format of artefacts[{first}]"
-        if (first := names.setdefault(entry["filename"], index)) != index:
-            yield f"{where}.filename: is that of artefacts[{first}]"
+        if isinstance(filename, str):
+            if (first := names.setdefault(filename, index)) != index:
+                yield f"{where}.filename: is that of artefacts[{first}]"
+            if len(filename) <= 255 < len(filename.encode()):
+                yield f"{where}.filename: must have at most 255 bytes"
 
 
 def _url_problems(where: str, entry: Mapping[str, Any]) -> Iterator[str]:
     for name in ("minisig_url", "url"):
         text = entry.get(name)
-        if text is None:
+        if not isinstance(text, str) or not text:
             continue
         try:
             scheme = urlsplit(text).scheme
