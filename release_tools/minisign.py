@@ -109,6 +109,7 @@ class Signature:
         _after_prefix(untrusted, b"untrusted comment: ")
         comment = _trim(_after_prefix(trusted, b"trusted comment: "))
         raw = decode_base64(_trim(encoded), 74, "signature")
+        of_comment = decode_base64(_trim(last), 64, "signature of the trusted comment")
         if raw[:2] not in (LEGACY, PREHASHED):
             raise FormatError("the signature is of an unknown algorithm")
         return cls(
@@ -116,8 +117,8 @@ class Signature:
             key_id=raw[2:10],
             signature=raw[10:],
             trusted_comment=comment,
-            global_signature=decode_base64(_trim(last), 64, "signature of the trusted comment"),
-            oddities=tuple(_oddities(data, comment)),
+            global_signature=of_comment,
+            oddities=tuple(_oddities(data, comment, {encoded: raw, last: of_comment})),
         )
 
     def render(self) -> bytes:
@@ -230,9 +231,13 @@ def _trim(line: bytes) -> bytes:
     return re.split(rb"[\r\n]", line, maxsplit=1)[0]
 
 
-def _oddities(data: bytes, comment: bytes) -> Iterable[str]:
+def _oddities(data: bytes, comment: bytes, decoded: dict[bytes, bytes]) -> Iterable[str]:
     if b"\r" in data:
         yield "a carriage return"
+    if b"\0" in data:
+        yield "a NUL byte"
+    if any(_trim(line) != base64.b64encode(raw) for line, raw in decoded.items()):
+        yield "base64 that no signer writes"
     if data.count(b"\n") > 4 or (data.count(b"\n") == 4 and not data.endswith(b"\n")):
         yield "text after its four lines"
     try:
