@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 import stat
@@ -99,7 +100,7 @@ def take_secret_key(
             hint="Unset it to build without signing.",
         )
     if "\n" in value.strip() or re.fullmatch(r"[A-Za-z0-9+/]{211}=", value.strip()):
-        data = value.encode()
+        data = os.fsencode(value.strip())
     else:
         data = _read_secret(value)
     try:
@@ -112,10 +113,10 @@ def _read_secret(value: str) -> bytes:
     # The value itself is never shown: it may be a damaged key and not a path.
     try:
         return read_bounded(Path(value), _KEY_FILE_LIMIT_BYTES)
-    except (UnreadableError, ValueError) as error:
+    except (UnreadableError, ValueError):
         raise UnreadableError(
             f"{SECRET_KEY_VARIABLE} is neither a minisign secret key nor a file that can be read"
-        ) from error.__cause__
+        ) from None
 
 
 def generate(secret_path: Path, public_path: Path, password: str) -> PublicKey:

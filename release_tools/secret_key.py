@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -107,7 +108,7 @@ def _derive(password: str, *, salt: bytes, opslimit: bytes, memlimit: bytes) -> 
     if operations > DEFAULT_OPSLIMIT or memory_bytes > DEFAULT_MEMLIMIT:
         raise FormatError("the secret key asks for more work or memory than minisign ever does")
     try:
-        return scrypt.kdf(104, password.encode(), salt, operations, memory_bytes)
+        return scrypt.kdf(104, os.fsencode(password), salt, operations, memory_bytes)
     except (CryptoError, MemoryError) as error:
         raise PlatformError(
             f"the password check needs {memory_bytes >> 20} MiB of free memory"
