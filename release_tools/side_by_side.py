@@ -28,6 +28,11 @@ class Pace:
             raise StoppedError
         self._advance(len(chunk))
 
+    @property
+    def stopped(self) -> bool:
+        """Whether nothing more is to be begun."""
+        return self._stop.is_set()
+
     def stop(self) -> None:
         """Let every worker stop at its next chunk."""
         self._stop.set()
@@ -54,7 +59,7 @@ def side_by_side(
     done: SimpleQueue[tuple[int, Result | None, BaseException | None]] = SimpleQueue()
 
     def worker() -> None:
-        while True:
+        while not pace.stopped:
             try:
                 index, paired = todo.get_nowait()
             except Empty:
