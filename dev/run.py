@@ -1,0 +1,273 @@
+"""`make run`: a signed release of real images, built, served and verified on this machine.
+
+Each step is a command that anyone can run; it is shown, and its output is let
+through. Everything made lies in one folder. Then the services run until Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+ROOT = Path(__file__).resolve().parents[1]
+VERSION, CHANNEL = "2026.11.1", "dev"
+LOOPBACK = "127.0.0.1"
+_STEP_TIMEOUT_S = 600
+_START_TIMEOUT_S = 15
+_STOP_TIMEOUT_S = 5
+
+
+@dataclass(frozen=True)
+class Service:
+    """A program that runs beside the others; `{port}` and `{folder}` in its command are filled."""
+
+    name: str
+    port: int
+    command: tuple[str, ...]
+
+    @property
+    def url(self) -> str:
+        """Where a browser finds it."""
+        return f"http://{LOOPBACK}:{self.port}"
+
+
+# A program that is to run with the rest is one more entry here.
+SERVICES = (
+    Service(
+        "releases",
+        8087,
+        (
+            *(sys.executable, "-m", "http.server", "{port}"),
+            *("--bind", LOOPBACK, "--directory", "{folder}/dist"),
+        ),
+    ),
+)
+
+
+@click.command()
+@click.option(
+    "--folder",
+    default=ROOT / "dev-out",
+    type=click.Path(path_type=Path),
+    help="Where everything goes; dev-out in the checkout by default.",
+)
+@click.option("--once", is_flag=True, help="Stop after the verification.")
+@click.pass_context
+def main(context: click.Context, folder: Path, once: bool) -> None:
+    """Build, sign, serve and verify a release of sample images.
+
+    Ctrl-C ends the serving with exit code 0 and a step before it with 130; a
+    step that fails ends it with 1.
+    """
+    _prepare_terminal(context)
+    folder = Path(_shown(folder))
+    folder.mkdir(parents=True, exist_ok=True)
+    artefacts, dist = folder / "artefacts", folder / "dist"
+    secret, public = folder / "keys/release.key", folder / "keys/release.pub"
+    tools = Path(sys.executable).with_name("release-tools")
+    try:
+        _title(1, "Sample images, made with real tools")
+        _step([sys.executable, ROOT / "dev/samples.py", artefacts, VERSION, CHANNEL])
+        _title(2, "A development key, made once")
+        if secret.exists() and public.exists():
+            click.echo(f"kept  {secret} and {public}")
+        else:
+            keys = ["--secret-key", secret, "--public-key", public]
+            _step([tools, "keygen", *keys, "--no-password"])
+        _title(3, "A release of the images, signed")
+        release = ["--version", VERSION, "--channel", CHANNEL, "--output", dist]
+        _step([tools, "build", artefacts, *release], {"SIGNING_SECRET_KEY": secret})
+        _title(4, "Served on loopback")
+        with _running(SERVICES, folder) as (services, processes):
+            _title(5, "Verified over HTTP, with the public key alone")
+            _step([tools, "verify", services[0].url, "-p", public])
+            _try_next(tools, folder, services[0].url)
+            if not once:
+                _serve(services, processes)
+    except KeyboardInterrupt:
+        click.echo("\nInterrupted.")
+        context.exit(130)
+
+
+def _prepare_terminal(context: click.Context) -> None:
+    if os.environ.get("NO_COLOR"):
+        context.color = False
+    # A shell that starts this in the background has it ignore Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _ended)
+
+
+def _ended(number: int, frame: object) -> NoReturn:
+    raise SystemExit(128 + number)
+
+
+def _title(number: int, text: str) -> None:
+    click.secho(f"\n{number}. {text}", bold=True, fg="cyan")
+
+
+def _step(command: Sequence[object], variables: Mapping[str, Path] | None = None) -> None:
+    """Show `command` and run it; a failure ends the program."""
+    words = [str(word) for word in command]
+    settings = {name: str(value) for name, value in (variables or {}).items()}
+    assignments = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
+    _show_command(" ".join([*assignments, _line(words)]))
+    # A proxy is for other machines.
+    environment = os.environ | {"NO_PROXY": LOOPBACK, "no_proxy": LOOPBACK} | settings
+    try:
+        subprocess.run(words, env=environment, timeout=_STEP_TIMEOUT_S, check=True)
+    except (subprocess.SubprocessError, OSError) as error:
+        _fail(f"This step failed: {error}")
+
+
+def _show_command(line: str) -> None:
+    click.secho(f"$ {line}", dim=True)
+    sys.stdout.flush()
+
+
+def _line(command: Sequence[str]) -> str:
+    return shlex.join(_shown(Path(word)) if Path(word).is_absolute() else word for word in command)
+
+
+def _shown(path: Path) -> str:
+    """`path` as one would type it here."""
+    path = path.absolute()
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+
+
+def _fail(message: str) -> NoReturn:
+    click.secho(message, fg="red", bold=True, err=True)
+    raise SystemExit(1)
+
+
+@contextlib.contextmanager
+def _running(
+    services: Sequence[Service], folder: Path
+) -> Iterator[tuple[list[Service], list[subprocess.Popen[bytes]]]]:
+    """Start the services, each on its port or a free one; they have ended when the block has."""
+    started: list[Service] = []
+    with contextlib.ExitStack() as stack:
+        processes = []
+        for service in services:
+            placed = Service(service.name, _free_port(service.port), service.command)
+            process = stack.enter_context(_process(placed, folder))
+            _await_answer(placed, process, folder)
+            click.echo(f"{placed.name}: {placed.url}")
+            started.append(placed)
+            processes.append(process)
+        yield started, processes
+
+
+@contextlib.contextmanager
+def _process(service: Service, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    command = [word.format(port=service.port, folder=folder) for word in service.command]
+    _show_command(_line(command))
+    log = _log(service, folder)
+    log.parent.mkdir(exist_ok=True)
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            # Ctrl-C is for us; the services end when we say so.
+            start_new_session=True,
+        )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(_STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _log(service: Service, folder: Path) -> Path:
+    return folder / "logs" / f"{service.name}.log"
+
+
+def _free_port(wanted: int) -> int:
+    for port in (wanted, 0):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((LOOPBACK, port))
+            found: int = probe.getsockname()[1]
+            if port != wanted:
+                click.echo(f"Port {wanted} is in use; {found} is free.")
+            return found
+    _fail(f"No port is free on {LOOPBACK}.")
+
+
+def _await_answer(service: Service, process: subprocess.Popen[bytes], folder: Path) -> None:
+    deadline = time.monotonic() + _START_TIMEOUT_S
+    while time.monotonic() < deadline and process.poll() is None:
+        with contextlib.suppress(OSError), socket.create_connection((LOOPBACK, service.port), 1):
+            return
+        time.sleep(0.05)
+    _fail(f"{service.name} did not start; see {_log(service, folder)}.")
+
+
+def _try_next(tools: Path, folder: Path, url: str) -> None:
+    program, out = shlex.quote(_shown(tools)), shlex.quote(str(folder))
+    public, dist = f"{out}/keys/release.pub", f"{out}/dist"
+    image = f"{CHANNEL}/{VERSION}/platform-khoj-wsl2-{VERSION}-{CHANNEL}.tar.gz"
+    click.secho("\nTry next", bold=True, fg="cyan")
+    for purpose, commands in {
+        "Verify it again, with two programs that must agree": [
+            f"{program} verify {url}/{CHANNEL} -p {public} --verifier both",
+        ],
+        "Verify the manifest with the minisign program alone": [
+            f"minisign -V -p {public} -m {dist}/{CHANNEL}/manifest.json",
+        ],
+        "Read the manifest without trusting it": [
+            f"{program} inspect {url}/{CHANNEL}",
+        ],
+        "Change one byte of an image in a copy and verify that: exit code 1": [
+            f"rm -rf {out}/tampered && cp -r {dist} {out}/tampered",
+            f"printf X | dd of={out}/tampered/{image} conv=notrunc status=none",
+            f"{program} verify {out}/tampered -p {public}",
+        ],
+        "Sign a file, and verify it": [
+            f"date > {out}/notes.txt",
+            f"SIGNING_SECRET_KEY={out}/keys/release.key {program} sign {out}/notes.txt",
+            f"{program} verify-file {out}/notes.txt -p {public}",
+        ],
+        "Ask which of two versions is newer": [
+            f"{program} compare 2026.11.1-rc1 2026.11.1",
+        ],
+    }.items():
+        click.echo(f"# {purpose}")
+        for command in commands:
+            click.secho(f"  {command}", fg="green")
+
+
+def _serve(services: Sequence[Service], processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    """Wait for Ctrl-C."""
+    where = ", ".join(f"{service.name} on {service.url}" for service in services)
+    click.secho(f"\nServing {where} until Ctrl-C.", bold=True)
+    sys.stdout.flush()
+    try:
+        while all(process.poll() is None for process in processes):
+            time.sleep(0.5)
+    except KeyboardInterrupt:
+        click.echo("\nStopped.")
+        return
+    _fail("A service ended by itself; its log is in the folder logs.")
+
+
+if __name__ == "__main__":
+    main()

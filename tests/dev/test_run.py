@@ -1,0 +1,263 @@
+"""The program behind `make run`, run as a newcomer runs it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support.releases import clean_environment, program
+
+RUN = Path(__file__).resolve().parents[2] / "dev/run.py"
+MINUTE_S = 60
+
+
+def run(folder: Path, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run it in the parent of `folder` to its end."""
+    return subprocess.run(
+        [sys.executable, RUN, "--folder", folder, *options],
+        cwd=folder.parent,
+        env=clean_environment() | variables,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=MINUTE_S,
+        check=False,
+    )
+
+
+@dataclass
+class Serving:
+    """A run that serves; `output` is what it said until it did."""
+
+    process: subprocess.Popen[str]
+    output: str
+    folder: Path
+
+    @property
+    def url(self) -> str:
+        (url,) = re.findall(r"^Serving releases on (\S+) until", self.output, re.MULTILINE)
+        return str(url)
+
+    @property
+    def children(self) -> list[int]:
+        tasks = Path(f"/proc/{self.process.pid}/task").glob("*/children")
+        return [int(number) for task in tasks for number in task.read_text().split()]
+
+    def end(self, number: signal.Signals) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(MINUTE_S)
+
+
+@contextlib.contextmanager
+def serving(folder: Path) -> Iterator[Serving]:
+    with subprocess.Popen(
+        [sys.executable, RUN, "--folder", folder],
+        cwd=folder.parent,
+        env=clean_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        try:
+            output = ""
+            assert process.stdout is not None
+            for line in process.stdout:
+                output += line
+                if line.startswith("Serving "):
+                    break
+            else:
+                pytest.fail(output)
+            yield Serving(process, output, folder)
+        finally:
+            if process.poll() is None:
+                process.terminate()
+
+
+@dataclass
+class FirstRun:
+    """A run in an empty folder, with --once."""
+
+    folder: Path
+    finished: subprocess.CompletedProcess[str]
+
+
+@pytest.fixture(scope="module")
+def first_run(tmp_path_factory: pytest.TempPathFactory) -> FirstRun:
+    folder = tmp_path_factory.mktemp("run") / "out"
+    return FirstRun(folder, run(folder, "--once"))
+
+
+def test_a_first_run_ends_with_a_release_to_trust(first_run: FirstRun) -> None:
+    assert first_run.finished.returncode == 0, first_run.finished.stdout
+    assert "TRUSTED: release 2026.11.1 (dev), 4 of 4 artefacts read" in first_run.finished.stdout
+
+
+def test_its_steps_are_numbered_in_order(first_run: FirstRun) -> None:
+    titles = re.findall(r"^([1-9])\. ", first_run.finished.stdout, re.MULTILINE)
+    assert titles == ["1", "2", "3", "4", "5"]
+
+
+def test_it_writes_into_its_folder_alone(first_run: FirstRun) -> None:
+    assert list(first_run.folder.parent.iterdir()) == [first_run.folder]
+
+
+def test_the_secret_key_is_not_served_and_is_for_its_owner_alone(first_run: FirstRun) -> None:
+    (key,) = first_run.folder.rglob("*.key")
+    assert key.stat().st_mode & 0o777 == 0o600
+    assert not key.is_relative_to(first_run.folder / "dist")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "command"),
+    [
+        pytest.param("*.qcow2", ["qemu-img", "check", "-f", "qcow2"], id="qcow2"),
+        pytest.param("*.img.xz", ["xz", "--test"], id="img.xz"),
+        pytest.param("*.tar.gz", ["tar", "-tzf"], id="tar.gz"),
+        pytest.param("*.oci", ["grep", "-E", "^oci://.+@sha256:[a-f0-9]{64}$"], id="oci"),
+    ],
+)
+def test_each_sample_is_what_its_name_says(
+    first_run: FirstRun, pattern: str, command: list[str]
+) -> None:
+    (sample,) = (first_run.folder / "artefacts").glob(pattern)
+    subprocess.run([*command, sample], check=True, timeout=MINUTE_S, stdout=subprocess.DEVNULL)
+
+
+def test_the_minisign_program_accepts_every_signature(first_run: FirstRun) -> None:
+    signatures = list((first_run.folder / "dist").rglob("*.minisig"))
+    for signature in signatures:
+        subprocess.run(
+            ["minisign", "-V", "-q", "-p", "keys/release.pub", "-m", signature.with_suffix("")],
+            cwd=first_run.folder,
+            check=True,
+            timeout=MINUTE_S,
+        )
+    assert len(signatures) == 5
+
+
+def test_piped_output_has_no_colour(first_run: FirstRun) -> None:
+    assert "\x1b" not in first_run.finished.stdout
+
+
+@pytest.mark.parametrize(
+    ("variables", "coloured"),
+    [pytest.param({}, True, id="plain"), pytest.param({"NO_COLOR": "1"}, False, id="NO_COLOR")],
+)
+def test_a_terminal_gets_colour_unless_it_says_no(
+    first_run: FirstRun, variables: dict[str, str], coloured: bool
+) -> None:
+    terminal, side = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, RUN, "--folder", first_run.folder, "--once"],
+        env=clean_environment() | variables,
+        stdin=subprocess.DEVNULL,
+        stdout=side,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        os.close(side)
+        shown = b""
+        # The end of a terminal that nobody writes to any more is an error.
+        with contextlib.suppress(OSError):
+            while data := os.read(terminal, 1 << 16):
+                shown += data
+        os.close(terminal)
+        assert process.wait(MINUTE_S) == 0
+    assert (b"\x1b[" in shown) is coloured
+
+
+def test_a_second_run_keeps_the_images_and_the_key(first_run: FirstRun) -> None:
+    kept = [first_run.folder / "keys", first_run.folder / "artefacts"]
+    before = {path: path.stat().st_mtime_ns for folder in kept for path in folder.iterdir()}
+    second = run(first_run.folder, "--once")
+    assert second.returncode == 0, second.stdout
+    assert {path: path.stat().st_mtime_ns for folder in kept for path in folder.iterdir()} == before
+
+
+def test_a_port_in_use_is_left_alone(first_run: FirstRun) -> None:
+    with socket.socket() as taken:
+        # Someone else may have it already, which will do as well.
+        with contextlib.suppress(OSError):
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            taken.bind(("127.0.0.1", 8087))
+            taken.listen()
+        finished = run(first_run.folder, "--once")
+    assert finished.returncode == 0, finished.stdout
+    assert "Port 8087 is in use" in finished.stdout
+
+
+def test_a_step_that_fails_ends_it_before_anything_is_served(tmp_path: Path) -> None:
+    stranger = tmp_path / "out/artefacts/notes.txt"
+    stranger.parent.mkdir(parents=True)
+    stranger.write_text("hello")
+    finished = run(tmp_path / "out", "--once")
+    assert finished.returncode == 1
+    assert "'notes.txt' is not named platform-" in finished.stdout
+    assert "This step failed" in finished.stdout
+    assert "http.server" not in finished.stdout
+
+
+def test_a_tool_that_is_missing_is_named(tmp_path: Path) -> None:
+    finished = run(tmp_path / "out", "--once", PATH=str(tmp_path))
+    assert finished.returncode == 1
+    assert re.search(r"(qemu-img|tar|xz) is not installed", finished.stdout)
+
+
+def test_what_it_suggests_next_works(first_run: FirstRun) -> None:
+    with serving(first_run.folder) as running:
+        suggested = running.output.partition("Try next")[2]
+        commands = re.findall(r"^  (\S.*)$", suggested, re.MULTILINE)
+        statuses = {
+            command: subprocess.run(
+                ["bash", "-c", command],
+                cwd=first_run.folder.parent,
+                env=clean_environment(),
+                capture_output=True,
+                timeout=MINUTE_S,
+                check=False,
+            ).returncode
+            for command in commands
+        }
+    refused = [command for command, status in statuses.items() if status == 1]
+    assert [" verify out/tampered " in command for command in refused] == [True]
+    assert sorted(set(statuses.values())) == [0, 1]
+    assert len(commands) >= 8
+
+
+@pytest.mark.parametrize(
+    ("number", "status"),
+    [
+        pytest.param(signal.SIGINT, 0, id="Ctrl-C"),
+        pytest.param(signal.SIGTERM, 143, id="SIGTERM"),
+        pytest.param(signal.SIGHUP, 129, id="closed-terminal"),
+    ],
+)
+def test_it_serves_until_told_to_stop_and_leaves_no_process(
+    first_run: FirstRun, number: signal.Signals, status: int
+) -> None:
+    with serving(first_run.folder) as running:
+        verified = subprocess.run(
+            [program(), "verify", running.url, "-p", first_run.folder / "keys/release.pub"],
+            env=clean_environment(),
+            capture_output=True,
+            timeout=MINUTE_S,
+            check=False,
+        )
+        children = running.children
+        ended = running.end(number)
+    assert verified.returncode == 0, verified.stdout
+    assert ended == status
+    assert len(children) == 1
+    assert not any(Path(f"/proc/{child}").exists() for child in children)
