@@ -92,6 +92,9 @@ def _reflink(descriptor: int, target: Path) -> bool:
 
 
 def _hard_link(source: Path, target: Path) -> bool:
+    # A link shares the mode too, and a web server must be able to read what we publish.
+    if source.stat().st_mode & 0o444 != 0o444:
+        return False
     try:
         os.link(source, target, follow_symlinks=False)
     except OSError as error:
