@@ -266,7 +266,8 @@ def build(
             }
         )
         return
-    click.echo(f"Release {version} on {channel} with {count} artefacts: {built.manifest_path}")
+    contents = "1 artefact" if count == 1 else f"{count} artefacts"
+    click.echo(f"Release {version} on {channel} with {contents}: {built.manifest_path}")
     if key is None:
         click.secho(
             "It is NOT SIGNED, because SIGNING_SECRET_KEY is not set. Sign it with:\n"
