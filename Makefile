@@ -1,0 +1,100 @@
+# The verbs of this project; `make` alone lists them.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+RUN_VENV := .venv-run
+LOCK_VENV := dev-out/lock-venv
+UV := uv==0.13.8
+
+# Debian keeps some programs (mkfs.ext4, nginx) out of a user's PATH.
+export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
+# What a checkout is tested with comes from its lock files, not from the machine's settings.
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PIP_REQUIRE_VIRTUALENV PIP_USER PIP_TARGET
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export VIRTUALENV_NO_PERIODIC_UPDATE := 1
+
+# $(call environment,FOLDER,LOCK FILES): an environment of exactly what is locked, and of this
+# tree. Whatever was in the folder goes; the file `made` in it says that it is complete.
+define environment
+	@echo "Making the environment $(1)"
+	@$(PYTHON) -m venv --clear $(1)
+	@$(1)/bin/python -m pip install -q --require-hashes --no-deps $(addprefix -r requirements/,$(2))
+	@$(1)/bin/python -m pip install -q --no-deps --no-build-isolation -e .
+	@touch $(1)/made
+endef
+
+.PHONY: help
+help: ## list the verbs
+	@if [ -t 1 ] && [ -z "$$NO_COLOR" ]; then verb=$$(printf '\033[36m') plain=$$(printf '\033[0m'); fi; \
+	sed -n 's/^\([a-z]*\):.*## \(.*\)/\1 \2/p' Makefile | while read -r name text; do \
+	    printf '  make %s%-8s%s %s\n' "$$verb" "$$name" "$$plain" "$$text"; done
+
+.PHONY: run
+run: ## build sample images into a signed release, serve and verify it (ARGS=--once: do not stay)
+	@$(PYTHON) dev/packages.py run
+	@$(MAKE) -s $(RUN_VENV)/made
+	@$(RUN_VENV)/bin/python dev/run.py $(ARGS)
+
+.PHONY: test
+test: ## run every check: lint, types, tests, the wheel (ARGS='-e types': one of them)
+	@$(PYTHON) dev/packages.py test
+	@$(MAKE) -s $(VENV)/made
+	@$(VENV)/bin/python -m tox run $(ARGS)
+
+# Not a verb for people: CI has the cases, and this project does not.
+.PHONY: cross-check
+cross-check: $(VENV)/made
+	@$(VENV)/bin/python -m dev.cross_check $(CASES)
+
+.PHONY: bench
+bench: $(VENV)/made ## measure release-tools against the alternatives (ARGS=--help: its options)
+	@$(PYTHON) dev/packages.py bench
+	@$(VENV)/bin/python bench/run.py $(ARGS)
+
+.PHONY: release
+release: $(VENV)/made ## make a signed release of this project in dist/ (ARGS=--help: its options)
+	@$(VENV)/bin/python -m dev.release $(ARGS)
+
+.PHONY: lint
+lint: $(VENV)/made ## check the style and the types
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/ruff format --check .
+	@$(VENV)/bin/mypy
+
+.PHONY: format
+format: $(VENV)/made ## put the code into the common format
+	@$(VENV)/bin/ruff check --fix .
+	@$(VENV)/bin/ruff format .
+
+.PHONY: lock
+lock: $(LOCK_VENV)/made ## pin every dependency anew, with hashes (ARGS=--upgrade: newest versions)
+	@$(call compile,dev,--all-extras)
+	@$(call compile,run,--extra release -c requirements/dev.txt)
+	@$(call compile,lint,--extra lint -c requirements/dev.txt)
+	@$(call compile,package,--extra package -c requirements/dev.txt)
+
+# $(call compile,LOCK FILE,EXTRAS)
+compile = $(LOCK_VENV)/bin/uv pip compile setup.cfg $(2) $(ARGS) --quiet \
+	--universal --python-version 3.11 --generate-hashes --no-annotate \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+	--output-file requirements/$(1).txt
+
+.PHONY: clean
+clean: ## remove what was made, but keep the keys in dev-out/keys
+	@rm -rf $(VENV) $(RUN_VENV) .tox .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf build dist *.egg-info
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	@if [ -d dev-out ]; then find dev-out -mindepth 1 -maxdepth 1 ! -name keys -exec rm -rf {} +; fi
+
+$(VENV)/made: requirements/dev.txt setup.cfg pyproject.toml
+	$(call environment,$(VENV),dev.txt)
+
+$(RUN_VENV)/made: requirements/run.txt requirements/package.txt setup.cfg pyproject.toml
+	$(call environment,$(RUN_VENV),run.txt package.txt)
+
+$(LOCK_VENV)/made: Makefile
+	@$(PYTHON) -m venv --clear $(LOCK_VENV)
+	@$(LOCK_VENV)/bin/python -m pip install -q $(UV)
+	@touch $@
