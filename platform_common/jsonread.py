@@ -73,7 +73,7 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _deeper_than(limit: int, value: Any) -> bool:
     """Whether `value` is nested so deeply that a message or a copy of it might fail."""
-    level = [value]
+    level: list[Any] = [[value]]
     for _ in range(limit + 1):
         level = [
             child

@@ -1,0 +1,446 @@
+"""The manifest: schema and code together, addresses, and what stays byte for byte."""
+
+from __future__ import annotations
+
+import copy
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from platform_common.resources import schema
+from release_tools.manifest import Manifest, ManifestError, SchemaVersionError, parse, render
+from release_tools.vocabulary import CHANNELS, FORMATS
+from tests.support.manifests import (
+    ABSENT,
+    CASES,
+    HOSTILE_JSON,
+    SHA256,
+    Case,
+    document,
+    encode,
+    entry,
+    many,
+)
+from tests.support.properties import examples
+
+
+def problems_of(value: Any) -> tuple[str, ...]:
+    """What `parse` says against `value`; nothing for a valid manifest."""
+    try:
+        parse(encode(value))
+    except ManifestError as error:
+        return error.problems
+    return ()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_schema_and_code_together_judge_every_case(case: Case) -> None:
+    found = problems_of(case.document())
+    assert len(found) >= len(case.problems)
+    if not case.problems:
+        assert found == ()
+    for expected in case.problems:
+        assert any(problem.startswith(expected) for problem in found), found
+    addresses = {expected.partition(": ")[0] for expected in case.problems}
+    assert {problem.partition(": ")[0] for problem in found} == addresses
+
+
+def test_the_table_of_cases_is_large_and_has_both_verdicts() -> None:
+    assert len(CASES) >= 80
+    assert len({case.name for case in CASES}) == len(CASES)
+    assert sum(not case.problems for case in CASES) >= 20
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.problems], ids=lambda case: case.name)
+def test_a_problem_is_one_line_of_plain_ascii(case: Case) -> None:
+    for problem in problems_of(case.document()):
+        assert problem.replace("…", "").isascii()
+        assert problem.isprintable()
+
+
+# What jsonschema by itself lets pass, with the patterns as a person would write them.
+
+NAIVE_PATTERNS = {
+    "release_version": r"^\d{4}\.\d{1,2}\.\d{1,2}(-[a-z0-9.-]+)?$",
+    "sha256": r"^[a-f0-9]{64}$",
+}
+LET_PASS_BY_JSONSCHEMA = {
+    "version with a line feed": ("release_version", "2026.11.1\n"),
+    "suffix with a line feed": ("release_version", "2026.11.1-rc1\n"),
+    "version in wide digits": ("release_version", "２０２６.11.1"),
+    "version in Arabic digits": ("release_version", "٢٠٢٦.١١.١"),
+    "sha256 with a line feed": (".sha256", SHA256 + "\n"),
+    "schema_version 1.0": ("schema_version", 1.0),
+    "size_bytes 1.0": (".size_bytes", 1.0),
+    "30 February": ("released_at", "2026-02-30T12:00:00Z"),
+    "a date that is none": ("released_at", "yesterday"),
+    "a date without offset": ("released_at", "2026-11-01T12:00:00"),
+}
+
+
+@pytest.mark.parametrize(
+    ("at", "value"), LET_PASS_BY_JSONSCHEMA.values(), ids=LET_PASS_BY_JSONSCHEMA
+)
+def test_rel_09_what_jsonschema_alone_lets_pass_is_refused(at: str, value: Any) -> None:
+    naive = copy.deepcopy(schema("manifest.v1"))
+    naive["properties"]["release_version"]["pattern"] = NAIVE_PATTERNS["release_version"]
+    naive["$defs"]["artefact"]["properties"]["sha256"]["pattern"] = NAIVE_PATTERNS["sha256"]
+    changed = Case("", at, value).document()
+    assert Draft202012Validator(naive).is_valid(changed)
+    with pytest.raises((ManifestError, SchemaVersionError)):
+        parse(encode(changed))
+
+
+VERSIONS = (
+    *("2026.11.1", "2026.1.1", "2026.01.01", "0000.0.0", "9999.99.99", "2026.11.1-rc1"),
+    *(
+        "2026.11.1-pre.1",
+        "2026.11.1--",
+        "2026.11.1-.",
+        "2026.11.1-0",
+        "2026.11.1-a-b",
+        "2026.1.1-z",
+    ),
+    *("2026.11.1-..", "", " ", "2026", "2026.11", "2026.11.", "2026.11.1.", "2026.11.1.2"),
+    *("2026.11.1-", "-", "-rc1", "v2026.11.1", "2026.11.1\n", "2026.11.1-rc1\n", "\n2026.11.1"),
+    *(
+        " 2026.11.1",
+        "2026.11.1 ",
+        "２０２６.11.1",
+        "2026.１.1",
+        "2026.11.²",
+        "20260.1.1",
+        "202.1.1",
+    ),
+    *("2026.111.1", "2026.1.111", "2026,1,1", "2026-11-1", "2026.11.1-RC1", "2026.11.1-rc_1"),
+    *("2026.11.1-rc1/x", "2026.11.1-ü", "2026.11.1+1", "+2026.1.1", "2026.-1.1", "2026.1_1.1"),
+    *("2026.11.1\0", "2026.11.1-rc1\r\n"),
+)
+DIGESTS = (
+    *("0" * 64, "f" * 64, SHA256, "", "0" * 63, "0" * 65, "F" * 64, "g" + "0" * 63),
+    *(SHA256 + "\n", "\n" + SHA256, " " + SHA256[1:], SHA256[:-1] + "A", "0x" + "0" * 62),
+    *("０" * 64, "0" * 63 + "²", "٠" * 64, "0" * 63 + "\0", "0" * 63 + "\n"),
+)
+
+
+def is_version(text: str) -> bool:
+    """The rule of a version, by hand: no regular expression and no `isdigit`."""
+    numbers, dash, suffix = text.partition("-")
+    parts = numbers.split(".")
+    digits = all(set(part) <= set("0123456789") for part in parts)
+    lengths = [len(part) for part in parts]
+    plain = digits and len(parts) == 3 and lengths[0] == 4 and set(lengths[1:]) <= {1, 2}
+    allowed = set("abcdefghijklmnopqrstuvwxyz0123456789.-")
+    return plain and (not dash or (suffix != "" and set(suffix) <= allowed))
+
+
+@pytest.mark.parametrize("text", VERSIONS, ids=ascii)
+def test_rel_09_versions_are_judged_as_by_hand(text: str) -> None:
+    assert (problems_of(document(release_version=text)) == ()) is is_version(text)
+
+
+@pytest.mark.parametrize("text", DIGESTS, ids=ascii)
+def test_rel_09_digests_are_judged_as_by_hand(text: str) -> None:
+    good = len(text) == 64 and set(text) <= set("0123456789abcdef")
+    assert (problems_of(document(artefacts=[entry(sha256=text)])) == ()) is good
+
+
+def test_rel_09_the_two_tables_have_sixty_strings() -> None:
+    assert len({*VERSIONS, *DIGESTS}) >= 60
+
+
+# Addresses and completeness.
+
+
+def test_every_problem_is_reported_at_once_with_its_address() -> None:
+    bad = document(
+        release_version="1",
+        channel="nightly",
+        released_at="2026-02-30T00:00:00Z",
+        tracker={"khoj": 1},
+        artefacts=[
+            entry(sha256="x", size_bytes=1.0),
+            entry(target="t", filename="a/b", url="a b"),
+            {},
+            entry(),
+        ],
+    )
+    addresses = [problem.partition(": ")[0] for problem in problems_of(bad)]
+    assert addresses == [
+        "artefacts[0].sha256",
+        "artefacts[0].size_bytes",
+        "artefacts[1].filename",
+        "artefacts[1].url",
+        *(
+            f"artefacts[2].{name}"
+            for name in (
+                *("filename", "format", "minisig_url", "profile"),
+                *("sha256", "size_bytes", "target"),
+            )
+        ),
+        "artefacts[3].filename",
+        "artefacts[3]",
+        "channel",
+        "release_version",
+        "released_at",
+        "tracker.khoj",
+    ]
+
+
+def test_the_artefacts_are_in_the_order_of_their_numbers() -> None:
+    entries = many(12)
+    for index in (10, 9, 2):
+        entries[index]["sha256"] = "x"
+    addresses = [problem.partition(".")[0] for problem in problems_of(document(artefacts=entries))]
+    assert addresses == ["artefacts[2]", "artefacts[9]", "artefacts[10]"]
+
+
+def test_a_message_lists_a_hundred_problems_and_counts_the_rest() -> None:
+    entries = [item | {"sha256": ""} for item in many(130)]
+    with pytest.raises(ManifestError) as caught:
+        parse(encode(document(artefacts=entries)))
+    assert len(caught.value.problems) == 130
+    assert caught.value.message.count("must be 64") == 100
+    assert caught.value.message.endswith("; and 30 more")
+
+
+def test_a_long_value_is_cut_in_a_message() -> None:
+    (problem,) = problems_of(document(release_version="9" * 100_000))
+    assert len(problem) < 200
+
+
+def test_a_manifest_without_any_member_is_refused_for_its_schema_version() -> None:
+    with pytest.raises(SchemaVersionError, match="schema_version missing"):
+        parse(b"{}")
+
+
+# schema_version.
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (2, "2"),
+        (0, "0"),
+        (-1, "-1"),
+        ("1", "'1'"),
+        (1.0, "1.0"),
+        (True, "true"),
+        (None, "null"),
+        ([1], "[1]"),
+        (10**30, str(10**30)),
+        (ABSENT, "missing"),
+    ],
+    ids=str,
+)
+def test_rel_07_any_schema_version_but_one_says_to_upgrade(value: Any, shown: str) -> None:
+    changed = Case("", "schema_version", value).document()
+    with pytest.raises(SchemaVersionError) as caught:
+        parse(encode(changed))
+    assert f"schema_version {shown} " in caught.value.message
+    assert "upgrade the control CLI" in caught.value.hint
+
+
+def test_rel_07_the_schema_version_is_looked_at_before_anything_else() -> None:
+    with pytest.raises(SchemaVersionError):
+        parse(encode({"schema_version": 2, "artefacts": "moved elsewhere", "channel": 7}))
+
+
+# Hostile JSON.
+
+
+@pytest.mark.parametrize(("data", "fragment"), HOSTILE_JSON.values(), ids=HOSTILE_JSON)
+def test_rel_08_hostile_json_gets_one_sentence(data: bytes, fragment: str) -> None:
+    with pytest.raises(ManifestError) as caught:
+        parse(data)
+    assert len(caught.value.problems) == 1
+    assert fragment in caught.value.problems[0]
+    assert len(caught.value.message) < 300
+
+
+def test_rel_08_there_are_forty_hostile_files() -> None:
+    assert len(HOSTILE_JSON) >= 40
+
+
+def test_a_whole_surrogate_pair_is_a_character() -> None:
+    data = json.dumps(document(note="😀")).encode()
+    assert rb"\ud83d\ude00" in data
+    assert parse(data).extra == {"note": "😀"}
+
+
+# Dates.
+
+DATES = {
+    "2026-11-01T12:00:00Z": "2026-11-01T12:00:00",
+    "2026-11-01t12:00:00z": "2026-11-01T12:00:00",
+    "2026-11-01T12:00:00.123456789Z": "2026-11-01T12:00:00",
+    "2026-11-01T12:00:00+00:00": "2026-11-01T12:00:00",
+    "2026-11-01T12:00:00-00:00": "2026-11-01T12:00:00",
+    "2026-11-01T12:00:00+05:30": "2026-11-01T06:30:00",
+    "2026-11-01T12:00:00-23:59": "2026-11-02T11:59:00",
+    "2024-02-29T00:00:00Z": "2024-02-29T00:00:00",
+    "2016-12-31T23:59:60Z": "2016-12-31T23:59:59",
+    "2015-06-30T23:59:60Z": "2015-06-30T23:59:59",
+    "2017-01-01T08:59:60+09:00": "2016-12-31T23:59:59",
+    "0001-01-01T00:00:00Z": "0001-01-01T00:00:00",
+    "9999-12-31T23:59:59Z": "9999-12-31T23:59:59",
+}
+NO_DATES = (
+    *("", "yesterday", "2026-11-01", "12:00:00Z", "2026-11-01T12:00:00", "2026-11-01T12:00Z"),
+    *("2026-11-01 12:00:00Z", "2026-11-01T12:00:00Z\n", " 2026-11-01T12:00:00Z"),
+    *("2026-02-29T00:00:00Z", "2026-13-01T00:00:00Z", "2026-00-01T00:00:00Z"),
+    *("2026-11-31T00:00:00Z", "2026-11-01T24:00:00Z", "2026-11-01T12:60:00Z"),
+    *("2026-11-01T12:00:60Z", "2026-12-31T22:59:60Z", "2016-12-31T23:59:61Z"),
+    *("2026-11-01T12:00:00+24:00", "2026-11-01T12:00:00+05:60", "2026-11-01T12:00:00+0530"),
+    *("2026-11-01T12:00:00.Z", "2026-11-01T12:00:00,5Z", "2026-11-01T12:00:00 Z"),
+    *("２０２６-11-01T12:00:00Z", "26-11-01T12:00:00Z", "+2026-11-01T12:00:00Z"),
+    *("0000-01-01T00:00:00Z", "0001-01-01T00:00:00+00:01", "9999-12-31T23:59:59-00:01"),
+    *("2026-W44-7T12:00:00Z", "2026-305T12:00:00Z", "1793534400", "2026-11-01T12:00:00UTC"),
+)
+
+
+@pytest.mark.parametrize(("text", "utc"), DATES.items(), ids=DATES)
+def test_rel_04_a_date_names_one_moment(text: str, utc: str) -> None:
+    manifest = parse(encode(document(released_at=text)))
+    assert manifest.released == datetime.fromisoformat(utc).replace(tzinfo=UTC)
+    assert manifest.released_at == text
+
+
+@pytest.mark.parametrize("text", NO_DATES, ids=ascii)
+def test_rel_04_what_is_no_date_is_refused(text: str) -> None:
+    (problem,) = problems_of(document(released_at=text))
+    assert problem.startswith("released_at: must be an RFC 3339 date-time with an offset")
+
+
+# One artefact for one device, and names that stay in their folder.
+
+
+def test_rel_10_two_artefacts_for_one_device_are_ambiguous() -> None:
+    twins = [*many(3), entry(target="t1", filename="other")]
+    assert problems_of(document(artefacts=twins)) == (
+        "artefacts[3]: has the target, profile and format of artefacts[1]",
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("../../etc/x", "/abs", "a/b", "-x", "a\0b", "a" * 300, ".", "..", "", "a\\b", ".hidden"),
+        *("a/../b", "./a", "a/", "C:\\x", "a\nb", "ü" * 200, "-m", "--help", "..x", "x.."),
+    ],
+    ids=lambda name: ascii(name)[:20],
+)
+def test_rel_15_a_file_name_that_may_leave_its_folder_is_refused(name: str) -> None:
+    found = problems_of(document(artefacts=[entry(filename=name)]))
+    assert found
+    assert all(problem.startswith("artefacts[0].filename: must ") for problem in found)
+
+
+# Reading and writing.
+
+_json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    # A lone surrogate is no text that JSON can carry.
+    | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner, max_size=3)
+    ),
+    max_leaves=10,
+)
+_names = st.text(st.characters(exclude_categories=["Cs"]))
+_unknown = st.dictionaries(_names.map(lambda name: "x_" + name), _json_values, max_size=3)
+_optional_text = st.sampled_from([ABSENT, "", "1.2", "ü\n😀"])
+
+
+@st.composite
+def _documents(draw: st.DrawFn) -> dict[str, Any]:
+    artefacts = [
+        {
+            **entry(target=f"t{index}", filename=f"f{index}", size_bytes=draw(st.integers(0))),
+            "url": draw(st.sampled_from([ABSENT, "a", "oci://r.example/x"])),
+            **draw(_unknown),
+        }
+        for index in range(draw(st.integers(1, 3)))
+    ]
+    whole = {
+        **document(channel=draw(st.sampled_from(CHANNELS))),
+        "tracker": draw(st.just(ABSENT) | st.dictionaries(_names, _names, max_size=3)),
+        "artefacts": [_without_absent(item) for item in artefacts],
+        "wizard_version": draw(_optional_text),
+        "chat_ui_version": draw(_optional_text),
+        **draw(_unknown),
+    }
+    return _without_absent(whole)
+
+
+def _without_absent(members: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in members.items() if value is not ABSENT}
+
+
+@examples(200)
+@given(_documents())
+def test_what_was_read_is_written_byte_for_byte(value: dict[str, Any]) -> None:
+    data = encode(value)
+    assert render(parse(data)) == data
+
+
+def test_unknown_members_are_kept_at_both_levels() -> None:
+    later = {"by": ["someone", {"é": 1.5}]}
+    manifest = parse(encode(document(artefacts=[entry(sha512="beef")], signer=later)))
+    assert manifest.extra == {"signer": later}
+    assert manifest.artefacts[0].extra == {"sha512": "beef"}
+
+
+def test_members_are_written_in_the_order_of_the_specification() -> None:
+    backwards = dict(reversed(document(artefacts=[dict(reversed(entry().items()))]).items()))
+    assert render(parse(encode(backwards))) == encode(document())
+
+
+def test_the_manifest_tells_what_the_document_says() -> None:
+    manifest = parse(encode(document()))
+    artefact = manifest.artefacts[0]
+    assert (manifest.release_version.text, manifest.channel) == ("2026.11.1", "stable")
+    assert (manifest.tracker, manifest.wizard_version) == ({"khoj": "1.42.0"}, "3.1")
+    assert manifest.chat_ui_version == "0.9"
+    assert (artefact.target, artefact.profile, artefact.format) == ("qemu-x86_64", "khoj", "qcow2")
+    assert (artefact.size_bytes, artefact.sha256) == (70_000, SHA256)
+
+
+def test_members_that_may_be_absent_stay_absent() -> None:
+    bare = {
+        name: value
+        for name, value in document().items()
+        if name not in ("tracker", "wizard_version", "chat_ui_version")
+    }
+    manifest: Manifest = parse(encode(bare))
+    assert (manifest.tracker, manifest.wizard_version, manifest.chat_ui_version) == (None,) * 3
+    assert render(manifest) == encode(bare)
+
+
+# The schema itself.
+
+
+def test_the_schema_is_a_valid_draft_2020_12_schema() -> None:
+    assert schema("manifest.v1")["$schema"] == Draft202012Validator.META_SCHEMA["$id"]
+    Draft202012Validator.check_schema(schema("manifest.v1"))
+
+
+def test_the_schema_and_the_code_have_the_same_words() -> None:
+    artefact = schema("manifest.v1")["$defs"]["artefact"]["properties"]
+    assert tuple(schema("manifest.v1")["properties"]["channel"]["enum"]) == CHANNELS
+    assert tuple(artefact["format"]["enum"]) == FORMATS
+
+
+def test_the_schema_names_the_members_of_the_specification_in_order() -> None:
+    whole = schema("manifest.v1")
+    assert list(whole["properties"]) == list(document())
+    assert list(whole["$defs"]["artefact"]["properties"]) == list(entry())
