@@ -1,0 +1,142 @@
+"""Versions: which texts are one, and their order."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from release_tools.calver import CalVer, CalVerError, compare
+from tests.support.properties import examples
+
+_SUFFIX = "abcdefghijklmnopqrstuvwxyz0123456789.-"
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> str:
+    """Valid versions; few numbers and letters, so that equal parts are met."""
+    year = draw(st.integers(0, 9999) | st.integers(2025, 2026))
+    month, day = draw(st.integers(0, 99) | st.integers(1, 2)), draw(st.integers(0, 99))
+    width = draw(st.sampled_from(["", "02"]))
+    suffix = draw(
+        st.none() | st.text("a1.-", min_size=1, max_size=3) | st.text(_SUFFIX, min_size=1)
+    )
+    numbers = f"{year:04}.{month:{width}}.{day:{width}}"
+    return numbers if suffix is None else f"{numbers}-{suffix}"
+
+
+def place(text: str) -> str:
+    """Where a version stands, as text: `~` sorts behind all that a suffix may hold."""
+    numbers, dash, suffix = text.partition("-")
+    year, month, day = numbers.split(".")
+    return year + month.zfill(2) + day.zfill(2) + (suffix if dash else "~")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("2026.1.1", "2026.11.1", "2026.1.11", "2026.01.01", "2026.1.1-rc1", "2026.1.1-pre.1"),
+        *("2026.1.1-0", "2026.1.1--", "2026.1.1-a-b", "2026.1.1-..", "0000.0.0", "9999.99.99-z"),
+    ],
+)
+def test_a_version_keeps_its_spelling(text: str) -> None:
+    assert str(CalVer.parse(text)) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("2026", "2026.1", "v2026.1.1", "2026.1.1-", "", "2026.1.1.1", "2026.1.1-RC1", "26.1.1"),
+        *("20260.1.1", "2026.100.1", "2026.1.100", "2026..1", "2026.1.1 ", "2026.1.1\n"),
+        *("2026.1.1-rc1\n", "２０２６.1.1", "2026.1.1-ｒｃ", "2026.1.1-a b", "2026.1.1-a/b"),
+        *("-2026.1.1", "2026-1-1"),
+    ],
+    ids=ascii,
+)
+def test_what_is_no_version_is_refused_and_shown_plainly(text: str) -> None:
+    with pytest.raises(CalVerError, match="is not a version") as caught:
+        CalVer.parse(text)
+    assert ascii(text) in caught.value.message
+    assert "Y.M.D" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("lower", "higher"),
+    [
+        ("2026.1.9", "2026.1.10"),
+        ("2026.9.30", "2026.10.1"),
+        ("2025.12.31", "2026.1.1"),
+        ("2026.1.1-rc1", "2026.1.1"),
+        ("2026.1.1-zzzz", "2026.1.1"),
+        ("2026.1.1", "2026.1.2-rc1"),
+        ("2026.1.1-rc10", "2026.1.1-rc9"),
+        ("2026.1.1-rc", "2026.1.1-rc1"),
+        ("2026.1.1--", "2026.1.1-."),
+        ("2026.1.1-9", "2026.1.1-a"),
+        ("2026.01.1-rc1", "2026.1.01-rc2"),
+    ],
+)
+def test_rel_29_the_order_is_that_of_the_specification(lower: str, higher: str) -> None:
+    assert compare(CalVer.parse(lower), CalVer.parse(higher)) == -1
+    assert compare(CalVer.parse(higher), CalVer.parse(lower)) == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("2026.01.1", "2026.1.1"), ("2026.1.01-rc1", "2026.01.1-rc1"), ("2026.1.1", "2026.1.1")],
+)
+def test_rel_29_two_spellings_of_one_version_are_equal(one: str, other: str) -> None:
+    a, b = CalVer.parse(one), CalVer.parse(other)
+    assert compare(a, b) == 0
+    assert hash(a) == hash(b)
+
+
+def test_a_version_equals_no_text() -> None:
+    assert CalVer.parse("2026.1.1") != "2026.1.1"
+
+
+@examples(500)
+@given(texts())
+def test_every_valid_text_is_read_and_written_alike(text: str) -> None:
+    version = CalVer.parse(text)
+    assert version.text == str(version) == text
+    numbers, dash, suffix = text.partition("-")
+    assert version.parts == tuple(int(part) for part in numbers.split("."))
+    assert version.suffix == (suffix if dash else None)
+
+
+@examples(600)
+@given(texts(), texts())
+def test_rel_29_the_order_agrees_with_an_order_of_texts(one: str, other: str) -> None:
+    expected = (place(one) > place(other)) - (place(one) < place(other))
+    assert compare(CalVer.parse(one), CalVer.parse(other)) == expected
+
+
+@examples(600)
+@given(texts(), texts())
+def test_rel_29_the_order_is_antisymmetric_and_total(one: str, other: str) -> None:
+    a, b = CalVer.parse(one), CalVer.parse(other)
+    assert compare(a, b) == -compare(b, a)
+    assert [a < b, a == b, a > b].count(True) == 1
+    assert (a <= b, a >= b) == (not a > b, not a < b)
+    assert a != b or hash(a) == hash(b)
+
+
+@examples(600)
+@given(texts(), texts(), texts())
+def test_rel_29_the_order_is_transitive(one: str, other: str, third: str) -> None:
+    low, middle, high = sorted(CalVer.parse(text) for text in (one, other, third))
+    assert low <= middle <= high
+    assert low <= high
+
+
+@examples(500)
+@given(st.text("0129.-ab\n٠é ", max_size=14))
+def test_any_other_text_is_a_version_or_refused(text: str) -> None:
+    try:
+        version = CalVer.parse(text)
+    except CalVerError:
+        return
+    assert version.text == text
+    assert text.isascii()
+    assert "\n" not in text

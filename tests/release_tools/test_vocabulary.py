@@ -1,0 +1,52 @@
+"""The closed sets of words."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from platform_common.resources import data_path
+from release_tools.naming import target_matrix
+from release_tools.vocabulary import CHANNELS, FORMATS, REFERENCE_FORMATS
+
+
+def test_the_words_are_those_of_the_specification() -> None:
+    assert CHANNELS == ("dev", "beta", "stable")
+    assert FORMATS == ("img.xz", "qcow2", "tar.gz", "do-snapshot", "oci")
+    assert frozenset({"do-snapshot", "oci"}) == REFERENCE_FORMATS
+
+
+def test_no_format_is_the_end_of_another() -> None:
+    for one in FORMATS:
+        assert not any(other.endswith(f".{one}") for other in FORMATS)
+
+
+def test_the_shipped_target_matrix_is_that_of_the_contract() -> None:
+    assert target_matrix(data_path("targets.toml")) == {
+        "qemu-aarch64": "qcow2",
+        "qemu-x86_64": "qcow2",
+        "rpi5": "img.xz",
+        "rpi4": "img.xz",
+        "arm64-generic": "img.xz",
+        "x86_64-mini-pc": "img.xz",
+        "oracle-arm-free": "qcow2",
+        "macos-qemu": "qcow2",
+        "wsl2": "tar.gz",
+        "digitalocean": "do-snapshot",
+        "fly-machines": "oci",
+    }
+
+
+def test_the_words_are_read_without_importing_anything_else() -> None:
+    program = (
+        "import sys; before = set(sys.modules); import release_tools.vocabulary;"
+        "print(sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert done.stdout.strip() == "['release_tools', 'release_tools.vocabulary']"
