@@ -10,13 +10,18 @@ import requests
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from platform_common.errors import UnreadableError
-from release_tools.origin import MissingError, RefusedUrlError, SlowError, show_url
+from release_tools.origin import (
+    SLOWEST_BYTES_PER_S,
+    MissingError,
+    RefusedUrlError,
+    SlowError,
+    show_url,
+)
 
 if TYPE_CHECKING:
     from urllib3 import HTTPResponse
 
 _CONNECT_TIMEOUT_S = 10.0
-_SLOWEST_BYTES_PER_S = 1024
 _MAX_REDIRECTS = 3
 _MAX_RESUMES = 5
 _RESUME_PAUSE_S = 0.5
@@ -72,7 +77,7 @@ class HttpStream:
         elapsed_s = time.monotonic() - started
         if elapsed_s < self._timeout_s:
             return
-        if self._position - position < _SLOWEST_BYTES_PER_S * elapsed_s:
+        if self._position - position < SLOWEST_BYTES_PER_S * elapsed_s:
             raise self._slow()
         self._window = (time.monotonic(), self._position)
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 OBJECT_STORE_SCHEMES = ("s3", "gs", "az")
 FETCHED_SCHEMES = ("file", "http", "https", *OBJECT_STORE_SCHEMES)
+# A stream that is slower than this for the length of the time-out is given up.
+SLOWEST_BYTES_PER_S = 1024
 _SMALL_FILE_DEADLINE_S = 60.0
 _SMALL_READ_BYTES = 64 << 10
 

@@ -1,0 +1,198 @@
+"""A real S3 server that checks signatures: OpenStack Swift, one node, on loopback.
+
+Swift needs an older setuptools than this project, so it lives in an environment
+of its own below `build/`, made once (some ten seconds) and kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+import time
+import venv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.support.network import end, free_port, wait_for_port
+
+if TYPE_CHECKING:
+    from obstore.store import S3Store
+
+_ROOT = Path(__file__).parents[2]
+_REQUIREMENTS = Path(__file__).with_name("object_store_requirements.txt")
+_KINDS = ("object", "container", "account")
+_COMMON = """[DEFAULT]
+bind_ip = 127.0.0.1
+bind_port = {port}
+user = {user}
+swift_dir = {folder}
+workers = 0
+log_level = WARNING
+devices = {folder}/devices
+mount_check = false
+disable_fallocate = true
+"""
+_STORAGE = """[pipeline:main]
+pipeline = {kind}-server
+[app:{kind}-server]
+use = egg:swift#{kind}
+"""
+_PROXY = """[pipeline:main]
+pipeline = catch_errors gatekeeper healthcheck listing_formats s3api tempauth slo proxy-server
+[app:proxy-server]
+use = egg:swift#proxy
+account_autocreate = true
+[filter:s3api]
+use = egg:swift#s3api
+location = {region}
+[filter:tempauth]
+use = egg:swift#tempauth
+user_{account} = {secret} .admin
+[filter:catch_errors]
+use = egg:swift#catch_errors
+[filter:gatekeeper]
+use = egg:swift#gatekeeper
+[filter:healthcheck]
+use = egg:swift#healthcheck
+[filter:listing_formats]
+use = egg:swift#listing_formats
+[filter:slo]
+use = egg:swift#slo
+"""
+_HASH = """[swift-hash]
+swift_hash_path_suffix = tests
+[storage-policy:0]
+name = one
+default = yes
+"""
+
+
+@dataclass(frozen=True)
+class ObjectStore:
+    """A running S3 server and who may use it."""
+
+    port: int
+    access_key: str = "mirror:operator"
+    secret_key: str = "correct-horse-battery-staple"
+    region: str = "us-east-1"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a client of S3 reads from its environment."""
+        return {
+            "AWS_ACCESS_KEY_ID": self.access_key,
+            "AWS_SECRET_ACCESS_KEY": self.secret_key,
+            "AWS_REGION": self.region,
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.port}",
+            "AWS_ALLOW_HTTP": "true",
+        }
+
+    def upload(self, folder: Path, bucket: str, prefix: str = "") -> None:
+        """Make `bucket` and put every file of `folder` into it below `prefix`."""
+        import obstore
+        import requests
+
+        # obstore makes no buckets, but signs a request that does: where the bucket is in
+        # the host's name, the path is the key alone.
+        root = self._client(bucket, virtual_hosted_style_request=True)
+        address = obstore.sign(root, "PUT", bucket, timedelta(minutes=1))
+        requests.put(address, timeout=10).raise_for_status()
+        client = self._client(bucket, virtual_hosted_style_request=False)
+        for path in sorted(folder.rglob("*")):
+            if path.is_file():
+                obstore.put(client, f"{prefix}{path.relative_to(folder)}", path.read_bytes())
+
+    def _client(self, bucket: str, *, virtual_hosted_style_request: bool) -> S3Store:
+        from obstore.store import S3Store
+
+        return S3Store(
+            bucket,
+            access_key_id=self.access_key,
+            secret_access_key=self.secret_key,
+            region=self.region,
+            endpoint=f"http://127.0.0.1:{self.port}",
+            virtual_hosted_style_request=virtual_hosted_style_request,
+            client_options={"allow_http": True},
+        )
+
+
+@contextlib.contextmanager
+def object_store(folder: Path) -> Iterator[ObjectStore]:
+    """Run the server while the block lasts; `folder` takes its data."""
+    programs = _environment() / "bin"
+    store = ObjectStore(free_port())
+    with contextlib.ExitStack() as stack:
+        for name, configuration, port in _configure(programs, folder, store):
+            output = stack.enter_context((folder / f"{name}.log").open("wb"))
+            process = subprocess.Popen(
+                [programs / "python", programs / name, configuration],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+            )
+            stack.callback(end, process)
+            wait_for_port(port, process)
+        yield store
+
+
+def _configure(programs: Path, folder: Path, store: ObjectStore) -> list[tuple[str, Path, int]]:
+    """Write the configuration; name, file and port of each server, the proxy last."""
+    (folder / "devices/d1").mkdir(parents=True)
+    (folder / "swift.conf").write_text(_HASH)
+    ports = {kind: free_port() for kind in _KINDS} | {"proxy": store.port}
+    bodies = {kind: _STORAGE.format(kind=kind) for kind in _KINDS}
+    account = store.access_key.replace(":", "_")
+    bodies["proxy"] = _PROXY.format(account=account, secret=store.secret_key, region=store.region)
+    user = pwd.getpwuid(os.getuid()).pw_name
+    servers = []
+    for kind, port in ports.items():
+        configuration = folder / f"{kind}.conf"
+        common = _COMMON.format(port=port, user=user, folder=folder)
+        configuration.write_text(common + bodies[kind])
+        servers.append((f"swift-{kind}-server", configuration, port))
+    for kind in _KINDS:
+        for step in (
+            ("create", "4", "1", "1"),
+            ("add", f"r1z1-127.0.0.1:{ports[kind]}/d1", "1"),
+            ("rebalance",),
+        ):
+            subprocess.run(
+                [programs / "python", programs / "swift-ring-builder", f"{kind}.builder", *step],
+                cwd=folder,
+                check=True,
+                capture_output=True,
+                timeout=60,
+            )
+    return servers
+
+
+def _environment() -> Path:
+    """The environment with Swift in it, made when it is not there."""
+    wanted = hashlib.sha256(_REQUIREMENTS.read_bytes() + sys.version.encode()).hexdigest()[:12]
+    target = _ROOT / "build" / f"swift-{wanted}"
+    target.parent.mkdir(exist_ok=True)
+    # Several test runs may want it at once; the first makes it and the others wait.
+    with (target.parent / "swift.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = target / "complete"
+        if not done.exists():
+            shutil.rmtree(target, ignore_errors=True)
+            venv.create(target, with_pip=True)
+            pip = (target / "bin/python", "-m", "pip", "install", "--quiet")
+            subprocess.run(
+                [*pip, "--disable-pip-version-check", "-r", _REQUIREMENTS],
+                check=True,
+                stdin=subprocess.DEVNULL,
+                timeout=300,
+            )
+            done.write_text(f"{time.time():.0f}\n")
+    return target
