@@ -94,7 +94,7 @@ def _ended(signal_number: int, frame: object) -> None:
 @click.version_option(VERSION, prog_name="release-tools")
 @click.pass_context
 def main(ctx: click.Context) -> None:
-    r"""Build, sign, verify and read signed releases.
+    """Build, sign, verify and read signed releases.
 
     A release is a manifest, the artefacts that it lists, and a minisign
     signature beside each of them.
@@ -107,7 +107,7 @@ def main(ctx: click.Context) -> None:
       3  the manifest is not valid
       4  the manifest is of another schema version: upgrade the control CLI
       5  something could not be read or reached
-    """
+    """  # noqa: D301 - \b keeps the lines apart, for click
     if os.environ.get("NO_COLOR"):
         ctx.color = False
     signal.signal(signal.SIGTERM, _ended)
@@ -116,7 +116,7 @@ def main(ctx: click.Context) -> None:
 @main.command(
     epilog="""\b
 Example:
-  release-tools keygen --secret-key ~/keys/release.key --public-key release.pub
+  release-tools keygen --secret-key release.key --public-key release.pub
 """
 )
 @click.option("--secret-key", required=True, type=_PATH, help="The secret key file to write.")
@@ -193,7 +193,7 @@ def _trackers(values: tuple[str, ...]) -> dict[str, str]:
     epilog="""\b
 Example:
   SIGNING_SECRET_KEY=~/keys/release.key \\
-    release-tools build images/ --version 2026.11.1 --channel stable --output dist
+    release-tools build images/ --version 2026.11.1 --channel stable
 """
 )
 @click.argument("artefact_dir", type=_PATH)
@@ -412,7 +412,7 @@ def verify_file(
     strict: bool,
     as_json: bool,
 ) -> None:
-    """Verify one FILE and its detached signature, as minisign -V does."""
+    """Verify one FILE and its signature, as minisign -V does."""
     from platform_common.terminal import printable
     from release_tools.minisign import show_key_id
     from release_tools.progress import byte_progress
