@@ -4,7 +4,6 @@
 
 PYTHON ?= python3
 VENV := .venv
-RUN_VENV := .venv-run
 LOCK_VENV := dev-out/lock-venv
 UV := uv==0.13.8
 
@@ -15,14 +14,14 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PIP_REQUIRE_VIRTUALENV PIP_USER PIP_T
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export VIRTUALENV_NO_PERIODIC_UPDATE := 1
 
-# $(call environment,FOLDER,LOCK FILES): an environment of exactly what is locked, and of this
-# tree. Whatever was in the folder goes; the file `made` in it says that it is complete.
+# $(call environment,LOCK FILES): an environment of exactly what is locked, and of this tree.
+# Whatever was in the folder goes; the target, a file in it, says that it is complete.
 define environment
-	@echo "Making the environment $(1)"
-	@$(PYTHON) -m venv --clear $(1)
-	@$(1)/bin/python -m pip install -q --require-hashes --no-deps $(addprefix -r requirements/,$(2))
-	@$(1)/bin/python -m pip install -q --no-deps --no-build-isolation -e .
-	@touch $(1)/made
+	@echo "Making the environment $(VENV)"
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(VENV)/bin/python -m pip install -q --require-hashes --no-deps $(addprefix -r requirements/,$(1))
+	@$(VENV)/bin/python -m pip install -q --no-deps --no-build-isolation -e .
+	@touch $@
 endef
 
 .PHONY: help
@@ -34,8 +33,8 @@ help: ## list the verbs
 .PHONY: run
 run: ## build sample images into a signed release, serve and verify it (ARGS=--once: do not stay)
 	@$(PYTHON) dev/packages.py run
-	@$(MAKE) -s $(RUN_VENV)/made
-	@$(RUN_VENV)/bin/python dev/run.py $(ARGS)
+	@$(MAKE) -sq $(VENV)/made || $(MAKE) -s $(VENV)/made-to-run
+	@$(VENV)/bin/python dev/run.py $(ARGS)
 
 .PHONY: test
 test: ## run every check: lint, types, tests, the wheel (ARGS='-e types': one of them)
@@ -83,16 +82,17 @@ compile = $(LOCK_VENV)/bin/uv pip compile setup.cfg $(2) $(ARGS) --quiet \
 
 .PHONY: clean
 clean: ## remove what was made, but keep the keys in dev-out/keys
-	@rm -rf $(VENV) $(RUN_VENV) .tox .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf $(VENV) .tox .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	@rm -rf build dist *.egg-info
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	@if [ -d dev-out ]; then find dev-out -mindepth 1 -maxdepth 1 ! -name keys -exec rm -rf {} +; fi
 
 $(VENV)/made: requirements/dev.txt setup.cfg pyproject.toml
-	$(call environment,$(VENV),dev.txt)
+	$(call environment,dev.txt)
 
-$(RUN_VENV)/made: requirements/run.txt requirements/package.txt setup.cfg pyproject.toml
-	$(call environment,$(RUN_VENV),run.txt package.txt)
+# What is enough for `make run`, for whoever has no full environment.
+$(VENV)/made-to-run: requirements/run.txt requirements/package.txt setup.cfg pyproject.toml
+	$(call environment,run.txt package.txt)
 
 $(LOCK_VENV)/made: Makefile
 	@$(PYTHON) -m venv --clear $(LOCK_VENV)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -35,3 +37,13 @@ def signed_release(tmp_path: Path, tools: Tools, key_pair: KeyPair) -> Path:
     )
     assert built.returncode == 0, built.stderr
     return tmp_path / "dist"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
+    """In CI a skipped test is a failure: nothing there may be missing."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if os.environ.get("CI") and reporter is not None and reporter.stats.get("skipped"):
+        reporter.write_line("\nCI is set, and tests were skipped: that is a failure.", red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    yield

@@ -1,0 +1,176 @@
+"""Who may import whom: the table of the architecture, read from the syntax trees."""
+
+from __future__ import annotations
+
+import ast
+import fnmatch
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from dev.distributions import ROOT
+
+# What each package may import of ours, beside itself.
+PACKAGES: Mapping[str, frozenset[str]] = {
+    "platform_common": frozenset(),
+    "release_tools": frozenset({"platform_common"}),
+}
+# Test code, tools and the two mapped folders are no modules of a package.
+NEVER = frozenset({"tests", "dev", "bench", "schemas", "templates"})
+# Who alone may import what: a module, and patterns of the files that are its doors.
+DOORS: Mapping[str, tuple[str, ...]] = {
+    "flask": (),
+    "werkzeug": (),
+    "jinja2": (),
+    "subprocess": ("platform_common/processes.py",),
+    "requests": ("release_tools/http_origin.py", "release_tools/origin.py"),
+    "obstore": ("release_tools/object_origin.py",),
+    "nacl": ("release_tools/minisign.py", "release_tools/secret_key.py"),
+    "jsonschema": ("release_tools/manifest_rules.py",),
+    "pickle": (),
+    "importlib.resources": ("platform_common/resources.py",),
+}
+# Who may look at the environment: command lines, who passes a part of it on to programs,
+# and the door to object stores, which are set up by variables of their own.
+ENVIRONMENT = ("*/cli.py", "platform_common/processes.py", "release_tools/object_origin.py")
+# Names that shadow the standard library, or that say nothing.
+BAD_NAMES = frozenset(
+    [
+        "platform",
+        "secrets",
+        "http",
+        "json",
+        "logging",
+        "types",
+        "utils",
+        "helpers",
+        "common",
+        "misc",
+        "manager",
+        "handler",
+        "base",
+    ]
+)
+
+
+def violations(files: Mapping[str, str]) -> list[str]:
+    """What breaks a rule in `files`: paths, as in the checkout, to source texts."""
+    return [
+        f"{path}:{number}: {problem}"
+        for path, text in files.items()
+        for number, problem in _problems(path, ast.parse(text))
+    ]
+
+
+def _problems(path: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
+    package = path.split("/")[0]
+    allowed = PACKAGES[package] | {package}
+    for node in ast.walk(tree):
+        for name in _imported(node):
+            top = name.split(".")[0]
+            if top in NEVER or (top in PACKAGES and top not in allowed):
+                yield _line(node), f"{package} may not import {name}"
+            for module, doors in DOORS.items():
+                if f"{name}.".startswith(f"{module}.") and not _matches(path, doors):
+                    yield _line(node), f"only {', '.join(doors) or 'nobody'} may import {module}"
+        if _reads_environment(node) and not _matches(path, ENVIRONMENT):
+            yield _line(node), "the environment is read in cli.py alone"
+
+
+def _imported(node: ast.AST) -> list[str]:
+    match node:
+        case ast.Import(names=names):
+            return [alias.name for alias in names]
+        case ast.ImportFrom(module=str(module), level=0, names=names):
+            return [f"{module}.{alias.name}" for alias in names]
+        case ast.ImportFrom():
+            return ["tests"]  # A relative import: ours are absolute.
+        case ast.Call(func=ast.Name("__import__") | ast.Attribute(attr="import_module")):
+            return ["tests"]  # An import that no reader of the text can follow.
+    return []
+
+
+def _reads_environment(node: ast.AST) -> bool:
+    match node:
+        case ast.Attribute(value=ast.Name("os"), attr="environ" | "environb" | "getenv"):
+            return True
+        case ast.ImportFrom(module="os", names=names):
+            return any(alias.name in {"environ", "environb", "getenv"} for alias in names)
+    return False
+
+
+def _matches(path: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatch.fnmatchcase(path, pattern) for pattern in patterns)
+
+
+def _line(node: ast.AST) -> int:
+    return getattr(node, "lineno", 0)
+
+
+def sources() -> dict[str, str]:
+    """Every module of the packages: its path to its text."""
+    return {
+        path.relative_to(ROOT).as_posix(): path.read_text("utf-8")
+        for package in PACKAGES
+        for path in sorted((ROOT / package).rglob("*.py"))
+    }
+
+
+def test_nobody_imports_what_the_table_forbids() -> None:
+    assert violations(sources()) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        pytest.param("platform_common/x.py", "import release_tools", id="upwards"),
+        pytest.param(
+            "platform_common/x.py", "from release_tools import build", id="upwards-with-from"
+        ),
+        pytest.param("release_tools/x.py", "from flask import Flask", id="flask"),
+        pytest.param(
+            "release_tools/x.py", "def f():\n    import flask.views", id="flask-in-a-function"
+        ),
+        pytest.param("release_tools/x.py", "import subprocess", id="another-door-to-programs"),
+        pytest.param("release_tools/verify.py", "import requests", id="another-door-to-the-net"),
+        pytest.param("release_tools/x.py", "import os\nos.environ['A']", id="environ"),
+        pytest.param("release_tools/x.py", "import os\nos.getenv('A')", id="getenv"),
+        pytest.param("release_tools/x.py", "from os import environ", id="environ-with-from"),
+        pytest.param("platform_common/x.py", "from tests.support import tree", id="test-code"),
+        pytest.param("release_tools/x.py", "import schemas", id="a-mapped-folder-by-its-path"),
+        pytest.param("release_tools/x.py", "from . import build", id="relative"),
+        pytest.param("release_tools/x.py", "__import__('flask')", id="hidden"),
+        pytest.param(
+            "release_tools/x.py", "from importlib import resources", id="resources-by-the-side"
+        ),
+    ],
+)
+def test_a_planted_violation_is_caught(path: str, text: str) -> None:
+    assert len(violations({path: text})) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        pytest.param("release_tools/cli.py", "import os\nos.environ['A']", id="environ-in-cli"),
+        pytest.param("release_tools/x.py", "import platform_common.errors", id="downwards"),
+        pytest.param("platform_common/processes.py", "import subprocess", id="the-door"),
+        pytest.param("release_tools/x.py", "import requests_other", id="a-longer-name"),
+    ],
+)
+def test_what_the_table_allows_is_no_violation(path: str, text: str) -> None:
+    assert violations({path: text}) == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_costs_nothing_to_import(package: str) -> None:
+    assert (ROOT / package / "__init__.py").read_bytes() == b""
+
+
+def test_every_package_of_the_checkout_is_in_the_table() -> None:
+    assert {path.parent.name for path in ROOT.glob("*/__init__.py")} - NEVER == set(PACKAGES)
+
+
+def test_no_module_has_a_name_that_shadows_or_says_nothing() -> None:
+    assert [path for path in sources() if Path(path).stem in BAD_NAMES] == []

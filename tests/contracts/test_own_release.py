@@ -1,0 +1,103 @@
+"""This project's own release, made by its own tools."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from dev import release
+from dev.distributions import ROOT
+from tests.support.releases import KeyPair, Tools, clean_environment
+
+VERSION = "2026.11.1-rc1"
+NAMES = [f"platform-appliance-{kind}-{VERSION}-dev.tar.gz" for kind in ("sdist", "wheel")]
+MINUTE_S = 60
+
+
+@pytest.fixture(scope="module")
+def own_release(tmp_path_factory: pytest.TempPathFactory, key_pair: KeyPair) -> Path:
+    output = tmp_path_factory.mktemp("own") / "dist"
+    release.make_release(output, VERSION, "dev", {"SIGNING_SECRET_KEY": str(key_pair.secret)})
+    return output
+
+
+def test_release_tools_trusts_it(own_release: Path, tools: Tools, key_pair: KeyPair) -> None:
+    verified = tools("verify", own_release, "--public-key", key_pair.public)
+    assert verified.returncode == 0, verified.stdout
+    assert f"TRUSTED: release {VERSION} (dev), 2 of 2 artefacts read" in verified.stdout
+
+
+@pytest.mark.parametrize("name", ["manifest.json", *(f"{VERSION}/{name}" for name in NAMES)])
+def test_the_minisign_program_accepts(own_release: Path, key_pair: KeyPair, name: str) -> None:
+    subprocess.run(
+        ["minisign", "-V", "-H", "-q", "-p", key_pair.public, "-m", own_release / "dev" / name],
+        timeout=MINUTE_S,
+        check=True,
+    )
+
+
+def test_it_holds_the_sdist_and_the_wheel(own_release: Path) -> None:
+    folder = own_release / "dev" / VERSION
+    with tarfile.open(folder / NAMES[0]) as sdist:
+        assert any(name.endswith("/release_tools/cli.py") for name in sdist.getnames())
+    with tarfile.open(folder / NAMES[1]) as packed:
+        (member,) = packed.getmembers()
+        wheel = packed.extractfile(member)
+        assert wheel is not None
+        with zipfile.ZipFile(io.BytesIO(wheel.read())) as archive:
+            assert "release_tools/cli.py" in archive.namelist()
+
+
+def test_pub_05_the_same_sources_give_the_same_release(
+    own_release: Path, tmp_path: Path, key_pair: KeyPair
+) -> None:
+    release.make_release(tmp_path, VERSION, "dev", {"SIGNING_SECRET_KEY": str(key_pair.secret)})
+    files = [path.relative_to(own_release) for path in own_release.rglob("*") if path.is_file()]
+    assert len(files) == 6
+    assert [name for name in files if _differ(own_release / name, tmp_path / name)] == []
+
+
+def _differ(one: Path, other: Path) -> bool:
+    return one.read_bytes() != other.read_bytes()
+
+
+def test_the_command_makes_and_verifies_a_release_of_a_commit(
+    tmp_path: Path, key_pair: KeyPair
+) -> None:
+    finished = subprocess.run(
+        [sys.executable, "-m", "dev.release", "--output", tmp_path, "--version", VERSION],
+        cwd=ROOT,
+        env=clean_environment()
+        | {"SIGNING_SECRET_KEY": str(key_pair.secret), "PUBLIC_KEY": str(key_pair.public)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=MINUTE_S,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stdout
+    assert f"\nTRUSTED: release {VERSION} (dev), 2 of 2 artefacts read" in finished.stdout
+
+
+def test_a_release_key_wants_the_public_key_to_check_it_with(tmp_path: Path) -> None:
+    refused = CliRunner().invoke(
+        release.main,
+        ["--output", str(tmp_path / "dist")],
+        env={"SIGNING_SECRET_KEY": "release.key"},
+    )
+    assert refused.exit_code == 2
+    assert "give --public-key" in refused.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_development_key_is_made_once(tmp_path: Path) -> None:
+    first = [path.read_bytes() for path in release.development_key(tmp_path / "keys")]
+    assert [path.read_bytes() for path in release.development_key(tmp_path / "keys")] == first

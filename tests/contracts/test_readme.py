@@ -1,0 +1,118 @@
+"""What the documents tell people to type works."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dev.distributions import ROOT, tracked_files
+from tests.support.releases import clean_environment
+
+DOCUMENTS = [name for name in tracked_files() if name.endswith(".md")]
+# A block in bash is run as it stands; one in console shows commands and what they
+# print; the others are no commands.
+FENCE = re.compile(r"^```(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LANGUAGES = {"bash", "console", "text", "json", "toml", "ini", "python", "nginx", "mermaid"}
+MINUTE_S = 60
+
+
+def blocks(name: str, language: str) -> list[str]:
+    """The fenced blocks of that language in the document `name`."""
+    text = (ROOT / name).read_text("utf-8")
+    return [body for found, body in FENCE.findall(text) if found == language]
+
+
+@pytest.fixture(scope="module")
+def after_make_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that looks as a checkout does after `make run`."""
+    folder = tmp_path_factory.mktemp("checkout")
+    environment = Path(sys.executable).parent.parent
+    (folder / ".venv").symlink_to(environment)
+    subprocess.run(
+        [sys.executable, ROOT / "dev/run.py", "--once", "--folder", folder / "dev-out"],
+        cwd=folder,
+        env=clean_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        timeout=MINUTE_S,
+        check=True,
+    )
+    return folder
+
+
+@pytest.mark.parametrize("name", [name for name in DOCUMENTS if blocks(name, "bash")])
+def test_the_commands_of_a_document_run_one_after_the_other(
+    name: str, after_make_run: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "checkout"
+    shutil.copytree(after_make_run, folder, symlinks=True)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    # -e stops at the first that fails, except at one that is shown to fail: `! command`.
+    script = "".join(
+        re.sub(r"^! (.*)", r"if \1; then exit 99; fi", body, flags=re.MULTILINE)
+        for body in blocks(name, "bash")
+    )
+    finished = subprocess.run(
+        ["bash", "-euxo", "pipefail", "-c", script],
+        cwd=folder,
+        env=clean_environment() | {"PATH": path},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=MINUTE_S,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stdout
+
+
+def test_the_readme_has_commands_to_run() -> None:
+    assert sum(body.count("release-tools ") for body in blocks("README.md", "bash")) >= 3
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_block_says_what_it_holds(name: str) -> None:
+    text = (ROOT / name).read_text("utf-8")
+    assert {language for language, _ in FENCE.findall(text)} <= LANGUAGES
+    assert text.count("\n```") % 2 == 0
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_verb_of_make_that_is_named_exists(name: str) -> None:
+    text = (ROOT / name).read_text("utf-8")
+    code = [*re.findall(r"`([^`\n]+)`", text), *(body for _, body in FENCE.findall(text))]
+    named = {verb for part in code for verb in re.findall(r"\bmake ([a-z-]+)", part)}
+    verbs = re.findall(r"^\.PHONY: (.+)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    assert named <= set(verbs)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_file_that_is_linked_exists(name: str) -> None:
+    text = FENCE.sub("", (ROOT / name).read_text("utf-8"))
+    targets = [
+        target.partition("#")[0]
+        for target in re.findall(r"\]\(([^)\s]+)\)", text)
+        if not re.match(r"[a-z]+:|#", target)
+    ]
+    folder = (ROOT / name).parent
+    assert [target for target in targets if not (folder / target).exists()] == []
+
+
+def test_the_verbs_that_make_lists_are_those_of_the_makefile() -> None:
+    listed = subprocess.run(
+        ["make", "--no-print-directory", "help"],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"]},
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=MINUTE_S,
+        check=True,
+    ).stdout
+    verbs = re.findall(r"^  make ([a-z]+) +\S", listed, re.MULTILINE)
+    assert verbs == ["help", "run", "test", "bench", "release", "lint", "format", "lock", "clean"]

@@ -1,0 +1,134 @@
+"""What every tracked file owes to a stranger who clones this."""
+
+from __future__ import annotations
+
+import configparser
+import re
+from pathlib import Path
+
+import pytest
+
+from dev.distributions import ROOT, tracked_files
+
+FILES = tracked_files()
+# Bracketed, so that this file does not hold what it looks for.
+MACHINE = re.compile(r"(?<![\w.$}])/(?:[w]ork|[r]oot|[U]sers|[h]ome/(?!agent\b)\w+)/")
+REGISTRY = re.compile(r"[p]ypi\.org|[p]ythonhosted\.org|[i]ndex-url|[f]ind-links")
+
+
+def text(name: str) -> str:
+    """A tracked file as text; anything else does not belong here."""
+    return (ROOT / name).read_text("utf-8")
+
+
+def naming(pattern: re.Pattern[str]) -> list[str]:
+    """Where the pattern is found: `file:line`."""
+    return [
+        f"{name}:{number}"
+        for name in FILES
+        for number, line in enumerate(text(name).splitlines(), 1)
+        if pattern.search(line)
+    ]
+
+
+def test_no_file_names_a_path_of_one_machine() -> None:
+    assert naming(MACHINE) == []
+
+
+def test_no_file_names_a_package_registry() -> None:
+    # The verb that makes the lock files is told not to write one.
+    assert [place for place in naming(REGISTRY) if not place.startswith("Makefile:")] == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param("cd /" + "work/main", id="a-checkout"),
+        pytest.param("FOLDER=/" + "root/x", id="a-root-home"),
+        pytest.param('"/' + 'home/someone/keys"', id="a-home"),
+    ],
+)
+def test_a_path_of_one_machine_is_recognised(line: str) -> None:
+    assert MACHINE.search(line)
+
+
+def test_the_user_of_the_appliance_is_no_machine_path() -> None:
+    assert MACHINE.search("/home/agent/.khoj") is None
+
+
+def test_every_file_ends_in_one_newline() -> None:
+    contents = {name: text(name) for name in FILES}
+    assert [
+        name
+        for name, content in contents.items()
+        if content and (not content.endswith("\n") or content.endswith("\n\n"))
+    ] == []
+
+
+def test_no_line_ends_in_a_blank() -> None:
+    assert naming(re.compile(r"[ \t\r]$")) == []
+
+
+def test_artefact_is_spelt_one_way() -> None:
+    assert naming(re.compile(r"(?i)arti[f]act")) == []
+
+
+def test_no_secret_key_is_tracked() -> None:
+    assert naming(re.compile(r"\b[R]WRTY0Iy|-----[B]EGIN [A-Z ]*PRIVATE KEY")) == []
+
+
+# The lock files.
+
+PIN = re.compile(r"^([a-z0-9-]+)==(\S+)(?: ; [^\\\n]+)? \\\n((?:    --hash=sha256:\S+(?: \\)?\n)+)")
+
+
+def pins(name: str) -> dict[str, str]:
+    """Project to version in a lock file, which holds nothing but pins with hashes."""
+    rest = "".join(
+        line for line in text(name).splitlines(keepends=True) if not line.startswith("#")
+    )
+    found: dict[str, str] = {}
+    while rest:
+        match = PIN.match(rest)
+        assert match, f"{name}: not a pin with its hashes: {rest.splitlines()[0]}"
+        found[match[1]] = match[2]
+        rest = rest[match.end() :]
+    return found
+
+
+def extra(name: str) -> set[str]:
+    """The projects that an extra of setup.cfg asks for, with those of the extras it includes."""
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / "setup.cfg", "utf-8")
+    lines = parser["options.extras_require"][name].split("\n")
+    return {re.split(r"[<>=!~ ]", line)[0].lower() for line in lines if line}
+
+
+LOCKS = [name for name in FILES if re.fullmatch(r"requirements/.*\.txt", name)]
+
+
+def test_there_is_a_lock_file_for_every_use() -> None:
+    assert sorted(Path(name).stem for name in LOCKS) == ["dev", "lint", "package", "run"]
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_the_lock_files_agree(name: str) -> None:
+    assert pins(name).items() <= pins("requirements/dev.txt").items()
+
+
+@pytest.mark.parametrize(
+    ("name", "extras"),
+    [
+        pytest.param("run", ["release"], id="run"),
+        pytest.param("lint", ["lint"], id="lint"),
+        pytest.param("package", ["package"], id="package"),
+        pytest.param("dev", ["release", "object-store", "web", "test", "types", "dev"], id="dev"),
+    ],
+)
+def test_a_lock_file_holds_what_its_extras_ask_for(name: str, extras: list[str]) -> None:
+    asked = set().union(*(extra(one) for one in extras))
+    assert asked <= pins(f"requirements/{name}.txt").keys()
+
+
+def test_release_tools_runs_without_a_web_framework() -> None:
+    assert {"flask", "werkzeug", "jinja2", "gunicorn"}.isdisjoint(pins("requirements/run.txt"))

@@ -1,0 +1,43 @@
+"""In CI a test that is skipped is a test that failed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dev.distributions import ROOT
+from tests.support.releases import clean_environment
+
+MINUTE_S = 60
+# Put together here, so that nobody who looks for skipped tests finds this one.
+SKIPPED = "import pytest\n\ndef test_that_is_skipped():\n    pytest." + "skip('why not')\n"
+
+
+@pytest.mark.parametrize(
+    ("variables", "status"),
+    [pytest.param({}, 0, id="at-home"), pytest.param({"CI": "true"}, 1, id="in-CI")],
+)
+def test_a_skipped_test_fails_the_run(
+    variables: dict[str, str], status: int, tmp_path: Path
+) -> None:
+    (tmp_path / "test_one.py").write_text(SKIPPED)
+    environment = clean_environment()
+    environment.pop("CI", None)
+    finished = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider"),
+            *("--rootdir", tmp_path, tmp_path),
+        ],
+        cwd=ROOT,
+        env=environment | variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=MINUTE_S,
+        check=False,
+    )
+    assert finished.returncode == status, finished.stdout
+    assert "1 skipped" in finished.stdout

@@ -1,0 +1,120 @@
+"""The wheel holds what git tracks of the packages, and nothing else."""
+
+from __future__ import annotations
+
+import configparser
+import re
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from dev.distributions import ROOT, Distributions, build_distributions, tracked_files
+
+SHIPPED = re.compile(r".*\.(py|json|toml|html)|.*/py\.typed")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Distributions:
+    return build_distributions(tmp_path_factory.mktemp("distributions"))
+
+
+@pytest.fixture(scope="module")
+def settings() -> configparser.ConfigParser:
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / "setup.cfg", "utf-8")
+    return parser
+
+
+def folders(settings: configparser.ConfigParser) -> dict[str, str]:
+    """Folder in the checkout to folder in the wheel, of every package."""
+    mapped = dict(
+        line.split(" = ") for line in settings["options"]["package_dir"].strip().splitlines()
+    )
+    packages = settings["options"]["packages"].split()
+    return {
+        mapped.get(package, package.replace(".", "/")): package.replace(".", "/")
+        for package in packages
+    }
+
+
+def expected(settings: configparser.ConfigParser) -> set[str]:
+    """The names in the wheel of what git tracks below the packages' folders."""
+    names = set()
+    for name in filter(SHIPPED.fullmatch, tracked_files()):
+        for source in sorted(folders(settings), key=len, reverse=True):
+            if name.startswith(f"{source}/"):
+                names.add(folders(settings)[source] + name.removeprefix(source))
+                break
+    return names
+
+
+def names_in(wheel: Path) -> set[str]:
+    """The files in a wheel, without its own metadata."""
+    with zipfile.ZipFile(wheel) as archive:
+        return {name for name in archive.namelist() if ".dist-info/" not in name}
+
+
+def test_the_wheel_holds_the_tracked_files_of_the_packages(
+    built: Distributions, settings: configparser.ConfigParser
+) -> None:
+    assert names_in(built.wheel) == expected(settings)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "platform_common/schemas/manifest.v1.schema.json",
+        "platform_common/templates/__init__.py",
+        "platform_common/data/targets.toml",
+        "platform_common/data/profiles/khoj.toml",
+        "platform_common/py.typed",
+        "release_tools/cli.py",
+        "release_tools/py.typed",
+    ],
+)
+def test_the_wheel_holds(built: Distributions, name: str) -> None:
+    assert name in names_in(built.wheel)
+
+
+def test_the_wheel_claims_no_other_top_level_name(built: Distributions) -> None:
+    assert {name.split("/")[0] for name in names_in(built.wheel)} == {
+        "platform_common",
+        "release_tools",
+    }
+
+
+def test_every_folder_of_modules_is_a_package_of_the_wheel(
+    settings: configparser.ConfigParser,
+) -> None:
+    tops = {folder.split("/")[0] for folder in folders(settings)}
+    with_modules = {
+        str(Path(name).parent)
+        for name in tracked_files()
+        if name.endswith(".py") and name.split("/")[0] in tops
+    }
+    assert with_modules == set(folders(settings))
+
+
+def test_the_metadata_names_the_licence_and_the_command(built: Distributions) -> None:
+    with zipfile.ZipFile(built.wheel) as archive:
+        (points,) = (name for name in archive.namelist() if name.endswith("/entry_points.txt"))
+        assert "release-tools = release_tools.cli:main" in archive.read(points).decode()
+        assert any(name.endswith("/LICENSE") for name in archive.namelist())
+
+
+def test_the_sdist_holds_no_more_than_what_builds_the_wheel(built: Distributions) -> None:
+    with tarfile.open(built.sdist) as archive:
+        tops = {name.split("/")[1] for name in archive.getnames() if "/" in name}
+    assert tops == {
+        *("LICENSE", "PKG-INFO", "README.md", "pyproject.toml", "setup.cfg"),
+        *("platform_common", "release_tools", "schemas", "templates"),
+        "platform_appliance.egg-info",
+    }
+
+
+def test_the_same_sources_give_the_same_bytes(built: Distributions, tmp_path: Path) -> None:
+    again = build_distributions(tmp_path)
+    assert again.sdist.read_bytes() == built.sdist.read_bytes()
+    assert again.wheel.read_bytes() == built.wheel.read_bytes()

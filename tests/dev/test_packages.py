@@ -1,0 +1,118 @@
+"""What `make` says and does about Debian packages that are missing."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dev import packages
+from dev.distributions import ROOT
+
+MINUTE_S = 60
+
+
+@pytest.fixture
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of programs of a machine that has none, and no others elsewhere."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setattr(packages, "_MORE_FOLDERS", ())
+    return folder
+
+
+def put_program(folder: Path, name: str, body: str = "exit 0") -> None:
+    """A program that does `body`, with what a shell can do alone."""
+    (folder / name).write_text(f"#!/bin/sh\n{body}\n")
+    (folder / name).chmod(0o755)
+
+
+def put_all(folder: Path, *, but: str) -> None:
+    for sign in packages.SIGNS.values():
+        if sign != but and not sign.startswith(("/", "module:")):
+            put_program(folder, sign)
+
+
+@pytest.mark.parametrize("verb", packages.NEEDS)
+def test_this_machine_lacks_nothing(verb: str) -> None:
+    finished = subprocess.run(
+        [sys.executable, ROOT / "dev/packages.py", verb],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=MINUTE_S,
+        check=False,
+    )
+    assert (finished.returncode, finished.stdout) == (0, b"")
+
+
+def test_a_user_is_told_one_command(bare: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    put_all(bare, but="minisign")
+    (bare / "nginx").unlink()
+    assert packages.main(["test"], root=False) == 1
+    seen = capsys.readouterr()
+    assert re.findall(r"^  (.*)$", seen.err, re.MULTILINE) == [
+        "sudo apt-get update && sudo apt-get install --no-install-recommends minisign nginx-light"
+    ]
+    assert seen.out == ""
+
+
+def test_root_has_what_is_missing_installed(bare: Path) -> None:
+    put_all(bare, but="qemu-img")
+    log = bare.parent / "log"
+    put_program(bare, "apt-get", f'echo "$DEBIAN_FRONTEND $*" >>{log}')
+    assert packages.main(["run"], root=True) == 0
+    assert log.read_text().splitlines() == [
+        "noninteractive update -qq",
+        "noninteractive install -qq --yes --no-install-recommends qemu-utils",
+    ]
+
+
+def test_nothing_is_installed_where_nothing_is_missing(bare: Path) -> None:
+    put_all(bare, but="")
+    put_program(bare, "apt-get", "exit 9")
+    assert packages.main(["test"], root=True) == 0
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["apt-get-fails", "no-apt-get"])
+def test_an_installation_that_fails_names_the_packages(
+    there: bool, bare: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put_all(bare, but="xz")
+    if there:
+        put_program(bare, "apt-get", "exit 100")
+    assert packages.main(["run"], root=True) == 1
+    assert "xz-utils" in capsys.readouterr().err
+
+
+def test_a_program_beside_the_path_of_a_user_is_found(
+    bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_all(bare, but="mkfs.ext4")
+    assert packages.missing(packages.NEEDS["run"]) == ["e2fsprogs"]
+    (tmp_path / "sbin").mkdir()
+    put_program(tmp_path / "sbin", "mkfs.ext4")
+    monkeypatch.setattr(packages, "_MORE_FOLDERS", (str(tmp_path / "sbin"),))
+    assert packages.missing(packages.NEEDS["run"]) == []
+
+
+def test_a_python_that_is_too_old_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "version_info", (3, 9, 2, "final", 0))
+    assert packages.main(["test"], root=False) == 1
+    assert "This is Python 3.9, and 3.11 is the oldest" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [[], ["deploy"], ["run", "test"]], ids=str)
+def test_an_unknown_verb_is_refused(arguments: list[str]) -> None:
+    assert packages.main(arguments, root=False) == 2
+
+
+def test_every_package_has_a_sign() -> None:
+    assert {package for needs in packages.NEEDS.values() for package in needs} == set(
+        packages.SIGNS
+    )

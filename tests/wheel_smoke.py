@@ -1,0 +1,127 @@
+"""The wheel, as those who have no checkout get it: `python -m tests.wheel_smoke`.
+
+Builds it through the sdist, installs it with the extra `release` into a fresh
+environment, and uses it from an empty folder outside the checkout. Plain
+Python: it runs before anything of a test environment is there.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from dev.distributions import ROOT, build_distributions
+
+TIMEOUT_S = 300
+VERSION, CHANNEL = "2026.11.1", "stable"
+IMAGE = f"platform-khoj-wsl2-{VERSION}-{CHANNEL}.tar.gz"
+# Asks the installed package itself, so that no file of the checkout can answer.
+READ_RESOURCES = """
+from pathlib import Path
+import platform_common, release_tools
+from platform_common.resources import data_path, schema
+from release_tools.naming import profile_ids, target_matrix
+assert schema("manifest.v1")["properties"]["schema_version"]
+assert profile_ids(data_path("profiles")) == ["hermes", "khoj", "openclaw"]
+assert target_matrix(data_path("targets.toml"))["wsl2"] == "tar.gz"
+for package in (platform_common, release_tools):
+    assert "site-packages" in Path(package.__file__).parts, package.__file__
+"""
+
+
+class Installed:
+    """An environment that holds the wheel, used from an empty folder."""
+
+    def __init__(self, environment: Path, folder: Path) -> None:
+        self._programs = environment / "bin"
+        self._folder = folder
+
+    def __call__(
+        self, program: str, *arguments: str | Path, exit_code: int = 0, **variables: str
+    ) -> str:
+        """Run one of its programs; returns what it printed."""
+        finished = subprocess.run(
+            [self._programs / program, *arguments],
+            cwd=self._folder,
+            env=outside() | variables,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+        if finished.returncode != exit_code:
+            print(finished.stdout, file=sys.stderr)
+            sys.exit(f"{program} {arguments[0]}: exit code {finished.returncode}, not {exit_code}")
+        return finished.stdout
+
+
+def outside() -> dict[str, str]:
+    """The environment without what leads back to the checkout or to a key."""
+    dropped = ("PYTHON", "VIRTUAL_ENV", "SIGNING_", "PLATFORM_", "SOURCE_DATE_EPOCH", "TOX_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
+    return kept | {"PATH": os.defpath}
+
+
+def main() -> None:
+    """Build, install, use; a failure ends the program."""
+    with tempfile.TemporaryDirectory() as scratch:
+        wheel = build_distributions(Path(scratch, "dist")).wheel
+        environment, folder = Path(scratch, "environment"), Path(scratch, "empty")
+        folder.mkdir()
+        subprocess.run(
+            [sys.executable, "-m", "venv", environment],
+            env=outside(),
+            timeout=TIMEOUT_S,
+            check=True,
+        )
+        installed = Installed(environment, folder)
+        install(installed, wheel)
+        check_imports(installed)
+        check_a_release(installed, folder)
+    print(f"{wheel.name} works from an empty folder")
+
+
+def install(installed: Installed, wheel: Path) -> None:
+    """Install the wheel; what its extra needs is what the lock file for it holds."""
+    pip = ("-m", "pip", "install", "--quiet")
+    lock = ROOT / "requirements/run.txt"
+    installed("python", *pip, "--require-hashes", "--no-deps", "-r", lock)
+    # Nothing more may be needed: what is missing cannot be fetched.
+    installed("python", *pip, "--no-index", f"{wheel}[release]")
+    installed("python", "-m", "pip", "check")
+
+
+def check_imports(installed: Installed) -> None:
+    """Its modules and data come from the package, and no web framework came with them."""
+    installed("python", "-c", READ_RESOURCES)
+    for module in ("flask", "tests", "schemas", "templates", "dev"):
+        said = installed("python", "-c", f"import {module}", exit_code=1)
+        assert f"No module named '{module}'" in said, said
+
+
+def check_a_release(installed: Installed, folder: Path) -> None:
+    """A key, a release, its signature, its verification, and a refusal."""
+    keys = ("--secret-key", "release.key", "--public-key", "release.pub")
+    installed("release-tools", "keygen", *keys, "--no-password")
+    (folder / "images").mkdir()
+    (folder / "images" / IMAGE).write_bytes(os.urandom(100_000))
+    release = ("--version", VERSION, "--channel", CHANNEL)
+    installed("release-tools", "build", "images", *release)
+    unsigned = f"dist/{CHANNEL}/manifest.json.unsigned"
+    installed("release-tools", "sign", unsigned, SIGNING_SECRET_KEY="release.key")
+    verify = ("verify", "dist", "--public-key", "release.pub")
+    assert "TRUSTED: release" in installed("release-tools", *verify)
+    image = folder / "dist" / CHANNEL / VERSION / IMAGE
+    image.chmod(0o644)
+    data = image.read_bytes()
+    image.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    installed("release-tools", *verify, exit_code=1)
+
+
+if __name__ == "__main__":
+    main()
