@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import time
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
@@ -38,13 +41,17 @@ class HttpStream:
         self._position = 0
         self._resumes = 0
         self._resumed_at = 0
-        self._window = (time.monotonic(), 0)
+        self._received = 0
+        self._too_slow = False
+        self._closed = threading.Event()
         self._response = self._get({})
         self._validator = _validator(self._response)
         self.size = _length(self._response)
+        threading.Thread(target=self._watch_pace, daemon=True).start()
 
     def close(self) -> None:
         """Let the connection go."""
+        self._closed.set()
         self._response.close()
 
     def readinto(self, buffer: memoryview) -> int:
@@ -56,7 +63,6 @@ class HttpStream:
             self._resume()
         buffer[: len(data)] = data
         self._position += len(data)
-        self._watch_pace()
         return len(data)
 
     def _read(self, count: int) -> bytes | None:
@@ -66,20 +72,33 @@ class HttpStream:
             data = raw.read1(count, decode_content=False)
         except ReadTimeoutError as error:
             raise self._slow() from error
-        except (HTTPError, OSError):
+        except (HTTPError, OSError, ValueError):
+            data = None
+        if self._too_slow:
+            raise self._slow()
+        if data is None or (not data and self.size is not None and self._position < self.size):
             return None
-        if not data and self.size is not None and self._position < self.size:
-            return None
+        self._received += len(data)
         return data
 
     def _watch_pace(self) -> None:
-        started, position = self._window
-        elapsed_s = time.monotonic() - started
-        if elapsed_s < self._timeout_s:
-            return
-        if self._position - position < SLOWEST_BYTES_PER_S * elapsed_s:
-            raise self._slow()
-        self._window = (time.monotonic(), self._position)
+        """End a download that is too slow, wherever the reading thread waits.
+
+        The time-out of a socket starts again with every byte, also within the
+        line that gives a chunk's length.
+        """
+        while True:
+            began_s, received = time.monotonic(), self._received
+            if self._closed.wait(self._timeout_s):
+                return
+            if time.monotonic() - began_s > 2 * self._timeout_s:
+                continue  # This process itself was stopped.
+            if self._received - received < SLOWEST_BYTES_PER_S * self._timeout_s:
+                self._too_slow = True
+                # It refuses a connection that is no longer this answer's.
+                with contextlib.suppress(OSError, ValueError, RuntimeError):
+                    self._response.raw.shutdown()
+                return
 
     def _slow(self) -> SlowError:
         return SlowError(
@@ -118,20 +137,13 @@ class HttpStream:
             if not data:
                 raise UnreadableError(f"{show_url(self._url)}: the connection broke again")
             count -= len(data)
-            self._watch_pace()
 
     def _get(self, headers: dict[str, str]) -> requests.Response:
         url = self._url
         for _ in range(_MAX_REDIRECTS + 1):
             try:
-                response = self._session.get(
-                    url,
-                    headers={"Accept-Encoding": "identity", **headers},
-                    timeout=(min(_CONNECT_TIMEOUT_S, self._timeout_s), self._timeout_s),
-                    stream=True,
-                    allow_redirects=False,
-                )
-            except requests.Timeout as error:
+                response = self._ask(url, {"Accept-Encoding": "identity", **headers})
+            except (requests.Timeout, Empty) as error:
                 raise SlowError(f"{show_url(url)}: the server does not answer") from error
             except (requests.RequestException, ValueError, OSError) as error:
                 raise UnreadableError(f"{show_url(url)}: {_cause(error)}") from error
@@ -147,6 +159,38 @@ class HttpStream:
                 )
             url = onward
         raise UnreadableError(f"{show_url(self._url)}: more than {_MAX_REDIRECTS} redirects")
+
+    def _ask(self, url: str, headers: dict[str, str]) -> requests.Response:
+        """Ask on a thread of its own, because no time-out bounds a head that comes in drips."""
+        connect_s = min(_CONNECT_TIMEOUT_S, self._timeout_s)
+        answers: SimpleQueue[requests.Response | Exception] = SimpleQueue()
+        given_up = threading.Event()
+
+        def ask() -> None:
+            try:
+                response = self._session.get(
+                    url,
+                    headers=headers,
+                    timeout=(connect_s, self._timeout_s),
+                    stream=True,
+                    allow_redirects=False,
+                )
+            except Exception as error:  # noqa: BLE001 - handed to the caller, who raises it
+                answers.put(error)
+                return
+            answers.put(response)
+            if given_up.is_set():
+                response.close()
+
+        threading.Thread(target=ask, daemon=True).start()
+        try:
+            answer = answers.get(timeout=connect_s + self._timeout_s)
+        except BaseException:
+            given_up.set()
+            raise
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
 
 def _refuse_answer(url: str, response: requests.Response) -> None:
