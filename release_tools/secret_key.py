@@ -109,6 +109,10 @@ def _derive(password: str, *, salt: bytes, opslimit: bytes, memlimit: bytes) -> 
         raise FormatError("the secret key asks for more work or memory than minisign ever does")
     try:
         return scrypt.kdf(104, os.fsencode(password), salt, operations, memory_bytes)
+    except ValueError as error:
+        raise FormatError(
+            "the secret key's limits of work and memory do not fit together"
+        ) from error
     except (CryptoError, MemoryError) as error:
         raise PlatformError(
             f"the password check needs {memory_bytes >> 20} MiB of free memory"
