@@ -1,0 +1,289 @@
+"""Keys from files and from the environment."""
+
+from __future__ import annotations
+
+import os
+import stat
+import traceback
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from platform_common.errors import PlatformError, UnreadableError
+from release_tools.hashing import digest_bytes
+from release_tools.keys import (
+    KeyExistsError,
+    KeyFileError,
+    candidates,
+    check_signature,
+    generate,
+    load_public_key,
+    take_secret_key,
+    writable_by_others,
+)
+from release_tools.minisign import SignatureError, show_key_id
+from release_tools.secret_key import SecretKey, parse_secret_key, render_secret_key
+from tests.support.signatures import MESSAGE, secret_key, signed
+
+OLD, NEW, STRANGER = (secret_key(name) for name in ("old", "new", "stranger"))
+DIGEST = digest_bytes(MESSAGE)
+KEY_TEXT = render_secret_key(secret_key(), "", salt=bytes(32)).decode()
+KEY_LINE = KEY_TEXT.split("\n")[1]
+
+
+def not_asked() -> NoReturn:
+    raise AssertionError("the password was asked for")
+
+
+# Public keys.
+
+
+def test_a_public_key_is_a_file_or_its_line(tmp_path: Path) -> None:
+    key = secret_key().public_key
+    (tmp_path / "k.pub").write_bytes(key.render())
+    assert load_public_key(str(tmp_path / "k.pub")) == key
+    assert load_public_key(key.render().decode().split("\n")[1]) == key
+
+
+_PUBLIC = secret_key().public_key.render().decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "has a comment line and then the key"),
+        (KEY_TEXT, "this is a secret key file, and the public key is wanted"),
+        ("\n".join(reversed(_PUBLIC.strip().split("\n"))) + "\n", "not 56 base64 characters"),
+        (_PUBLIC.replace("\nRW", "\nRU"), "unknown algorithm"),
+        (_PUBLIC[:-10], "not 56 base64 characters"),
+        ("-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA\n", "not 56 base64 characters"),
+        ("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA me\n", "not 56 base64 characters"),
+    ],
+    ids=["empty", "secret", "lines swapped", "algorithm", "cut", "PEM", "SSH"],
+)
+def test_rel_25_what_is_no_public_key_is_refused(tmp_path: Path, text: str, sentence: str) -> None:
+    path = tmp_path / "k.pub"
+    path.write_text(text)
+    with pytest.raises(KeyFileError, match=sentence) as caught:
+        load_public_key(str(path))
+    assert str(path) in caught.value.message
+    assert "keygen" in caught.value.hint
+    assert KEY_LINE[:20] not in caught.value.message
+
+
+@pytest.mark.parametrize("kind", ["missing", "folder", "fifo", "large"])
+def test_rel_25_a_public_key_that_cannot_be_read_is_refused(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "k.pub"
+    match kind:
+        case "folder":
+            path.mkdir()
+        case "fifo":
+            os.mkfifo(path)
+        case "large":
+            path.write_bytes(b"x" * ((64 << 10) + 1))
+    with pytest.raises(UnreadableError, match=r"k\.pub"):
+        load_public_key(str(path))
+
+
+def test_a_damaged_key_line_is_taken_for_a_path_that_is_missing() -> None:
+    with pytest.raises(UnreadableError, match="No such file"):
+        load_public_key("RW" + "A" * 53)
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"), [(0o644, False), (0o600, False), (0o664, True), (0o646, True)]
+)
+def test_rel_25_a_key_that_others_may_change_is_noticed(
+    tmp_path: Path, mode: int, *, expected: bool
+) -> None:
+    path = tmp_path / "k.pub"
+    path.touch()
+    path.chmod(mode)
+    assert writable_by_others(str(path)) is expected
+
+
+def test_a_key_given_as_text_is_writable_by_nobody() -> None:
+    assert not writable_by_others(_PUBLIC.split("\n")[1])
+
+
+# Several keys.
+
+ROTATION = {
+    "old only, signed by old": ([OLD], OLD, True),
+    "old only, signed by new": ([OLD], NEW, False),
+    "old and new, signed by old": ([OLD, NEW], OLD, True),
+    "old and new, signed by new": ([OLD, NEW], NEW, True),
+    "new and old, signed by new": ([NEW, OLD], NEW, True),
+    "new only, signed by new": ([NEW], NEW, True),
+    "new only, signed by old": ([NEW], OLD, False),
+    "old and new, signed by a stranger": ([OLD, NEW], STRANGER, False),
+    "the same key twice": ([OLD, OLD], OLD, True),
+}
+
+
+@pytest.mark.parametrize(("trusted", "signer", "good"), ROTATION.values(), ids=ROTATION)
+def test_rel_26_a_signature_needs_one_of_the_trusted_keys(
+    trusted: list[SecretKey], signer: SecretKey, *, good: bool
+) -> None:
+    keys = [secret.public_key for secret in trusted]
+    signature = signed(key=signer)
+    if good:
+        assert check_signature(keys, signature, DIGEST).key_id == signer.key_id
+        return
+    with pytest.raises(SignatureError) as caught:
+        check_signature(keys, signature, DIGEST)
+    assert caught.value.code == "E_KEY"
+    for key in keys:
+        assert show_key_id(key.key_id) in caught.value.message
+
+
+@pytest.mark.parametrize("good_first", [True, False])
+def test_rel_26_of_two_keys_with_one_id_the_signature_decides(*, good_first: bool) -> None:
+    twin = secret_key("twin", key_id=OLD.key_id).public_key
+    keys = [OLD.public_key, twin] if good_first else [twin, OLD.public_key]
+    signature = signed(key=OLD)
+    assert candidates(keys, signature) == keys
+    assert check_signature(keys, signature, DIGEST) == OLD.public_key
+    with pytest.raises(SignatureError) as caught:
+        check_signature(keys, signature, digest_bytes(b"other"))
+    assert caught.value.code == "E_SIG"
+
+
+def test_rel_26_a_stranger_with_a_trusted_id_is_refused() -> None:
+    forged = signed(key=secret_key("stranger", key_id=OLD.key_id))
+    with pytest.raises(SignatureError) as caught:
+        check_signature([OLD.public_key, NEW.public_key], forged, DIGEST)
+    assert caught.value.code == "E_SIG"
+
+
+# The signing key.
+
+
+@pytest.mark.parametrize("value", [KEY_TEXT, KEY_LINE, KEY_LINE + "\n", f" {KEY_LINE} ", "path"])
+def test_the_signing_key_is_a_text_a_line_or_a_path(tmp_path: Path, value: str) -> None:
+    if value == "path":
+        (tmp_path / "k").write_text(KEY_TEXT)
+        value = str(tmp_path / "k")
+    assert take_secret_key({"SIGNING_SECRET_KEY": value}, not_asked) == secret_key()
+
+
+def test_pub_01_key_and_password_are_taken_out_of_the_environment() -> None:
+    environment = {"SIGNING_SECRET_KEY": KEY_TEXT, "SIGNING_SECRET_KEY_PASSWORD": "x", "PATH": "p"}
+    take_secret_key(environment, not_asked)
+    assert environment == {"PATH": "p"}
+
+
+@pytest.mark.parametrize("value", ["", "damaged " + KEY_LINE, "/nowhere"], ids=ascii)
+def test_pub_01_key_and_password_are_taken_out_also_when_they_are_bad(value: str) -> None:
+    environment = {"SIGNING_SECRET_KEY": value, "SIGNING_SECRET_KEY_PASSWORD": "x"}
+    with pytest.raises(PlatformError):
+        take_secret_key(environment, not_asked)
+    assert environment == {}
+
+
+def test_a_password_alone_is_taken_out_and_signs_nothing() -> None:
+    environment = {"SIGNING_SECRET_KEY_PASSWORD": "x"}
+    assert take_secret_key(environment, not_asked) is None
+    assert environment == {}
+
+
+DAMAGED = KEY_LINE[:100] + "!" + KEY_LINE[101:]
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "sentence"),
+    [
+        ("", KeyFileError, "is set but empty"),
+        (" \n\t", KeyFileError, "is set but empty"),
+        ("/nowhere/key", UnreadableError, "neither a minisign secret key nor a file"),
+        (DAMAGED, UnreadableError, "neither a minisign secret key nor a file"),
+        (KEY_LINE[:-5], UnreadableError, "neither a minisign secret key nor a file"),
+        (KEY_LINE * 30, UnreadableError, "neither a minisign secret key nor a file"),
+        ("a\0b", UnreadableError, "neither a minisign secret key nor a file"),
+        ("\udcff\udcfe", UnreadableError, "neither a minisign secret key nor a file"),
+        ("comment\n" + KEY_LINE, KeyFileError, "is no minisign key"),
+        ("untrusted comment: \udcff\n" + DAMAGED, KeyFileError, "is no minisign key"),
+        (KEY_TEXT[:-8], KeyFileError, "is no minisign key"),
+        ("-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNz\n", KeyFileError, "is no minisign key"),
+        (_PUBLIC, KeyFileError, "is no minisign key"),
+        (KEY_LINE[:75] + "AAAA" + KEY_LINE[79:], SignatureError, "the key file is damaged"),
+    ],
+    ids=lambda value: ascii(value)[:24] if isinstance(value, str) else "",
+)
+def test_pub_02_a_bad_signing_key_is_an_error_that_does_not_show_it(
+    value: str, error: type[PlatformError], sentence: str
+) -> None:
+    with pytest.raises(error, match=sentence) as caught:
+        take_secret_key({"SIGNING_SECRET_KEY": value}, not_asked)
+    told = "".join(traceback.format_exception(caught.value))
+    for part in (value, KEY_LINE[:40], KEY_LINE[120:160]):
+        assert not part.strip() or part not in told
+
+
+def test_pub_02_a_key_file_that_may_not_be_read_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableError, match="neither a minisign secret key"):
+        take_secret_key({"SIGNING_SECRET_KEY": str(tmp_path)}, not_asked)
+
+
+def test_pub_02_a_password_is_asked_for_once_and_only_when_needed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("release_tools.secret_key.DEFAULT_OPSLIMIT", 1 << 20)
+    monkeypatch.setattr("release_tools.secret_key.DEFAULT_MEMLIMIT", 1 << 25)
+    locked = render_secret_key(secret_key(), "x", salt=bytes(32)).decode()
+    asked = []
+
+    def ask() -> str:
+        asked.append(1)
+        return "x"
+
+    assert take_secret_key({"SIGNING_SECRET_KEY": locked}, ask) == secret_key()
+    assert asked == [1]
+    given = {"SIGNING_SECRET_KEY": locked, "SIGNING_SECRET_KEY_PASSWORD": "x"}
+    assert take_secret_key(given, not_asked) == secret_key()
+    empty = {"SIGNING_SECRET_KEY": locked, "SIGNING_SECRET_KEY_PASSWORD": ""}
+    with pytest.raises(SignatureError, match="password of the secret key is wrong"):
+        take_secret_key(empty, not_asked)
+
+
+# New keys.
+
+
+def test_a_new_pair_belongs_together_and_only_the_owner_reads_the_secret(tmp_path: Path) -> None:
+    secret, public = tmp_path / "new" / "r.key", tmp_path / "new" / "r.pub"
+    old_mask = os.umask(0)
+    try:
+        key = generate(secret, public, "")
+    finally:
+        os.umask(old_mask)
+    assert parse_secret_key(secret.read_bytes(), not_asked).public_key == key
+    assert load_public_key(str(public)) == key
+    assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+    assert stat.S_IMODE(public.stat().st_mode) == 0o644
+    assert stat.S_IMODE(secret.parent.stat().st_mode) == 0o700
+
+
+def test_two_new_pairs_differ(tmp_path: Path) -> None:
+    keys = [generate(tmp_path / f"{n}.key", tmp_path / f"{n}.pub", "") for n in range(2)]
+    assert keys[0].key_id != keys[1].key_id
+    assert keys[0].point != keys[1].point
+
+
+@pytest.mark.parametrize("name", ["r.key", "r.pub"])
+@pytest.mark.parametrize("kind", ["file", "dangling link"])
+def test_a_key_file_that_exists_is_never_overwritten(tmp_path: Path, name: str, kind: str) -> None:
+    path = tmp_path / name
+    if kind == "file":
+        path.write_text("precious")
+    else:
+        path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(KeyExistsError, match=f"{name} exists already"):
+        generate(tmp_path / "r.key", tmp_path / "r.pub", "")
+    assert [left.name for left in tmp_path.iterdir()] == [name]
+
+
+def test_the_two_keys_need_two_files(tmp_path: Path) -> None:
+    with pytest.raises(PlatformError, match="two files"):
+        generate(tmp_path / "k", tmp_path / "x" / ".." / "k", "")
+    assert list(tmp_path.iterdir()) == []

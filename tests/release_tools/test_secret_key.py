@@ -1,0 +1,264 @@
+"""Secret keys: their files, their passwords, and that nothing shows them."""
+
+from __future__ import annotations
+
+import base64
+import pickle
+import resource
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable
+from typing import NoReturn
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from nacl.signing import SigningKey
+
+from release_tools import secret_key as module
+from release_tools.hashing import digest_bytes
+from release_tools.minisign import FormatError, SignatureError, check
+from release_tools.secret_key import SecretKey, parse_secret_key, render_secret_key, sign
+from tests.support.properties import examples
+from tests.support.signatures import MESSAGE, secret_key
+
+SALT = bytes(range(32))
+PLAIN = render_secret_key(secret_key(), "", salt=SALT)
+
+
+def not_asked() -> NoReturn:
+    raise AssertionError("the password was asked for")
+
+
+def raw_key(data: bytes = PLAIN) -> bytearray:
+    return bytearray(base64.b64decode(data.split(b"\n")[1]))
+
+
+def file_of(raw: bytes | bytearray) -> bytes:
+    return b"untrusted comment: x\n" + base64.b64encode(raw) + b"\n"
+
+
+@pytest.fixture
+def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Encrypted keys that cost 32 MiB rather than 1 GiB; minisign reads these as well."""
+    monkeypatch.setattr(module, "DEFAULT_OPSLIMIT", 1 << 20)
+    monkeypatch.setattr(module, "DEFAULT_MEMLIMIT", 1 << 25)
+
+
+# Reading back.
+
+
+@examples(100)
+@given(st.binary(min_size=8, max_size=8), st.binary(min_size=32, max_size=32))
+def test_a_key_without_a_password_is_read_back(key_id: bytes, seed: bytes) -> None:
+    key = SecretKey(key_id, seed)
+    data = render_secret_key(key, "", salt=SALT)
+    assert parse_secret_key(data, not_asked) == key
+    assert parse_secret_key(data.split(b"\n")[1], not_asked) == key
+
+
+@pytest.mark.usefixtures("cheap")
+@pytest.mark.parametrize(
+    "password", ["x", "correct horse", "Zürich 漢字", "\udcff\udc80", "p" * 1000]
+)
+def test_a_key_with_a_password_is_read_back(password: str) -> None:
+    data = render_secret_key(secret_key(), password, salt=SALT)
+    assert parse_secret_key(data, lambda: password) == secret_key()
+    assert secret_key().seed not in raw_key(data)
+
+
+@pytest.mark.usefixtures("cheap")
+@pytest.mark.parametrize("password", ["", "X", "x ", "y"])
+def test_a_wrong_password_is_told_from_a_good_one(password: str) -> None:
+    data = render_secret_key(secret_key(), "x", salt=SALT)
+    with pytest.raises(SignatureError, match="password of the secret key is wrong") as caught:
+        parse_secret_key(data, lambda: password)
+    assert caught.value.code == "E_KEY"
+
+
+@pytest.mark.usefixtures("cheap")
+def test_the_salt_changes_all_that_is_encrypted() -> None:
+    one, other = (
+        raw_key(render_secret_key(secret_key(), "x", salt=bytes([n]) * 32)) for n in (1, 2)
+    )
+    assert one[54:] != other[54:]
+    assert one[6:38] == b"\1" * 32
+
+
+def test_the_public_half_is_that_of_pynacl() -> None:
+    key = secret_key()
+    assert key.public_key.point == bytes(SigningKey(key.seed).verify_key)
+    assert key.public_key.key_id == key.key_id
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: data.replace(b"\n", b"\r\n"),
+        lambda data: data[:-1],
+        lambda data: data + b"\n\n",
+        lambda data: b"\n" + data,
+        lambda data: data.split(b"\n")[1],
+        lambda data: b"untrusted comment:\n" + data.split(b"\n")[1],
+    ],
+    ids=["CRLF", "no LF", "blank lines behind", "blank line before", "bare", "empty comment"],
+)
+def test_a_key_file_may_have_these_shapes(change: Callable[[bytes], bytes]) -> None:
+    assert parse_secret_key(change(PLAIN), not_asked) == secret_key()
+
+
+def test_a_key_that_never_had_a_checksum_is_read() -> None:
+    raw = raw_key()
+    raw[126:] = bytes(32)
+    assert parse_secret_key(file_of(raw), not_asked) == secret_key()
+
+
+# Refusing.
+
+_LINE = PLAIN.split(b"\n")[1]
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (b"", "not 212 base64 characters"),
+        (b"\n", "not 212 base64 characters"),
+        (b"x\n" + _LINE, "a comment line and then the key"),
+        (PLAIN + PLAIN, "a comment line and then the key"),
+        (PLAIN + b"x\n", "a comment line and then the key"),
+        (_LINE[:-1], "not 212 base64 characters"),
+        (_LINE + b"A", "not 212 base64 characters"),
+        (b" " + _LINE, "not 212 base64 characters"),
+        (secret_key().public_key.render(), "not 212 base64 characters"),
+        (file_of(b"ED" + raw_key()[2:]), "unknown algorithm"),
+        (file_of(raw_key()[:2] + b"Xx" + raw_key()[4:]), "unknown algorithm"),
+        (file_of(raw_key()[:4] + b"B3" + raw_key()[6:]), "unknown algorithm"),
+        (b"\0" * 212, "not 212 base64 characters"),
+        (b"\xff" * 10_000, "not 212 base64 characters"),
+    ],
+)
+def test_what_is_no_key_file_is_refused(data: bytes, sentence: str) -> None:
+    with pytest.raises(FormatError, match=sentence):
+        parse_secret_key(data, not_asked)
+
+
+@pytest.mark.parametrize("at", [54, 61, 62, 93, 94, 125, 126, 157])
+def test_a_damaged_key_is_refused_by_its_checksum(at: int) -> None:
+    raw = raw_key()
+    raw[at] ^= 1
+    with pytest.raises(SignatureError, match="checksum is wrong") as caught:
+        parse_secret_key(file_of(raw), not_asked)
+    assert caught.value.code == "E_KEY"
+
+
+def test_a_public_half_of_another_key_is_refused() -> None:
+    raw = raw_key()
+    raw[94:126] = secret_key("other").public_key.point
+    raw[126:] = bytes(32)
+    with pytest.raises(SignatureError, match="checksum is wrong"):
+        parse_secret_key(file_of(raw), not_asked)
+
+
+@pytest.mark.parametrize(
+    ("operations", "memory"),
+    [(33_554_433, 1 << 30), (33_554_432, (1 << 30) + 1), (2**64 - 1, 2**64 - 1)],
+)
+def test_a_key_cannot_ask_for_more_than_minisign_does(operations: int, memory: int) -> None:
+    raw = raw_key()
+    raw[2:4] = b"Sc"
+    raw[38:54] = operations.to_bytes(8, "little") + memory.to_bytes(8, "little")
+    with pytest.raises(FormatError, match="more work or memory than minisign"):
+        parse_secret_key(file_of(raw), lambda: "x")
+
+
+@pytest.mark.parametrize(("operations", "memory"), [(0, 0), (1, 1), (32_768, 0)])
+def test_limits_that_do_not_fit_together_are_refused(operations: int, memory: int) -> None:
+    raw = raw_key()
+    raw[2:4] = b"Sc"
+    raw[38:54] = operations.to_bytes(8, "little") + memory.to_bytes(8, "little")
+    with pytest.raises(FormatError, match="do not fit together"):
+        parse_secret_key(file_of(raw), lambda: "x")
+
+
+def test_too_little_memory_for_a_password_is_said() -> None:
+    program = (
+        "import base64, resource\n"
+        "import nacl.pwhash, nacl.signing\n"
+        "from platform_common.errors import PlatformError\n"
+        "from release_tools.secret_key import SecretKey, render_secret_key\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (600 << 20, 600 << 20))\n"
+        "try:\n"
+        "    render_secret_key(SecretKey(bytes(8), bytes(32)), 'x', salt=bytes(32))\n"
+        "except PlatformError as error:\n"
+        "    print(error.message)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout == "the password check needs 1024 MiB of free memory\n", done.stderr
+    assert resource.getrlimit(resource.RLIMIT_AS)[0] != 600 << 20
+
+
+# Signing.
+
+
+def test_what_is_signed_is_good() -> None:
+    signature = sign(secret_key(), digest_bytes(MESSAGE), "file:ä\thashed")
+    check(secret_key().public_key, signature, digest_bytes(MESSAGE))
+    assert signature.comment_words["file"] == "ä"
+    assert not signature.legacy
+
+
+def test_signing_twice_gives_the_same_bytes() -> None:
+    one, other = (sign(secret_key(), digest_bytes(MESSAGE), "x").render() for _ in range(2))
+    assert one == other
+
+
+def test_the_longest_comment_is_that_of_minisign() -> None:
+    sign(secret_key(), digest_bytes(MESSAGE), "x" * 4077)
+    with pytest.raises(FormatError, match="too long"):
+        sign(secret_key(), digest_bytes(MESSAGE), "ä" * 2039)
+
+
+@pytest.mark.parametrize(
+    "comment", ["a\nb", "a\rb", "a\0b", "\x1b[2J", "\u202e", "\u2028"], ids=ascii
+)
+def test_a_comment_with_a_control_character_is_not_signed(comment: str) -> None:
+    with pytest.raises(FormatError, match="control character"):
+        sign(secret_key(), digest_bytes(MESSAGE), comment)
+
+
+# Secrets stay secret.
+
+
+def test_leak_08_neither_repr_nor_str_shows_the_seed() -> None:
+    key = secret_key()
+    shown = f"{key!r} {key!s} {key} {[key]}"
+    for form in (repr(key.seed), key.seed.hex(), base64.b64encode(key.seed).decode()):
+        assert form not in shown
+    assert repr(key.key_id) in shown
+
+
+def test_leak_08_a_traceback_with_its_variables_does_not_show_the_seed() -> None:
+    key = secret_key()
+    try:
+        sign(key, b"", "\n")
+    except FormatError as error:
+        text = "".join(
+            traceback.TracebackException.from_exception(error, capture_locals=True).format()
+        )
+    assert "key = SecretKey(key_id=" in text
+    assert repr(key.seed) not in text
+
+
+@pytest.mark.usefixtures("cheap")
+def test_leak_08_no_error_shows_the_key_or_its_password() -> None:
+    data = render_secret_key(secret_key(), "hunter2", salt=SALT)
+    damaged = [data[:-3], data + b"x", data.replace(b"RW", b"RX", 1), data[:60] + b"!" + data[61:]]
+    for text in damaged:
+        with pytest.raises((FormatError, SignatureError)) as caught:
+            parse_secret_key(text, lambda: "hunter3")
+        for secret in ("hunter", data.split(b"\n")[1][:20].decode()):
+            assert secret not in f"{caught.value} {caught.value.args} {caught.value.hint}"
+        assert pickle.dumps(caught.value.args).find(data[80:100]) == -1
