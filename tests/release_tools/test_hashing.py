@@ -1,0 +1,105 @@
+"""One pass over a stream: the digests, the limit, and no thread left behind."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from release_tools.hashing import BUFFER_BYTES, TooLongError, cores, digest_bytes, digest_stream
+from tests.support.releases import pseudo_random
+from tests.support.threads import no_thread_left
+
+pytestmark = pytest.mark.usefixtures("all_threads_end_with_the_pass")
+
+DATA = pseudo_random(3 * BUFFER_BYTES + 17, "hashing")
+
+
+@pytest.fixture
+def all_threads_end_with_the_pass() -> Iterator[None]:
+    with no_thread_left(patience_s=0):
+        yield
+
+
+@pytest.mark.parametrize("paired", [True, False], ids=["paired", "alone"])
+@pytest.mark.parametrize(
+    "size",
+    [
+        *(0, 1, 63, 64, 65, 127, 128, 129, len(DATA)),
+        *(n * BUFFER_BYTES + more for n in (1, 2, 3) for more in (-1, 0, 1)),
+    ],
+)
+def test_the_digests_are_those_of_hashlib(size: int, *, paired: bool) -> None:
+    digests = digest_stream(io.BytesIO(DATA[:size]).readinto, paired=paired)
+    assert digests.size == size
+    assert digests.sha256 == hashlib.sha256(DATA[:size]).hexdigest()
+    assert digests.blake2b == hashlib.blake2b(DATA[:size]).digest() == digest_bytes(DATA[:size])
+
+
+@pytest.mark.parametrize("paired", [True, False], ids=["paired", "alone"])
+def test_short_reads_change_nothing(*, paired: bool) -> None:
+    stream, steps = io.BytesIO(DATA), iter([1, 7, BUFFER_BYTES, 3, 100_000] * 1000)
+    digests = digest_stream(lambda buffer: stream.readinto(buffer[: next(steps)]), paired=paired)
+    assert digests == digest_stream(io.BytesIO(DATA).readinto)
+
+
+@pytest.mark.parametrize("paired", [True, False], ids=["paired", "alone"])
+def test_every_chunk_is_seen_in_order(*, paired: bool) -> None:
+    seen = bytearray()
+    digest_stream(io.BytesIO(DATA).readinto, paired=paired, on_chunk=seen.extend)
+    assert bytes(seen) == DATA
+
+
+@pytest.mark.parametrize("paired", [True, False], ids=["paired", "alone"])
+@pytest.mark.parametrize("limit", [0, 1, BUFFER_BYTES, len(DATA) - 1])
+def test_a_stream_past_its_limit_is_stopped_at_once(limit: int, *, paired: bool) -> None:
+    stream, seen = io.BytesIO(DATA), bytearray()
+    with pytest.raises(TooLongError):
+        digest_stream(stream.readinto, limit_bytes=limit, paired=paired, on_chunk=seen.extend)
+    assert len(seen) <= limit
+    assert stream.tell() <= limit + BUFFER_BYTES
+
+
+@pytest.mark.parametrize("limit", [len(DATA), len(DATA) + 1, 10**30])
+def test_a_stream_up_to_its_limit_is_read(limit: int) -> None:
+    assert digest_stream(io.BytesIO(DATA).readinto, limit_bytes=limit).size == len(DATA)
+
+
+@pytest.mark.parametrize("paired", [True, False], ids=["paired", "alone"])
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt], ids=["error", "interrupt"])
+@pytest.mark.parametrize("where", ["readinto", "on_chunk"])
+def test_an_error_comes_out_and_leaves_no_thread(
+    where: str, error: type[BaseException], *, paired: bool
+) -> None:
+    stream = io.BytesIO(DATA)
+
+    def readinto(buffer: memoryview) -> int:
+        if where == "readinto" and stream.tell():
+            raise error
+        return stream.readinto(buffer)
+
+    def on_chunk(chunk: memoryview) -> None:
+        if where == "on_chunk":
+            raise error
+
+    with pytest.raises(error):
+        digest_stream(readinto, paired=paired, on_chunk=on_chunk)
+
+
+def test_two_threads_work_only_when_paired() -> None:
+    before, counts = threading.active_count(), set()
+    for paired in (True, False):
+        digest_stream(
+            io.BytesIO(DATA).readinto,
+            paired=paired,
+            on_chunk=lambda chunk: counts.add(threading.active_count() - before),
+        )
+        assert counts == {1 if paired else 0}
+        counts.clear()
+
+
+def test_this_process_has_a_core() -> None:
+    assert cores() >= 1

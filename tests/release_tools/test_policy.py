@@ -1,0 +1,210 @@
+"""What a release must fulfil beyond its signatures, at the boundaries."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from release_tools.calver import CalVer
+from release_tools.manifest import Manifest, parse
+from release_tools.policy import (
+    STALE_AFTER,
+    Finding,
+    VerifyPolicy,
+    check_comment,
+    check_manifest,
+    check_name,
+    render_comment,
+)
+from tests.support.manifests import document, encode, entry
+from tests.support.signatures import signed
+
+RELEASED = datetime(2026, 11, 1, 12, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+MANIFEST = parse(encode(document()))
+
+
+def findings(manifest: Manifest = MANIFEST, **asked: object) -> list[Finding]:
+    policy = replace(VerifyPolicy(now=RELEASED), **asked)  # type: ignore[arg-type]
+    return list(check_manifest(policy, manifest, "manifest.json"))
+
+
+def codes(manifest: Manifest = MANIFEST, **asked: object) -> list[tuple[str, bool]]:
+    return [(finding.code, finding.warning) for finding in findings(manifest, **asked)]
+
+
+def test_a_release_of_today_has_no_findings() -> None:
+    assert findings() == []
+
+
+@pytest.mark.parametrize(
+    ("age", "expected"),
+    [
+        (timedelta(0), []),
+        (STALE_AFTER, []),
+        (STALE_AFTER + SECOND, [("E_FREEZE", True)]),
+        (timedelta(days=20_000), [("E_FREEZE", True)]),
+        (timedelta(hours=-24), []),
+        (timedelta(hours=-24) - SECOND, [("E_FUTURE", False)]),
+        (timedelta(days=-9_000), [("E_FUTURE", False)]),
+    ],
+    ids=str,
+)
+def test_rel_03_rel_04_a_release_is_neither_old_nor_of_the_future(
+    age: timedelta, expected: list[tuple[str, bool]]
+) -> None:
+    assert codes(now=RELEASED + age) == expected
+
+
+@pytest.mark.parametrize(
+    ("age", "expected"),
+    [
+        (timedelta(days=7), []),
+        (timedelta(days=7) + SECOND, [("E_FREEZE", False)]),
+        (timedelta(days=60), [("E_FREEZE", False)]),
+    ],
+    ids=str,
+)
+def test_rel_03_an_age_limit_asked_for_is_an_error(
+    age: timedelta, expected: list[tuple[str, bool]]
+) -> None:
+    assert codes(now=RELEASED + age, max_age=timedelta(days=7)) == expected
+
+
+def test_an_age_limit_of_nothing_is_one() -> None:
+    assert codes(now=RELEASED, max_age=timedelta(0)) == []
+    assert codes(now=RELEASED + SECOND, max_age=timedelta(0)) == [("E_FREEZE", False)]
+
+
+def test_a_longer_age_limit_silences_the_warning() -> None:
+    assert codes(now=RELEASED + timedelta(days=60), max_age=timedelta(days=90)) == []
+
+
+@pytest.mark.parametrize(
+    ("floor", "expected"),
+    [
+        ("2026.11.1", []),
+        ("2026.11.01", []),
+        ("2026.11.1-rc1", []),
+        ("2025.12.31", []),
+        ("2026.11.2-rc1", [("E_ROLLBACK", False)]),
+        ("2026.11.10", [("E_ROLLBACK", False)]),
+        ("9999.12.31", [("E_ROLLBACK", False)]),
+    ],
+)
+def test_rel_01_an_older_release_than_asked_for_is_a_rollback(
+    floor: str, expected: list[tuple[str, bool]]
+) -> None:
+    assert codes(not_older_than=CalVer.parse(floor)) == expected
+
+
+@pytest.mark.parametrize(
+    ("channel", "expected"),
+    [(None, []), ("stable", []), ("beta", [("E_CHANNEL", False)]), ("", [("E_CHANNEL", False)])],
+)
+def test_rel_05_the_channel_is_the_one_asked_for(
+    channel: str | None, expected: list[tuple[str, bool]]
+) -> None:
+    assert codes(channel=channel) == expected
+
+
+def test_all_findings_come_together_and_name_the_manifest() -> None:
+    found = findings(
+        now=RELEASED + timedelta(days=46), channel="dev", not_older_than=CalVer.parse("2027.1.1")
+    )
+    assert [finding.code for finding in found] == ["E_CHANNEL", "E_ROLLBACK", "E_FREEZE"]
+    assert {finding.where for finding in found} == {"manifest.json"}
+    assert "stable, not dev" in found[0].message
+    assert "2026.11.1 is older than 2027.1.1" in found[1].message
+    assert "46 days old, over the limit of 45" in found[2].message
+
+
+# File names.
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, []),
+        ({"filename": "image.qcow2"}, [("E_NAME", True)]),
+        ({"profile": "hermes"}, [("E_NAME", True)]),
+        ({"target": "qemu-aarch64"}, [("E_NAME", True)]),
+        (
+            {"filename": "platform-khoj-qemu-x86_64-2026.10.1-stable.qcow2"},
+            [("E_NAME", True)],
+        ),
+        (
+            {"filename": "platform-khoj-qemu-x86_64-2026.11.1-dev.qcow2"},
+            [("E_CHANNEL", False)],
+        ),
+        ({"filename": "anything-beta.qcow2"}, [("E_CHANNEL", False)]),
+        ({"filename": "anything-beta.img.xz"}, [("E_NAME", True)]),
+    ],
+    ids=lambda value: str(value)[:50],
+)
+def test_rel_05_a_file_name_says_what_its_entry_says(
+    changes: dict[str, str], expected: list[tuple[str, bool]]
+) -> None:
+    manifest = parse(encode(document(artefacts=[entry(**changes)])))
+    found = check_name(manifest, manifest.artefacts[0], "here")
+    assert [(finding.code, finding.warning) for finding in found] == expected
+
+
+# Trusted comments.
+
+
+def test_a_comment_has_the_words_of_the_contract() -> None:
+    assert render_comment("f", 5) == "timestamp:5\tfile:f\thashed"
+    assert render_comment("f", 5, MANIFEST) == (
+        "timestamp:5\tfile:f\thashed\trelease:2026.11.1\tchannel:stable"
+    )
+
+
+GOOD = render_comment("f", 5, MANIFEST)
+
+
+@pytest.mark.parametrize(
+    ("comment", "expected"),
+    [
+        (GOOD, []),
+        ("file:f", []),
+        ("channel:stable\trelease:2026.11.1\tfile:f\tmore:x", []),
+        (GOOD.replace("file:f", "file:g"), [("E_COMMENT", False)]),
+        (GOOD.replace("file:f", "file:"), [("E_COMMENT", False)]),
+        (GOOD.replace("file:f", "file:F"), [("E_COMMENT", False)]),
+        (GOOD.replace("2026.11.1", "2026.11.01"), [("E_COMMENT", False)]),
+        (GOOD.replace("stable", "beta"), [("E_COMMENT", False)]),
+        ("file:g\trelease:1\tchannel:x", [("E_COMMENT", False)] * 3),
+        ("timestamp:5", [("E_COMMENT", True)]),
+        ("", [("E_COMMENT", True)]),
+        ("profile:f", [("E_COMMENT", True)]),
+        ("file f", [("E_COMMENT", True)]),
+    ],
+    ids=ascii,
+)
+def test_rel_13_a_signature_says_for_which_file_it_is(
+    comment: str, expected: list[tuple[str, bool]]
+) -> None:
+    found = check_comment(signed(comment=comment), "f", MANIFEST, "f.minisig")
+    assert [(finding.code, finding.warning) for finding in found] == expected
+
+
+def test_without_a_manifest_only_the_file_must_agree() -> None:
+    comment = "file:f\trelease:1\tchannel:nightly"
+    assert list(check_comment(signed(comment=comment), "f", None, "f.minisig")) == []
+
+
+def test_rel_19_each_oddity_is_an_error() -> None:
+    odd = replace(signed(comment="file:f"), oddities=("a carriage return", "a NUL byte"))
+    found = list(check_comment(odd, "f", MANIFEST, "f.minisig"))
+    assert [(finding.code, finding.warning) for finding in found] == [("E_SIG", False)] * 2
+    assert found[0].message == "the signature file has a carriage return"
+
+
+def test_rel_20_a_hostile_word_is_shown_escaped() -> None:
+    odd = replace(signed(), trusted_comment=b"file:\x1b[2J<b>")
+    (finding,) = check_comment(odd, "f", MANIFEST, "f.minisig")
+    assert finding.message.isprintable()
+    assert r"\x1b[2J<b>" in finding.message

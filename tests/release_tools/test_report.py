@@ -1,0 +1,53 @@
+"""What was found, added up to an exit code."""
+
+from __future__ import annotations
+
+import pytest
+
+from release_tools.manifest import parse
+from release_tools.policy import Finding
+from release_tools.report import CheckedArtefact, ReleaseReport
+from tests.support.manifests import document, encode
+
+ARTEFACT = parse(encode(document())).artefacts[0]
+
+
+@pytest.mark.parametrize(
+    ("codes", "expected"),
+    [
+        ([], 0),
+        (["E_SIG"], 1),
+        (["E_ANYTHING_NEW"], 1),
+        (["E_SCHEMA"], 3),
+        (["E_SCHEMA_VERSION"], 4),
+        (["E_UNREADABLE"], 5),
+        (["E_SLOW"], 5),
+        (["E_UNREADABLE", "E_HASH"], 1),
+        (["E_SCHEMA", "E_COMMENT"], 1),
+        (["E_SCHEMA", "E_UNREADABLE"], 5),
+    ],
+)
+def test_the_exit_code_is_that_of_the_worst_finding(codes: list[str], expected: int) -> None:
+    report = ReleaseReport("u", findings=[Finding(code, "w", "m") for code in codes])
+    assert report.exit_code == expected
+    spread = ReleaseReport("u")
+    spread.artefacts = [
+        CheckedArtefact(ARTEFACT, "x", (Finding(code, "w", "m"),)) for code in codes
+    ]
+    assert spread.exit_code == expected
+
+
+def test_a_warning_leaves_the_exit_code_zero() -> None:
+    warning = Finding("E_FREEZE", "w", "m", warning=True)
+    report = ReleaseReport("u", findings=[warning])
+    report.artefacts = [CheckedArtefact(ARTEFACT, None, (warning,))]
+    assert report.exit_code == 0
+    assert report.errors == []
+    assert report.all_findings == [warning, warning]
+
+
+def test_the_findings_of_the_release_come_first() -> None:
+    own, of_artefact = Finding("E_FUTURE", "w", "m"), Finding("E_HASH", "w", "m")
+    report = ReleaseReport("u", findings=[own])
+    report.artefacts = [CheckedArtefact(ARTEFACT, "x", (of_artefact,))]
+    assert report.all_findings == report.errors == [own, of_artefact]

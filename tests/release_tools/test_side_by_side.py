@@ -1,0 +1,135 @@
+"""Work side by side: order, stopping, and which files may take two threads."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from release_tools.side_by_side import Pace, StoppedError, side_by_side
+from tests.support.threads import no_thread_left
+
+TIMEOUT_S = 10
+
+
+def quiet() -> Pace:
+    return Pace(lambda count: None)
+
+
+@pytest.fixture(autouse=True)
+def all_workers_end() -> Iterator[None]:
+    with no_thread_left():
+        yield
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 3, 8, 100])
+@pytest.mark.parametrize("count", [0, 1, 2, 7, 50])
+def test_the_results_have_the_order_of_the_items(jobs: int, count: int) -> None:
+    items = [(index * 37) % 11 for index in range(count)]
+    results = side_by_side(
+        lambda item, paired: item * 2, items, jobs=jobs, pace=quiet(), size_of=lambda item: item
+    )
+    assert results == [item * 2 for item in items]
+
+
+def test_the_largest_file_is_begun_first() -> None:
+    begun: list[int] = []
+    side_by_side(
+        lambda item, paired: begun.append(item),
+        [3, 10**30, 0, 7],
+        jobs=1,
+        pace=quiet(),
+        size_of=lambda item: item,
+    )
+    assert begun == [10**30, 7, 3, 0]
+
+
+@pytest.mark.parametrize(
+    ("jobs", "count", "expected"),
+    [
+        (1, 3, [False, False, False]),
+        (2, 1, [True]),
+        (2, 2, [False, True]),
+        (2, 4, [False, False, False, True]),
+        (4, 3, [True, True, True]),
+        (4, 5, [False, False, True, True, True]),
+    ],
+)
+def test_a_file_may_take_two_threads_where_too_few_are_left(
+    jobs: int, count: int, expected: list[bool]
+) -> None:
+    paired = side_by_side(
+        lambda item, paired: paired,
+        list(range(count, 0, -1)),
+        jobs=jobs,
+        pace=quiet(),
+        size_of=lambda item: item,
+    )
+    assert paired == expected
+
+
+def test_items_are_worked_on_at_the_same_time() -> None:
+    meeting = threading.Barrier(3)
+    results = side_by_side(
+        lambda item, paired: meeting.wait(TIMEOUT_S) >= 0,
+        [1, 2, 3],
+        jobs=3,
+        pace=quiet(),
+        size_of=lambda item: 0,
+    )
+    assert results == [True, True, True]
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt], ids=["error", "interrupt"])
+def test_the_first_error_stops_a_file_that_is_being_read(error: type[BaseException]) -> None:
+    pace, reading, stopped = quiet(), threading.Event(), threading.Event()
+
+    def work(item: str, paired: bool) -> None:
+        if item == "bad":
+            assert reading.wait(TIMEOUT_S)
+            raise error
+        deadline = time.monotonic() + TIMEOUT_S
+        try:
+            while time.monotonic() < deadline:
+                pace(memoryview(b"x"))
+                reading.set()
+        except StoppedError:
+            stopped.set()
+            raise
+
+    with pytest.raises(error):
+        side_by_side(work, ["endless", "bad"], jobs=2, pace=pace, size_of=lambda item: 0)
+    assert stopped.wait(TIMEOUT_S)
+
+
+def test_no_file_is_begun_after_an_error() -> None:
+    pace, begun = quiet(), []
+    second_begun, others = threading.Event(), threading.Event()
+
+    def work(item: int, paired: bool) -> None:
+        begun.append(item)
+        if item == 0:
+            assert second_begun.wait(TIMEOUT_S)
+            raise ValueError
+        second_begun.set()
+        assert others.wait(TIMEOUT_S)
+
+    with no_thread_left():
+        with pytest.raises(ValueError, match=r"^$"):
+            side_by_side(work, list(range(20)), jobs=2, pace=pace, size_of=lambda item: -item)
+        others.set()
+    assert begun == [0, 1]
+
+
+def test_the_pace_counts_bytes_until_it_is_stopped() -> None:
+    counted: list[int] = []
+    pace = Pace(counted.append)
+    pace(memoryview(b"abc"))
+    pace(memoryview(b""))
+    pace.stop()
+    with pytest.raises(StoppedError):
+        pace(memoryview(b"d"))
+    assert pace.stopped
+    assert counted == [3, 0]
