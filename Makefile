@@ -69,13 +69,14 @@ format: $(VENV)/made ## put the code into the common format
 
 .PHONY: lock
 lock: $(LOCK_VENV)/made ## pin every dependency anew, with hashes (ARGS=--upgrade: newest versions)
-	@$(call compile,dev,--all-extras)
-	@$(call compile,run,--extra release -c requirements/dev.txt)
-	@$(call compile,lint,--extra lint -c requirements/dev.txt)
-	@$(call compile,package,--extra package -c requirements/dev.txt)
+	@$(call compile,dev,setup.cfg --all-extras)
+	@$(call compile,run,setup.cfg --extra release -c requirements/dev.txt)
+	@$(call compile,lint,setup.cfg --extra lint -c requirements/dev.txt)
+	@$(call compile,package,setup.cfg --extra package -c requirements/dev.txt)
+	@$(call compile,object-store-server,requirements/object-store-server.in)
 
-# $(call compile,LOCK FILE,EXTRAS)
-compile = $(LOCK_VENV)/bin/uv pip compile setup.cfg $(2) $(ARGS) --quiet \
+# $(call compile,LOCK FILE,OF WHAT)
+compile = $(LOCK_VENV)/bin/uv pip compile $(2) $(ARGS) --quiet \
 	--universal --python-version 3.11 --generate-hashes --no-annotate \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
 	--output-file requirements/$(1).txt

@@ -74,7 +74,7 @@ def test_artefact_is_spelt_one_way() -> None:
 
 
 def test_no_secret_key_is_tracked() -> None:
-    assert naming(re.compile(r"\b[R]WRTY0Iy|-----[B]EGIN [A-Z ]*PRIVATE KEY")) == []
+    assert naming(re.compile(r"\bRW[RQ][A-Za-z0-9+/]{208}=|-----[B]EGIN [A-Z ]*PRIVATE KEY")) == []
 
 
 # The lock files.
@@ -105,13 +105,21 @@ def extra(name: str) -> set[str]:
 
 
 LOCKS = [name for name in FILES if re.fullmatch(r"requirements/.*\.txt", name)]
+# It is installed apart, because it cannot agree.
+APART = "requirements/object-store-server.txt"
 
 
 def test_there_is_a_lock_file_for_every_use() -> None:
-    assert sorted(Path(name).stem for name in LOCKS) == ["dev", "lint", "package", "run"]
+    names = [Path(name).stem for name in LOCKS]
+    assert sorted(names) == ["dev", "lint", "object-store-server", "package", "run"]
 
 
 @pytest.mark.parametrize("name", LOCKS)
+def test_a_lock_file_holds_pins_with_hashes(name: str) -> None:
+    assert pins(name)
+
+
+@pytest.mark.parametrize("name", [name for name in LOCKS if name != APART])
 def test_the_lock_files_agree(name: str) -> None:
     assert pins(name).items() <= pins("requirements/dev.txt").items()
 

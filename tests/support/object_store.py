@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from obstore.store import S3Store
 
 _ROOT = Path(__file__).parents[2]
-_REQUIREMENTS = Path(__file__).with_name("object_store_requirements.txt")
+_REQUIREMENTS = _ROOT / "requirements/object-store-server.txt"
 _KINDS = ("object", "container", "account")
 _COMMON = """[DEFAULT]
 bind_ip = 127.0.0.1
@@ -188,8 +188,10 @@ def _environment() -> Path:
             shutil.rmtree(target, ignore_errors=True)
             venv.create(target, with_pip=True)
             pip = (target / "bin/python", "-m", "pip", "install", "--quiet")
+            # Locked, and built already: a bare machine has no compiler.
+            exactly = ("--require-hashes", "--no-deps", "--only-binary", ":all:")
             subprocess.run(
-                [*pip, "--disable-pip-version-check", "-r", _REQUIREMENTS],
+                [*pip, "--disable-pip-version-check", *exactly, "-r", _REQUIREMENTS],
                 check=True,
                 stdin=subprocess.DEVNULL,
                 timeout=300,
