@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from dev.distributions import ROOT, tracked_files
+from tests.support.releases import KeyPair
 
 FILES = tracked_files()
 # Bracketed, so that this file does not hold what it looks for.
 MACHINE = re.compile(r"(?<![\w.$}])/(?:[w]ork|[r]oot|[U]sers|[h]ome/(?!agent\b)\w+)/")
 REGISTRY = re.compile(r"[p]ypi\.org|[p]ythonhosted\.org|[i]ndex-url|[f]ind-links")
+SECRET_KEY = re.compile(r"\bRW[RQ][A-Za-z0-9+/]{208}=|^-----BEGIN [A-Z ]*PRIVATE KEY-----$")
 
 
 def text(name: str) -> str:
@@ -74,7 +76,11 @@ def test_artefact_is_spelt_one_way() -> None:
 
 
 def test_no_secret_key_is_tracked() -> None:
-    assert naming(re.compile(r"\bRW[RQ][A-Za-z0-9+/]{208}=|-----[B]EGIN [A-Z ]*PRIVATE KEY")) == []
+    assert naming(SECRET_KEY) == []
+
+
+def test_a_secret_key_is_recognised(key_pair: KeyPair) -> None:
+    assert SECRET_KEY.search(key_pair.secret.read_text())
 
 
 # The lock files.
