@@ -1,0 +1,370 @@
+"""Writing files whole, and opening only what is a file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from platform_common.errors import PlatformError, UnreadableError
+from platform_common.files import (
+    create_exclusive,
+    open_regular,
+    read_bounded,
+    remove_left_overs,
+    signals_held,
+    temporary_name,
+    write_atomic,
+    write_atomic_together,
+)
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@contextlib.contextmanager
+def files_no_larger_than(size: int) -> Iterator[None]:
+    """Let every write past `size` fail, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.fixture
+def open_umask() -> Iterator[None]:
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+# Writing.
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
+@pytest.mark.parametrize("mask", [0o000, 0o077])
+def test_a_file_is_written_with_its_mode_whatever_the_umask(
+    tmp_path: Path, mode: int, mask: int
+) -> None:
+    before = os.umask(mask)
+    try:
+        write_atomic(tmp_path / "f", b"x" * 3_000_000, mode=mode)
+    finally:
+        os.umask(before)
+    assert (tmp_path / "f").read_bytes() == b"x" * 3_000_000
+    assert mode_of(tmp_path / "f") == mode
+    assert names(tmp_path) == ["f"]
+
+
+@pytest.mark.usefixtures("open_umask")
+def test_the_mode_is_set_before_the_name_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+    replace, fchmod = os.replace, os.fchmod
+
+    def watched_replace(source: Path, target: Path) -> None:
+        seen.append(mode_of(source))
+        replace(source, target)
+
+    def watched_fchmod(descriptor: int, mode: int) -> None:
+        seen.append(stat.S_IMODE(os.fstat(descriptor).st_mode))
+        fchmod(descriptor, mode)
+
+    monkeypatch.setattr(os, "replace", watched_replace)
+    monkeypatch.setattr(os, "fchmod", watched_fchmod)
+    write_atomic(tmp_path / "f", b"x", mode=0o640)
+    assert seen == [0o600, 0o640]
+
+
+def test_a_new_file_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(b"old")
+    with path.open("rb") as reader:
+        write_atomic(path, b"new")
+        assert reader.read() == b"old"
+    assert path.read_bytes() == b"new"
+
+
+def test_a_link_is_replaced_and_what_it_names_is_not_touched(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_bytes(b"old")
+    (tmp_path / "f").symlink_to("precious")
+    write_atomic(tmp_path / "f", b"new")
+    assert (tmp_path / "precious").read_bytes() == b"old"
+    assert not (tmp_path / "f").is_symlink()
+
+
+def test_several_files_change_together(tmp_path: Path) -> None:
+    write_atomic_together({tmp_path / "a": b"1", tmp_path / "b": b"2"}, mode=0o600)
+    assert ((tmp_path / "a").read_bytes(), (tmp_path / "b").read_bytes()) == (b"1", b"2")
+    assert mode_of(tmp_path / "b") == 0o600
+    assert names(tmp_path) == ["a", "b"]
+
+
+def test_fs_01_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"old")
+    with files_no_larger_than(4096), pytest.raises(UnreadableError, match="File too large"):
+        write_atomic(tmp_path / "f", b"x" * 8192)
+    assert (tmp_path / "f").read_bytes() == b"old"
+    assert names(tmp_path) == ["f"]
+
+
+def test_fs_01_of_several_files_none_changes_when_the_last_does_not_fit(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).write_bytes(b"old")
+    with files_no_larger_than(4096), pytest.raises(UnreadableError, match="File too large"):
+        write_atomic_together({tmp_path / "a": b"new", tmp_path / "b": b"x" * 8192})
+    assert {(tmp_path / name).read_bytes() for name in ("a", "b")} == {b"old"}
+    assert names(tmp_path) == ["a", "b"]
+
+
+@pytest.mark.parametrize("old", [None, b"old"], ids=["new", "existing"])
+def test_a_name_that_cannot_be_taken_leaves_the_others_as_they_were(
+    tmp_path: Path, old: bytes | None
+) -> None:
+    (tmp_path / "folder").mkdir()
+    if old is not None:
+        (tmp_path / "a").write_bytes(old)
+    before = names(tmp_path)
+    with pytest.raises(UnreadableError):
+        write_atomic_together({tmp_path / "a": b"new", tmp_path / "folder": b"x"})
+    assert names(tmp_path) == before
+    assert old is None or (tmp_path / "a").read_bytes() == old
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableError, match=r"none: No such file or directory$"):
+        write_atomic(tmp_path / "none" / "f", b"x")
+
+
+def test_a_very_long_name_can_be_written(tmp_path: Path) -> None:
+    write_atomic(tmp_path / ("n" * 255), b"x")
+    assert names(tmp_path) == ["n" * 255]
+
+
+def test_a_file_is_created_once(tmp_path: Path) -> None:
+    create_exclusive(tmp_path / "f", b"first", mode=0o600)
+    with pytest.raises(PlatformError, match="exists already and is not overwritten"):
+        create_exclusive(tmp_path / "f", b"second", mode=0o600)
+    assert (tmp_path / "f").read_bytes() == b"first"
+    assert mode_of(tmp_path / "f") == 0o600
+    assert names(tmp_path) == ["f"]
+
+
+@pytest.mark.parametrize("kind", ["folder", "link", "dangling link", "fifo"])
+def test_fs_07_whatever_has_the_name_stays(tmp_path: Path, kind: str) -> None:
+    folder, path = tmp_path / "d", tmp_path / "d" / "f"
+    folder.mkdir()
+    match kind:
+        case "folder":
+            path.mkdir()
+        case "link":
+            (tmp_path / "precious").write_bytes(b"old")
+            path.symlink_to(tmp_path / "precious")
+        case "dangling link":
+            path.symlink_to(tmp_path / "elsewhere")
+        case "fifo":
+            os.mkfifo(path)
+    before = path.lstat()
+    with pytest.raises(PlatformError, match="exists already"):
+        create_exclusive(path, b"new", mode=0o600)
+    assert (path.lstat().st_ino, path.lstat().st_mode) == (before.st_ino, before.st_mode)
+    assert names(folder) == ["f"]
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_of_many_who_create_one_file_one_succeeds(tmp_path: Path) -> None:
+    start = threading.Barrier(8)
+    outcomes: list[int | None] = []
+
+    def create(number: int) -> None:
+        start.wait(10)
+        try:
+            create_exclusive(tmp_path / "f", b"%d" % number, mode=0o600)
+        except PlatformError:
+            outcomes.append(None)
+        else:
+            outcomes.append(number)
+
+    threads = [threading.Thread(target=create, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    (winner,) = (number for number in outcomes if number is not None)
+    assert (tmp_path / "f").read_bytes() == b"%d" % winner
+    assert names(tmp_path) == ["f"]
+
+
+def test_fs_01_a_file_that_does_not_fit_is_not_created(tmp_path: Path) -> None:
+    with files_no_larger_than(4096), pytest.raises(UnreadableError, match="File too large"):
+        create_exclusive(tmp_path / "f", b"x" * 8192, mode=0o600)
+    assert names(tmp_path) == []
+
+
+# Left-overs and signals.
+
+
+def test_only_our_own_left_overs_are_removed(tmp_path: Path) -> None:
+    (tmp_path / temporary_name("manifest.json")).touch()
+    (tmp_path / temporary_name("a folder")).mkdir()
+    (tmp_path / temporary_name("a folder") / "x").parent.mkdir()
+    kept = [".a.tmp", "a.1.01234567.tmp", ".a.1.0123456.tmp", ".a.1.01234567.tmp.xz", "f"]
+    for name in kept:
+        (tmp_path / name).touch()
+    (tmp_path / temporary_name("link")).symlink_to(tmp_path / "f")
+    remove_left_overs(tmp_path)
+    left = names(tmp_path)
+    assert set(kept) <= set(left)
+    assert [name for name in left if name not in kept] == [
+        path.name for path in tmp_path.iterdir() if path.is_symlink()
+    ]
+
+
+def test_a_signal_waits_until_the_names_are_changed() -> None:
+    done: list[str] = []
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - the block is what is interrupted
+        with signals_held():
+            signal.raise_signal(signal.SIGINT)
+            done.append("inside")
+        done.append("behind")
+    assert done == ["inside"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_signals_are_held_on_the_main_thread_alone() -> None:
+    seen: list[object] = []
+
+    def inside() -> None:
+        with signals_held():
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=inside)
+    thread.start()
+    thread.join(10)
+    assert seen == [signal.default_int_handler]
+
+
+# Opening.
+
+
+def make(kind: str, path: Path) -> Path:
+    """Something at `path` that is no regular file."""
+    match kind:
+        case "fifo":
+            os.mkfifo(path)
+        case "folder":
+            path.mkdir()
+        case "device":
+            return Path("/dev/null")
+        case "terminal":
+            return Path("/dev/ptmx")
+        case "socket":
+            with socket.socket(socket.AF_UNIX) as server:
+                server.bind(str(path))
+        case "link to a fifo":
+            os.mkfifo(path.with_name("fifo"))
+            path.symlink_to("fifo")
+        case "link to itself":
+            path.symlink_to(path.name)
+    return path
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["fifo", "folder", "device", "terminal", "socket", "link to a fifo", "link to itself"],
+)
+def test_fs_07_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, kind: str) -> None:
+    path = make(kind, tmp_path / "f")
+    with pytest.raises(UnreadableError, match=str(path)), open_regular(path):
+        pass
+    with pytest.raises(UnreadableError, match=str(path)):
+        read_bounded(path, 10)
+
+
+def test_fs_07_a_link_is_followed_or_refused_as_asked(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"data")
+    (tmp_path / "link").symlink_to("f")
+    with open_regular(tmp_path / "link") as descriptor:
+        assert os.read(descriptor, 10) == b"data"
+    with (
+        pytest.raises(UnreadableError, match="is a symbolic link, not a regular file"),
+        open_regular(tmp_path / "link", follow_link=False),
+    ):
+        pass
+    with open_regular(tmp_path / "f", follow_link=False) as descriptor:
+        assert os.read(descriptor, 10) == b"data"
+
+
+def test_a_missing_file_is_told_from_one_that_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), open_regular(tmp_path / "none"):
+        pass
+    with pytest.raises(UnreadableError, match="none: No such file or directory"):
+        read_bounded(tmp_path / "none", 10)
+    with pytest.raises(UnreadableError, match="File name too long"):
+        read_bounded(tmp_path / ("n" * 300), 10)
+
+
+def test_the_descriptor_is_closed_also_after_an_error(tmp_path: Path) -> None:
+    (tmp_path / "f").touch()
+    with pytest.raises(ZeroDivisionError), open_regular(tmp_path / "f") as descriptor:
+        raise ZeroDivisionError
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)
+
+
+@pytest.mark.parametrize(("size", "fits"), [(0, True), (99, True), (100, True), (101, False)])
+def test_a_file_may_be_as_large_as_its_limit(tmp_path: Path, size: int, *, fits: bool) -> None:
+    (tmp_path / "f").write_bytes(b"x" * size)
+    if fits:
+        assert read_bounded(tmp_path / "f", 100) == b"x" * size
+        return
+    with pytest.raises(UnreadableError, match="is larger than 100 bytes"):
+        read_bounded(tmp_path / "f", 100)
+
+
+def test_an_endless_file_is_not_read_to_its_end(tmp_path: Path) -> None:
+    with (tmp_path / "f").open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(UnreadableError, match="is larger than 1,000,000 bytes"):
+        read_bounded(tmp_path / "f", 1_000_000)
+
+
+def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path) -> None:
+    # Root may read everything, so the reader is a process that gives its rights away.
+    (tmp_path / "f").touch(mode=0o000)
+    program = (
+        "import os; from pathlib import Path\n"
+        "from platform_common.errors import UnreadableError\n"
+        "from platform_common.files import read_bounded\n"
+        "if os.geteuid() == 0: os.setgid(65534), os.setuid(65534)\n"
+        "try: read_bounded(Path('f'), 10)\n"
+        "except UnreadableError as error: print(error.message)\n"
+    )
+    tmp_path.chmod(0o711)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.stdout == "f: Permission denied\n", done.stderr

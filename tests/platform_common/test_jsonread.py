@@ -1,0 +1,88 @@
+"""The one strict reader of JSON."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from platform_common.jsonread import JsonError, load_strict
+from tests.support.manifests import HOSTILE_JSON
+from tests.support.properties import examples
+
+_texts = st.text(st.characters(exclude_categories=["Cs"]))
+_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | _texts,
+    lambda inner: st.lists(inner) | st.dictionaries(_texts, inner),
+)
+
+
+@examples(300)
+@given(_values, st.booleans())
+def test_what_json_can_say_is_read_as_it_was_meant(value: Any, ascii_only: bool) -> None:
+    assert load_strict(json.dumps(value, ensure_ascii=ascii_only).encode()) == value
+
+
+@pytest.mark.parametrize(
+    ("data", "value"),
+    [
+        (b" [1, -0, 1.5, 1e3, 1E-3] \r\n\t", [1, 0, 1.5, 1000.0, 0.001]),
+        (rb'"\ud83d\ude00"', "😀"),
+        (rb'"\\ud800"', r"\ud800"),
+        (rb'"\u0000"', "\0"),
+        (b'"\xef\xbb\xbf"', "\ufeff"),
+        (b'{"a": {"a": 1}}', {"a": {"a": 1}}),
+        (b"1" * 4300, int("1" * 4300)),
+        (b"[" * 100 + b"]" * 100, None),
+    ],
+    ids=lambda value: ascii(value)[:20],
+)
+def test_the_edges_of_json_are_read(data: bytes, value: Any) -> None:
+    found = load_strict(data)
+    assert value is None or found == value
+
+
+_NOT_JSON = {name: case for name, case in HOSTILE_JSON.items() if "must be" not in case[1]}
+
+
+@pytest.mark.parametrize(("data", "fragment"), _NOT_JSON.values(), ids=_NOT_JSON)
+def test_rel_08_hostile_json_is_refused(data: bytes, fragment: str) -> None:
+    with pytest.raises(JsonError) as caught:
+        load_strict(data)
+    assert fragment in caught.value.message
+    assert caught.value.message.isprintable()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"[" * 101 + b"]" * 101,
+        b'{"a":' * 101 + b"1" + b"}" * 101,
+        b'[{"a":' * 51 + b"1" + b"}]" * 51,
+    ],
+    ids=["arrays", "objects", "both"],
+)
+def test_the_nesting_has_one_limit_for_everything(data: bytes) -> None:
+    with pytest.raises(JsonError, match="nested too deeply"):
+        load_strict(data)
+
+
+def test_a_syntax_error_has_its_line_and_column() -> None:
+    with pytest.raises(JsonError, match=r"line 2, column 3\)$"):
+        load_strict(b'{"a": 1,\n  b}')
+
+
+def test_a_repeated_member_behind_many_others_is_found_in_moments() -> None:
+    members = ",".join(f'"m{index}":0' for index in range(200_000))
+    begun = time.monotonic()
+    with pytest.raises(JsonError, match="the member 'last' twice"):
+        load_strict(f'{{{members},"last":1,"last":2}}'.encode())
+    assert time.monotonic() - begun < 10

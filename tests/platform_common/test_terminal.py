@@ -1,0 +1,58 @@
+"""Text for a terminal."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from platform_common.terminal import human_size, printable
+from tests.support.properties import examples
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain text", "plain text"),
+        ("Zürich 漢字 😀", "Zürich 漢字 😀"),
+        ("a\tb", "a b"),
+        ("a\nb\r", r"a\nb\r"),
+        ("\x1b[31mred", r"\x1b[31mred"),
+        ("\x9b2J\x7f\0", r"\x9b2J\x7f\x00"),
+        ("\u202eexe.txt", r"\u202eexe.txt"),
+        ("\u2028\u200b\ufeff", r"\u2028\u200b\ufeff"),
+        ("\ud800", r"\ud800"),
+        ("<b>&", "<b>&"),
+    ],
+    ids=ascii,
+)
+def test_rel_20_control_characters_are_shown_as_escapes(text: str, shown: str) -> None:
+    assert printable(text) == shown
+
+
+@examples(300)
+@given(st.text())
+def test_rel_20_any_text_becomes_one_printable_line(text: str) -> None:
+    assert printable(text).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("size", "shown"),
+    [
+        (0, "0 B"),
+        (1, "1 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (1536, "1.5 KiB"),
+        (70_000, "68.4 KiB"),
+        ((1 << 20) - 1, "1024.0 KiB"),
+        (1 << 20, "1.0 MiB"),
+        (3 << 29, "1.5 GiB"),
+        (1 << 40, "1.0 TiB"),
+        (1 << 60, "1048576.0 TiB"),
+        (1 << 2000, f"{1 << 1960}.0 TiB"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_a_size_has_the_unit_that_a_person_would_choose(size: int, shown: str) -> None:
+    assert human_size(size) == shown
