@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,15 +28,23 @@ def tools(tmp_path: Path) -> Tools:
     return Tools(tmp_path)
 
 
-@pytest.fixture
-def signed_release(tmp_path: Path, tools: Tools, key_pair: KeyPair) -> Path:
-    """A distribution `dist` with one signed release on the channel stable."""
-    write_artefacts(tmp_path / "artefacts")
-    built = tools(
+@pytest.fixture(scope="session")
+def _built_release(tmp_path_factory: pytest.TempPathFactory, key_pair: KeyPair) -> Path:
+    folder = tmp_path_factory.mktemp("built")
+    write_artefacts(folder / "artefacts")
+    built = Tools(folder)(
         *("build", "artefacts", "--version", VERSION, "--channel", "stable"),
         env={"SIGNING_SECRET_KEY": str(key_pair.secret)},
     )
     assert built.returncode == 0, built.stderr
+    return folder
+
+
+@pytest.fixture
+def signed_release(tmp_path: Path, _built_release: Path) -> Path:
+    """A distribution `dist` with one signed release on the channel stable, and its `artefacts`."""
+    for name in ("artefacts", "dist"):
+        shutil.copytree(_built_release / name, tmp_path / name)
     return tmp_path / "dist"
 
 

@@ -136,7 +136,14 @@ def serving(files: Mapping[str, bytes], special: Mapping[str, Answer] | None = N
 
 
 @contextlib.contextmanager
-def cutting_proxy(port: int, *, after_bytes: int, times: int, reset: bool) -> Iterator[int]:
+def cutting_proxy(
+    port: int,
+    *,
+    after_bytes: int,
+    times: int,
+    reset: bool = False,
+    on_cut: Callable[[], object] = lambda: None,
+) -> Iterator[int]:
     """A TCP proxy to `port`; the port it listens on.
 
     The first `times` connections that carry more than `after_bytes` to the
@@ -161,6 +168,7 @@ def cutting_proxy(port: int, *, after_bytes: int, times: int, reset: bool) -> It
                     cut = left > 0 and carried + len(data) > after_bytes
                     left -= cut
                 if cut:
+                    on_cut()
                     client.sendall(data[: after_bytes - carried])
                     if reset:
                         # Linger of no time: close sends a reset instead of an end.
