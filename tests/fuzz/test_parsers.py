@@ -1,0 +1,198 @@
+"""Every parser of foreign bytes: whatever comes in, only its own errors come out.
+
+Hypothesis draws the damage, always the same, in a few seconds for each parser.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from platform_common.errors import PlatformError
+from platform_common.jsonread import JsonError, load_strict
+from release_tools.calver import CalVerError
+from release_tools.hashing import digest_bytes
+from release_tools.manifest import Manifest, ManifestError, SchemaVersionError, parse, render
+from release_tools.minisign import (
+    LEGACY,
+    FormatError,
+    PublicKey,
+    Signature,
+    SignatureError,
+    check,
+    check_legacy,
+)
+from release_tools.naming import NamingError, leaves_tree, parse_name, resolve
+from release_tools.policy import VerifyPolicy, check_comment, check_manifest, check_name
+from release_tools.reporting import print_manifest
+from release_tools.secret_key import parse_secret_key, render_secret_key
+from tests.support.manifests import CASES, HOSTILE_JSON, document, encode, entry, many
+from tests.support.mutations import mutations
+from tests.support.properties import examples
+from tests.support.signatures import MESSAGE, secret_key, signed, signed_legacy
+
+NOW = datetime(2026, 11, 1, tzinfo=UTC)
+KEY = secret_key().public_key
+KEY_FILE = render_secret_key(secret_key(), "", salt=bytes(32))
+
+_MANIFESTS = [encode(document()), json.dumps(document(artefacts=many(3))).encode()]
+_MEMBERS = [f'"{name}"'.encode() for name in (*document(), *entry())]
+_SIGNATURES = [signed().render(), signed_legacy().render(), signed(comment="").render()]
+_PREFIXES = [b"untrusted comment: ", b"trusted comment: ", b"RW", b"RU", b"==", b"A" * 8200]
+
+
+def use(manifest: Manifest) -> None:
+    """Do with a valid manifest what every command does with one."""
+    base = "https://dl.example/stable/manifest.json"
+    assert parse(render(manifest)) == manifest
+    list(check_manifest(VerifyPolicy(NOW), manifest, "m"))
+    for artefact in manifest.artefacts:
+        list(check_name(manifest, artefact, "m"))
+        for url in (artefact.url or artefact.filename, artefact.minisig_url):
+            resolve(base, url)
+            leaves_tree(base, url)
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown):
+        print_manifest(base, manifest)
+    assert all(letter.isprintable() or letter == "\n" for letter in shown.getvalue())
+
+
+def refuse_or_use(data: bytes) -> None:
+    try:
+        manifest = parse(data)
+    except (ManifestError, SchemaVersionError) as error:
+        assert error.message.replace("…", "").isprintable()  # noqa: PT017 - any error is fine
+        return
+    use(manifest)
+
+
+@examples(1500)
+@given(mutations([*_MANIFESTS, *(data for data, _ in HOSTILE_JSON.values() if len(data) < 9000)]))
+def test_damaged_json_is_refused_or_written_again(data: bytes) -> None:
+    try:
+        value = load_strict(data)
+    except JsonError:
+        return
+    assert load_strict(json.dumps(value).encode()) == value
+
+
+@examples(1500)
+@given(mutations(_MANIFESTS, _MEMBERS))
+def test_a_damaged_manifest_is_refused_or_usable(data: bytes) -> None:
+    refuse_or_use(data)
+
+
+_texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+_pieces = st.sampled_from([case.value for case in CASES if isinstance(case.value, str)])
+_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.sampled_from([0, -1, 1.0, 10**400, 2**63])
+    | _texts
+    | _pieces,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_texts, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def _some(names: list[str]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.dictionaries(st.sampled_from(names) | _texts, _values, max_size=3)
+
+
+@examples(600)
+@given(_some(list(document())), st.lists(_some(list(entry())), max_size=3), st.booleans())
+def test_a_manifest_of_other_values_is_refused_or_usable(
+    members: dict[str, Any],
+    entries: list[dict[str, Any]],
+    first_is_good: bool,
+) -> None:
+    artefacts = [entry(target=f"t{n}", filename=f"f{n}") | item for n, item in enumerate(entries)]
+    whole = document(artefacts=[entry()] * first_is_good + artefacts) | members
+    refuse_or_use(encode(whole | {"schema_version": members.get("schema_version", 1)}))
+
+
+@examples(1500)
+@given(mutations(_SIGNATURES, _PREFIXES))
+def test_a_damaged_signature_is_refused_or_says_what_it_said(data: bytes) -> None:
+    try:
+        signature = Signature.parse(data)
+    except FormatError:
+        return
+    assert replace(Signature.parse(signature.render()), oddities=signature.oddities) == signature
+    list(check_comment(signature, "f", None, "f.minisig"))
+    try:
+        if signature.legacy:
+            check_legacy(KEY, signature, [memoryview(MESSAGE)])
+        else:
+            check(KEY, signature, digest_bytes(MESSAGE))
+    except SignatureError:
+        return
+    good = signed_legacy() if signature.legacy else signed()
+    empty = signed(comment="")
+    assert replace(signature, oddities=()) in (good, empty)
+
+
+@examples(1500)
+@given(mutations([KEY.render(), KEY_FILE], [b"RW", b"RU", b"untrusted comment: "]))
+def test_a_damaged_public_key_is_refused_or_judges(data: bytes) -> None:
+    try:
+        key = PublicKey.parse(data)
+    except FormatError:
+        return
+    assert PublicKey.parse(key.render()) == key
+    for signature in (signed(), replace(signed_legacy(), algorithm=LEGACY)):
+        try:
+            if signature.legacy:
+                check_legacy(key, signature, [memoryview(MESSAGE)])
+            else:
+                check(key, signature, digest_bytes(MESSAGE))
+        except SignatureError:
+            continue
+        assert key == KEY
+
+
+@examples(1500)
+@given(mutations([KEY_FILE, KEY_FILE.split(b"\n")[1], KEY.render()], [b"RW", b"RWRC", b"AAAA"]))
+def test_a_damaged_secret_key_is_refused_or_the_same(data: bytes) -> None:
+    try:
+        # A mutation may turn the key into an encrypted one; its password is then asked for.
+        key = parse_secret_key(data, lambda: "x")
+    except (FormatError, SignatureError):
+        return
+    # Without a checksum nothing but the public half protects the key.
+    assert key.public_key.point == KEY.point
+
+
+@examples(600)
+@given(
+    st.lists(
+        st.sampled_from(
+            ["platform", "khoj", "rpi5", "2026.11.1", "stable", "beta", "-", ".", ".img.xz", ".oci"]
+        )
+    )
+)
+def test_a_name_of_any_pieces_is_read_or_refused(pieces: list[str]) -> None:
+    for text in ("".join(pieces), "-".join(pieces)):
+        with contextlib.suppress(NamingError, CalVerError):
+            name = parse_name(
+                text,
+                version=parse(_MANIFESTS[0]).release_version,
+                channel="stable",
+                profiles=["khoj", "khoj-rpi5"],
+                targets={"rpi5": "img.xz", "oci": "oci"},
+            )
+            assert str(name) == text
+
+
+def test_every_error_that_may_come_out_is_one_for_people() -> None:
+    for error in (ManifestError, SchemaVersionError, FormatError, SignatureError, JsonError):
+        assert issubclass(error, PlatformError)
