@@ -93,8 +93,13 @@ def _copy_tracked(sources: Path) -> None:
 
 
 def _extract(commit: str, sources: Path) -> None:
-    with tarfile.open(fileobj=io.BytesIO(git("archive", "--format=tar", commit))) as archive:
-        archive.extractall(sources, filter="data")
+    sources.mkdir()
+    subprocess.run(
+        ["tar", "-x", "-C", sources],
+        input=git("archive", "--format=tar", commit),
+        timeout=_TIMEOUT_S,
+        check=True,
+    )
 
 
 def _build(kind: str, sources: Path, output: Path, moment: int) -> None:
