@@ -1,0 +1,721 @@
+"""`release-tools verify`: what it finds, in which order, and how it says it."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shutil
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from release_tools.keys import load_public_key
+from release_tools.report import ReleaseReport
+from release_tools.verify import VerifyRequest, verify_location
+from tests.support import minisign_program
+from tests.support.raw_server import RawServer, Request, response, serving
+from tests.support.releases import VERSION, KeyPair, Tools, pseudo_random
+from tests.support.resigning import change_manifest, sign_bytes, sign_file
+
+IMAGE = f"platform-openclaw-rpi5-{VERSION}-stable.img.xz"
+DISK = f"platform-khoj-qemu-x86_64-{VERSION}-stable.qcow2"
+REFERENCE = f"platform-hermes-fly-machines-{VERSION}-stable.oci"
+
+
+@pytest.fixture
+def channel(signed_release: Path) -> Path:
+    """The channel directory of a signed release."""
+    return signed_release / "stable"
+
+
+@pytest.fixture
+def release(channel: Path) -> Path:
+    """The folder of the release's artefacts."""
+    return channel / VERSION
+
+
+def verify(location: str | Path, key_pair: KeyPair, **options: Any) -> ReleaseReport:
+    """Verify the one release at `location` in this process."""
+    keys = [load_public_key(str(key_pair.public))]
+    request = VerifyRequest(str(location), keys, **options)
+    (report,) = verify_location(request, lambda total: lambda count: None)
+    return report
+
+
+def codes(report: ReleaseReport) -> list[str]:
+    """The codes of what takes the trust away."""
+    return sorted(finding.code for finding in report.errors)
+
+
+def served(dist: Path) -> dict[str, bytes]:
+    """The files of a distribution by their path on a server."""
+    return {
+        f"/{path.relative_to(dist)}": path.read_bytes()
+        for path in dist.rglob("*")
+        if path.is_file()
+    }
+
+
+def _artefact(document: dict[str, Any], filename: str) -> dict[str, Any]:
+    (entry,) = (entry for entry in document["artefacts"] if entry["filename"] == filename)
+    found: dict[str, Any] = entry
+    return found
+
+
+# What a good release looks like.
+
+
+@pytest.mark.parametrize(
+    "place", ["dist", "dist/", "dist/stable", "dist/stable/manifest.json", "file:", "file root"]
+)
+def test_a_good_release_is_trusted(
+    place: str, signed_release: Path, tools: Tools, key_pair: KeyPair
+) -> None:
+    urls = {
+        "file:": (signed_release / "stable/manifest.json").as_uri(),
+        "file root": signed_release.as_uri(),
+    }
+    done = tools("verify", urls.get(place, place), "-p", key_pair.public)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.fullmatch(
+        r"TRUSTED: release 2026\.11\.1 \(stable\), 3 of 3 artefacts read,"
+        r" signed by [0-9A-F]{16}",
+        done.stdout.splitlines()[-1],
+    )
+
+
+def test_a_good_release_as_json(signed_release: Path, tools: Tools, key_pair: KeyPair) -> None:
+    done = tools("verify", "dist", "-p", key_pair.public, "--json")
+    document = json.loads(done.stdout)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert set(document) == {"ok", "exit_code", "verdict", "location", "releases", "findings"}
+    assert (document["ok"], document["exit_code"], document["findings"]) == (True, 0, [])
+    (release,) = document["releases"]
+    assert (release["ok"], release["release_version"]) == (True, VERSION)
+    assert [artefact["status"] for artefact in release["artefacts"]] == ["verified"] * 3
+
+
+# Every finding, not the first.
+
+
+def _break_six_things(channel: Path, key_pair: KeyPair) -> None:
+    release = channel / VERSION
+    image = bytearray((release / IMAGE).read_bytes())
+    image[1000] ^= 1
+    (release / IMAGE).write_bytes(image)  # E_HASH and E_SIG
+    (release / f"{DISK}.minisig").unlink()  # E_MISSING
+    (release / DISK).write_bytes(b"short")  # E_SIZE
+    (release / "stranger.txt").write_bytes(b"?")  # E_UNEXPECTED
+    sign_file(release / REFERENCE, key_pair, "file:other.oci\trelease:2026.11.1")  # E_COMMENT
+
+
+SIX = ["E_COMMENT", "E_HASH", "E_MISSING", "E_SIG", "E_SIZE", "E_UNEXPECTED"]
+
+
+def test_six_faults_are_six_findings(
+    channel: Path, release: Path, tools: Tools, key_pair: KeyPair
+) -> None:
+    _break_six_things(channel, key_pair)
+    done = tools("verify", "dist", "-p", key_pair.public)
+    assert done.returncode == 1
+    assert sorted(re.findall(r"^  (E_[A-Z]+) ", done.stdout, re.MULTILINE)) == SIX
+    assert done.stdout.splitlines()[-1].startswith("DO NOT TRUST: 6 findings, the first E_UNEX")
+
+
+def test_six_faults_are_six_findings_in_json(
+    channel: Path, release: Path, tools: Tools, key_pair: KeyPair
+) -> None:
+    _break_six_things(channel, key_pair)
+    done = tools("verify", "dist", "-p", key_pair.public, "--json")
+    document = json.loads(done.stdout)
+    assert (done.returncode, document["ok"], document["exit_code"]) == (1, False, 1)
+    assert sorted(finding["code"] for finding in document["findings"]) == SIX
+    assert document["verdict"].startswith("DO NOT TRUST: 6 findings")
+
+
+def test_a_file_that_the_manifest_does_not_list_is_named(
+    release: Path, key_pair: KeyPair, signed_release: Path
+) -> None:
+    (release / "stranger.txt").write_bytes(b"?")
+    (finding,) = verify(signed_release, key_pair).errors
+    assert (finding.code, finding.where) == ("E_UNEXPECTED", f"{VERSION}/stranger.txt")
+
+
+@pytest.mark.parametrize("name", [IMAGE, f"{IMAGE}.minisig"], ids=["artefact", "signature"])
+def test_a_missing_file_is_named(
+    name: str, release: Path, key_pair: KeyPair, signed_release: Path
+) -> None:
+    (release / name).unlink()
+    (finding,) = verify(signed_release, key_pair).errors
+    assert (finding.code, finding.where) == ("E_MISSING", name)
+
+
+def test_a_failed_check_outweighs_what_could_not_be_read(
+    release: Path, signed_release: Path, tools: Tools, key_pair: KeyPair
+) -> None:
+    (release / IMAGE).unlink()
+    (release / IMAGE).mkdir()
+    unreadable = tools("verify", "dist", "-p", key_pair.public)
+    assert (unreadable.returncode, "E_UNREADABLE" in unreadable.stdout) == (5, True)
+    (release / DISK).write_bytes(b"short")
+    assert tools("verify", "dist", "-p", key_pair.public).returncode == 1
+
+
+def _schema_version(document: dict[str, Any]) -> None:
+    document["schema_version"] = 2
+
+
+def _no_artefacts(document: dict[str, Any]) -> None:
+    document["artefacts"] = []
+    document["channel"] = "nightly"
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "words"),
+    [(_schema_version, 4, ["E_SCHEMA_VERSION"]), (_no_artefacts, 3, ["E_SCHEMA", "E_SCHEMA"])],
+    ids=["schema_version", "schema"],
+)
+def test_a_signed_manifest_that_is_wrong_has_its_own_exit_code(
+    change: Callable[[dict[str, Any]], None],
+    code: int,
+    words: list[str],
+    channel: Path,
+    tools: Tools,
+    key_pair: KeyPair,
+) -> None:
+    change_manifest(channel, key_pair, change)
+    done = tools("verify", "dist", "-p", key_pair.public, "--json")
+    document = json.loads(done.stdout)
+    assert (done.returncode, document["exit_code"]) == (code, code)
+    assert [finding["code"] for finding in document["findings"]] == words
+
+
+def test_a_bad_signature_stops_before_the_manifest_is_parsed(
+    channel: Path, key_pair: KeyPair
+) -> None:
+    (channel / "manifest.json").write_bytes(b"[" * 100_000)
+    report = verify(channel, key_pair)
+    assert (codes(report), report.manifest) == (["E_SIG"], None)
+
+
+# Artefacts: REL-12, REL-13, REL-14, REL-16.
+
+
+def test_rel_12_one_bit_changed_anywhere_is_found(
+    release: Path, signed_release: Path, key_pair: KeyPair
+) -> None:
+    good = (release / DISK).read_bytes()
+    places = random.Random(1).sample(range(len(good) * 8), 100)
+    for place in places:
+        changed = bytearray(good)
+        changed[place // 8] ^= 1 << place % 8
+        (release / DISK).write_bytes(changed)
+        report = verify(signed_release, key_pair, target="qemu-x86_64")
+        assert codes(report) == ["E_HASH", "E_SIG"], place
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda data: data[:-1], lambda data: data + b"\0", lambda data: b""],
+    ids=["cut", "longer", "empty"],
+)
+def test_rel_12_another_size_is_found(
+    change: Callable[[bytes], bytes], release: Path, signed_release: Path, key_pair: KeyPair
+) -> None:
+    (release / DISK).write_bytes(change((release / DISK).read_bytes()))
+    assert codes(verify(signed_release, key_pair)) == ["E_SIZE"]
+
+
+def test_rel_12_zeros_of_the_right_size_are_found(
+    release: Path, signed_release: Path, key_pair: KeyPair
+) -> None:
+    (release / DISK).write_bytes(bytes((release / DISK).stat().st_size))
+    assert codes(verify(signed_release, key_pair)) == ["E_HASH", "E_SIG"]
+
+
+def test_rel_13_a_good_artefact_under_anothers_name_is_found(
+    release: Path, signed_release: Path, key_pair: KeyPair
+) -> None:
+    for suffix in ("", ".minisig"):
+        shutil.copy(release / f"{DISK}{suffix}", release / f"{IMAGE}{suffix}")
+    assert codes(verify(signed_release, key_pair)) == ["E_COMMENT", "E_SIZE"]
+
+
+def test_rel_13_a_good_artefact_of_an_older_release_is_found(
+    release: Path, signed_release: Path, key_pair: KeyPair
+) -> None:
+    # Of the same size and name, with a good signature that says which release it is from.
+    (release / DISK).write_bytes(pseudo_random(70_000, "older"))
+    comment = f"timestamp:1\tfile:{DISK}\thashed\trelease:2026.10.1\tchannel:stable"
+    sign_file(release / DISK, key_pair, comment)
+    assert codes(verify(signed_release, key_pair)) == ["E_COMMENT", "E_HASH"]
+
+
+def test_rel_14_an_endless_artefact_is_cut_off(
+    signed_release: Path, tools: Tools, key_pair: KeyPair
+) -> None:
+    sent = [0]
+
+    def endless(request: Request, connection: socket.socket) -> None:
+        connection.sendall(response(length=-1))
+        while True:
+            connection.sendall(bytes(1 << 16))
+            sent[0] += 1 << 16
+
+    with serving(served(signed_release), {f"/stable/{VERSION}/{IMAGE}": endless}) as server:
+        done = tools("verify", server.url, "-p", key_pair.public, timeout=20)
+    assert (done.returncode, "E_SIZE" in done.stdout) == (1, True)
+    # What the kernel's buffers hold comes on top of the one buffer that we read.
+    assert sent[0] < 32 << 20
+
+
+def test_rel_14_a_size_that_the_server_contradicts_is_found_before_reading(
+    channel: Path, signed_release: Path, key_pair: KeyPair
+) -> None:
+    def huge(document: dict[str, Any]) -> None:
+        _artefact(document, IMAGE)["size_bytes"] = 10**15
+
+    change_manifest(channel, key_pair, huge)
+    with serving(served(signed_release)) as server:
+        started = time.monotonic()
+        assert codes(verify(server.url, key_pair)) == ["E_SIZE"]
+        assert time.monotonic() - started < 5
+
+
+_ELSEWHERE = {
+    "a file of this machine": ("url", "file:///etc/hostname"),
+    "a signature on this machine": ("minisig_url", "file:///etc/hostname"),
+    "out of the folder": ("url", f"../beta/{IMAGE}"),
+    "a signature out of the folder": ("minisig_url", f"{VERSION}/%2e%2e/../../x.minisig"),
+}
+
+
+@pytest.mark.parametrize(("member", "url"), _ELSEWHERE.values(), ids=_ELSEWHERE)
+def test_rel_16_a_manifest_from_a_server_cannot_lead_elsewhere(
+    member: str, url: str, channel: Path, signed_release: Path, key_pair: KeyPair
+) -> None:
+    change_manifest(
+        channel, key_pair, lambda document: _artefact(document, IMAGE).update({member: url})
+    )
+    with serving(served(signed_release)) as server:
+        report = verify(f"{server.url}/stable", key_pair)
+        assert "E_URL" in codes(report)
+        assert not [path for path in server.paths if "beta" in path or ".." in path]
+
+
+def test_rel_16_another_web_server_may_hold_an_artefact(
+    channel: Path, release: Path, signed_release: Path, key_pair: KeyPair
+) -> None:
+    with serving({"/image": (release / IMAGE).read_bytes()}) as elsewhere:
+        change_manifest(
+            channel,
+            key_pair,
+            lambda document: _artefact(document, IMAGE).update(url=f"{elsewhere.url}/image"),
+        )
+        with serving(served(signed_release)) as server:
+            report = verify(server.url, key_pair)
+        assert codes(report) == []
+        assert elsewhere.paths == ["/image"]
+
+
+def test_rel_16_a_reference_is_shown_and_never_fetched(
+    signed_release: Path, tools: Tools, key_pair: KeyPair
+) -> None:
+    with serving(served(signed_release)) as server:
+        done = tools("verify", server.url, "-p", key_pair.public)
+    assert done.returncode == 0
+    assert f"= oci://registry.example/appliance@sha256:{'a' * 64}" in done.stdout
+
+
+def test_a_reference_that_the_entry_contradicts_is_found(
+    channel: Path, signed_release: Path, key_pair: KeyPair
+) -> None:
+    change_manifest(
+        channel,
+        key_pair,
+        lambda document: _artefact(document, REFERENCE).update(url="oci://elsewhere/x@sha256:00"),
+    )
+    assert codes(verify(signed_release, key_pair)) == ["E_REFERENCE"]
+
+
+# The manifest: REL-05, REL-06, REL-11, policy.
+
+
+def test_rel_05_a_manifest_of_another_channel_is_refused_before_any_artefact(
+    signed_release: Path, key_pair: KeyPair
+) -> None:
+    files = {
+        path.replace("/stable/", "/beta/"): data for path, data in served(signed_release).items()
+    }
+    with serving(files) as server:
+        report = verify(f"{server.url}/beta", key_pair)
+        assert codes(report) == ["E_CHANNEL"]
+        assert server.paths == ["/beta/manifest.json", "/beta/manifest.json.minisig"]
+
+
+def test_rel_05_a_channel_asked_for_is_the_one_it_must_be(
+    signed_release: Path, tools: Tools, key_pair: KeyPair
+) -> None:
+    done = tools("verify", "dist", "-p", key_pair.public, "--channel", "beta")
+    assert (done.returncode, "E_CHANNEL" in done.stdout) == (1, True)
+
+
+def _stale_signature(dist: Path, key_pair: KeyPair, times: int) -> RawServer:
+    """A server that has another release's signature beside the manifest, `times` times."""
+    files = served(dist)
+    path = "/stable/manifest.json.minisig"
+    fresh = files[path]
+    stale = sign_bytes(b"the manifest before", key_pair, "file:manifest.json")
+
+    def answer(request: Request, connection: socket.socket) -> None:
+        early = server.paths.count(path) <= times
+        connection.sendall(response(stale if early else fresh))
+
+    server = serving(files, {path: answer})
+    return server
+
+
+@pytest.mark.parametrize(("times", "found"), [(1, []), (2, []), (3, ["E_SIG"])])
+def test_rel_06_a_pair_that_does_not_match_is_fetched_again_twice(
+    times: int,
+    found: list[str],
+    signed_release: Path,
+    key_pair: KeyPair,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("release_tools.verify.time.sleep", pauses.append)
+    with _stale_signature(signed_release, key_pair, times) as server:
+        report = verify(f"{server.url}/stable", key_pair)
+    assert codes(report) == found
+    assert pauses == [1.0, 3.0][:times]
+    assert server.paths.count("/stable/manifest.json") == min(times, 2) + 1
+
+
+def test_rel_06_the_pause_is_real(signed_release: Path, tools: Tools, key_pair: KeyPair) -> None:
+    with _stale_signature(signed_release, key_pair, 1) as server:
+        started = time.monotonic()
+        done = tools("verify", f"{server.url}/stable", "-p", key_pair.public)
+        assert time.monotonic() - started > 1
+    assert done.returncode == 0, done.stdout
+
+
+def test_rel_06_a_mismatch_in_a_folder_is_told_at_once(channel: Path, key_pair: KeyPair) -> None:
+    stale = sign_bytes(b"the manifest before", key_pair, "file:manifest.json")
+    (channel / "manifest.json.minisig").write_bytes(stale)
+    started = time.monotonic()
+    assert codes(verify(channel, key_pair)) == ["E_SIG"]
+    assert time.monotonic() - started < 1
+
+
+@pytest.mark.parametrize(
+    "selection",
+    [{"target": "rpi4"}, {"profile": "nobody"}, {"target": "rpi5", "profile": "khoj"}],
+    ids=["target", "profile", "both"],
+)
+def test_rel_11_no_artefact_for_a_device_is_a_failure_of_its_own(
+    selection: dict[str, str], signed_release: Path, tools: Tools, key_pair: KeyPair
+) -> None:
+    options = [word for name, value in selection.items() for word in (f"--{name}", value)]
+    done = tools("verify", "dist", "-p", key_pair.public, *options)
+    assert done.returncode == 1
+    assert f"the release has no artefact for {', '.join(selection.values())}" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "read"),
+    [
+        (("--target", "rpi5"), [IMAGE]),
+        (("--profile", "khoj"), [DISK]),
+        (("--profile", "hermes", "--target", "fly-machines"), [REFERENCE]),
+        (("--manifest-only",), []),
+    ],
+    ids=["target", "profile", "both", "manifest only"],
+)
+def test_only_what_was_selected_is_read(
+    options: tuple[str, ...],
+    read: list[str],
+    signed_release: Path,
+    tools: Tools,
+    key_pair: KeyPair,
+) -> None:
+    for path in (signed_release / "stable" / VERSION).iterdir():
+        if path.name.removesuffix(".minisig") not in read:
+            path.unlink()
+    done = tools("verify", "dist", "-p", key_pair.public, "--json", *options)
+    document = json.loads(done.stdout)
+    assert (done.returncode, document["findings"]) == (0, [])
+    artefacts = document["releases"][0]["artefacts"]
+    assert [a["filename"] for a in artefacts if a["status"] == "verified"] == read
+    scope = f"{len(read)} of 3 artefacts read" if read else "the manifest only"
+    assert scope in document["verdict"]
+
+
+@pytest.mark.parametrize(
+    ("floor", "code"),
+    [("2026.11.1", 0), ("2026.11.1-rc1", 0), ("2026.10.31", 0), ("2026.11.2", 1), ("2027.1.1", 1)],
+)
+def test_a_release_before_the_floor_is_a_rollback(
+    floor: str, code: int, signed_release: Path, tools: Tools, key_pair: KeyPair
+) -> None:
+    options = ("--manifest-only", "--not-older-than", floor)
+    done = tools("verify", "dist", "-p", key_pair.public, *options)
+    assert (done.returncode, "E_ROLLBACK" in done.stdout) == (code, bool(code))
+
+
+def test_an_old_manifest_is_a_warning_unless_an_age_is_asked_for(
+    channel: Path, tools: Tools, key_pair: KeyPair
+) -> None:
+    change_manifest(
+        channel, key_pair, lambda document: document.update(released_at="2024-01-01T00:00:00Z")
+    )
+    warned = tools("verify", "dist", "-p", key_pair.public)
+    assert (warned.returncode, "E_FREEZE warning" in warned.stdout) == (0, True)
+    refused = tools("verify", "dist", "-p", key_pair.public, "--max-age", "30")
+    assert refused.returncode == 1
+    assert "over the limit of 30" in refused.stdout
+
+
+def test_pub_03_an_unsigned_release_is_refused(
+    signed_release: Path, tools: Tools, key_pair: KeyPair
+) -> None:
+    manifest = signed_release / "stable/manifest.json"
+    unsigned = manifest.rename(manifest.with_name("manifest.json.unsigned"))
+    for place in ("dist", "dist/stable", unsigned, "http://127.0.0.1:9/manifest.json.unsigned"):
+        done = tools("verify", place, "-p", key_pair.public)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "is not signed and must not be trusted" in done.stderr
+
+
+def test_pub_03_an_unsigned_manifest_under_the_signed_name_is_refused(
+    channel: Path, tools: Tools, key_pair: KeyPair
+) -> None:
+    (channel / "manifest.json.minisig").unlink()
+    done = tools("verify", "dist", "-p", key_pair.public)
+    assert done.returncode == 1
+    assert "E_MISSING" in done.stdout
+
+
+# The signature file: REL-19, REL-20, REL-21.
+
+
+Shape = Callable[[Path, KeyPair], object]
+
+
+def _with_signature(change: Callable[[bytes], bytes]) -> Shape:
+    return lambda path, key_pair: path.write_bytes(change(path.read_bytes()))
+
+
+def _fifo(path: Path, key_pair: KeyPair) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def _folder(path: Path, key_pair: KeyPair) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def _link(path: Path, key_pair: KeyPair) -> None:
+    path.symlink_to(path.rename(path.with_name("real.minisig")))
+
+
+def _device(path: Path, key_pair: KeyPair) -> None:
+    path.unlink()
+    path.symlink_to("/dev/zero")
+
+
+def _legacy(path: Path, key_pair: KeyPair) -> None:
+    minisign_program.sign(key_pair.secret, path.with_suffix(""), "-l")
+
+
+# The shape, and whether the program refuses it as well: it takes some liberties that
+# a release must not.
+_SHAPES: dict[str, tuple[Shape, bool]] = {
+    "legacy": (_legacy, True),
+    "junk after line 4": (_with_signature(lambda data: data + b"junk" * 1000), False),
+    "five lines": (_with_signature(lambda data: data + b"fifth\n"), False),
+    "CRLF": (_with_signature(lambda data: data.replace(b"\n", b"\r\n")), False),
+    "BOM": (_with_signature(lambda data: b"\xef\xbb\xbf" + data), True),
+    "empty": (_with_signature(lambda data: b""), True),
+    "three lines": (_with_signature(lambda data: b"\n".join(data.splitlines()[:3])), True),
+    "10 MiB": (_with_signature(lambda data: data + bytes(10 << 20)), False),
+    "blank line first": (_with_signature(lambda data: b"\n" + data), True),
+    "NULs": (_with_signature(lambda data: bytes(len(data))), True),
+    "FIFO": (_fifo, True),
+    "folder": (_folder, True),
+    "symbolic link": (_link, False),
+    "endless device": (_device, True),
+    "a manifest": (lambda path, _: shutil.copy(path.with_suffix(""), path), True),
+}
+
+
+@pytest.mark.parametrize(("shape", "program_refuses"), _SHAPES.values(), ids=_SHAPES)
+@pytest.mark.parametrize("file", ["manifest.json", f"{VERSION}/{DISK}"], ids=["manifest", "disk"])
+def test_rel_19_a_signature_file_of_another_shape_is_refused(
+    file: str,
+    shape: Shape,
+    program_refuses: bool,
+    channel: Path,
+    tools: Tools,
+    key_pair: KeyPair,
+) -> None:
+    signature = channel / f"{file}.minisig"
+    shape(signature, key_pair)
+    done = tools("verify", "dist/stable", "-p", key_pair.public, timeout=10)
+    assert done.returncode in (1, 5)
+    assert "Traceback" not in done.stderr
+    if not signature.is_fifo():  # the program waits for ever there
+        status = minisign_program.verify(key_pair.public, channel / file, signature).status
+        assert (status != 0) == program_refuses
+
+
+HOSTILE = "\x1b[31mred\x07<script>\x9b2J\u202e"
+
+
+def _assert_plain(text: str) -> None:
+    assert not [c for c in text if c != "\n" and not c.isprintable()]
+
+
+def test_rel_20_no_control_byte_of_a_file_reaches_the_terminal(
+    channel: Path, release: Path, tools: Tools, key_pair: KeyPair
+) -> None:
+    def hostile(document: dict[str, Any]) -> None:
+        document["tracker"] = {HOSTILE: HOSTILE}
+        document["wizard_version"] = HOSTILE
+        _artefact(document, REFERENCE)["url"] = f"oci://x/{HOSTILE}"
+
+    change_manifest(channel, key_pair, hostile)
+    signature = release / f"{DISK}.minisig"
+    untrusted, *rest = signature.read_bytes().split(b"\n", 1)
+    signature.write_bytes(untrusted + HOSTILE.encode() + b"\n" + rest[0])
+    key = tools.folder / f"{HOSTILE.replace('/', '')}.pub"
+    shutil.copy(key_pair.public, key)
+    (release / f"x{HOSTILE.replace('/', '')}").write_bytes(b"")
+    for command in (
+        ("verify", "dist", "-p", key),
+        ("verify", "dist", "-p", key, "--json"),
+        ("inspect", "dist"),
+        ("inspect", "dist", "--json"),
+        ("verify", HOSTILE, "-p", key),
+        ("inspect", HOSTILE),
+        ("verify-file", release / DISK, "-p", key, "--signature", signature),
+        ("verify-file", HOSTILE, "-p", key),
+    ):
+        done = tools(*command)
+        assert done.stdout + done.stderr, command
+        _assert_plain(done.stdout + done.stderr)
+
+
+def test_rel_20_a_trusted_comment_with_escapes_is_shown_as_text(
+    tools: Tools, key_pair: KeyPair
+) -> None:
+    file = tools.folder / "notes.txt"
+    file.write_bytes(b"notes")
+    minisign_program.sign(key_pair.secret, file, "-t", HOSTILE)
+    done = tools("verify-file", file, "-p", key_pair.public)
+    assert done.returncode == 0
+    assert r"Trusted comment: \x1b[31mred\x07<script>\x9b2J\u202e" in done.stdout
+    _assert_plain(done.stdout + done.stderr)
+
+
+def test_rel_21_an_edited_trusted_comment_is_refused(
+    channel: Path, release: Path, key_pair: KeyPair
+) -> None:
+    signature = release / f"{DISK}.minisig"
+    signature.write_bytes(signature.read_bytes().replace(b"timestamp:1", b"timestamp:2"))
+    assert codes(verify(channel, key_pair)) == ["E_SIG"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [f"file:{IMAGE}", f"file:{DISK}\trelease:2026.11.2", f"file:{DISK}\tchannel:beta"],
+    ids=["file", "release", "channel"],
+)
+def test_rel_21_a_trusted_comment_of_something_else_is_refused(
+    words: str, channel: Path, release: Path, key_pair: KeyPair
+) -> None:
+    sign_file(release / DISK, key_pair, words)
+    assert codes(verify(channel, key_pair)) == ["E_COMMENT"]
+
+
+def test_rel_21_a_manifest_signature_made_for_another_file_is_refused(
+    channel: Path, key_pair: KeyPair
+) -> None:
+    sign_file(channel / "manifest.json", key_pair, "file:other.json")
+    assert codes(verify(channel, key_pair)) == ["E_COMMENT"]
+
+
+# JSON: one document on stdout, also for errors.
+
+
+def _commands(key: Path) -> Iterator[tuple[str, tuple[str | Path, ...], int, set[str]]]:
+    error = {"ok", "exit_code", "error"}
+    yield "verify", ("verify", "dist", "-p", key), 0, {"ok", "releases", "findings", "verdict"}
+    yield "verify nothing", ("verify", "nowhere", "-p", key), 5, error
+    yield "verify scheme", ("verify", "ftp://x/y", "-p", key), 5, error
+    yield "verify without key", ("verify", "dist", "-p", "none.pub"), 5, error
+    yield "verify with a bad key", ("verify", "dist", "-p", "notes.txt"), 2, error
+    yield "inspect", ("inspect", "dist"), 0, {"manifest", "verified", "artefacts"}
+    yield "inspect nothing", ("inspect", "nowhere"), 5, error
+    yield "inspect garbage", ("inspect", "notes.txt"), 3, error
+    yield "verify-file", ("verify-file", "notes.txt", "-p", key), 0, {"ok", "key_id", "warnings"}
+    yield (
+        "verify-file bad",
+        ("verify-file", "dist/stable/manifest.json", "-p", key, "--signature", "notes.txt.minisig"),
+        1,
+        error,
+    )
+    yield "verify-file unsigned", ("verify-file", "none.txt", "-p", key), 5, error
+    yield "compare", ("compare", "2026.1.1", "2026.1.2"), 0, {"order"}
+    yield "compare nonsense", ("compare", "2026.1.1", "x"), 3, error
+    yield (
+        "keygen",
+        ("keygen", "--no-password", "--secret-key", "a", "--public-key", "b"),
+        0,
+        {"ok", "key_id", "secret_key", "public_key"},
+    )
+    yield (
+        "keygen again",
+        ("keygen", "--no-password", "--secret-key", "notes.txt", "--public-key", "b"),
+        1,
+        error,
+    )
+    yield (
+        "build",
+        ("build", "artefacts", "--version", VERSION, "--channel", "stable", "--output", "new"),
+        0,
+        {"ok", "manifest", "signed", "artefacts"},
+    )
+    yield "build nothing", ("build", "dist", "--version", VERSION, "--channel", "stable"), 1, error
+    yield "sign", ("sign", "notes.txt"), 0, {"ok", "signatures"}
+    yield "sign nothing", ("sign", "none.txt"), 5, error
+
+
+_JSON_IDS = [name for name, *_ in _commands(Path())]
+
+
+@pytest.mark.parametrize("name", _JSON_IDS)
+def test_json_is_one_document_and_nothing_else_on_stdout(
+    name: str, signed_release: Path, tools: Tools, key_pair: KeyPair
+) -> None:
+    notes = tools.folder / "notes.txt"
+    notes.write_bytes(b"notes")
+    sign_file(notes, key_pair)
+    (found,) = (row for row in _commands(key_pair.public) if row[0] == name)
+    _, command, code, members = found
+    done = tools(*command, "--json", env={"SIGNING_SECRET_KEY": str(key_pair.secret)})
+    assert done.returncode == code, done.stderr
+    document = json.loads(done.stdout)
+    assert members <= set(document)
+    if "error" in document:
+        assert (document["ok"], document["exit_code"]) == (False, code)
+        assert done.stderr.startswith("error: ")
+    else:
+        assert done.stderr == ""
