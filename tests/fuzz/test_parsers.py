@@ -5,6 +5,7 @@ Hypothesis draws the damage, always the same, in a few seconds for each parser.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import io
 import json
@@ -12,11 +13,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from platform_common.errors import PlatformError
 from platform_common.jsonread import JsonError, load_strict
+from release_tools import secret_key as secret_key_module
 from release_tools.calver import CalVerError
 from release_tools.hashing import digest_bytes
 from release_tools.manifest import Manifest, ManifestError, SchemaVersionError, parse, render
@@ -158,6 +161,27 @@ def test_a_damaged_public_key_is_refused_or_judges(data: bytes) -> None:
         except SignatureError:
             continue
         assert key == KEY
+
+
+_RAW_KEY = base64.b64decode(KEY_FILE.split(b"\n")[1])
+
+
+def _key_file(raw: bytes) -> bytes:
+    """A key file of the right size, so that the damage is met behind the base64."""
+    return base64.b64encode(raw[:158].ljust(158, b"\0"))
+
+
+@examples(1500)
+@given(mutations([_RAW_KEY], [b"Ed", b"Sc", b"\0\0", b"B2", bytes(32), bytes(8)]).map(_key_file))
+def test_a_secret_key_with_damaged_fields_is_refused_or_the_same(data: bytes) -> None:
+    with pytest.MonkeyPatch.context() as cheap:
+        cheap.setattr(secret_key_module, "DEFAULT_OPSLIMIT", 1 << 20)
+        cheap.setattr(secret_key_module, "DEFAULT_MEMLIMIT", 1 << 25)
+        try:
+            key = parse_secret_key(data, lambda: "x")
+        except (FormatError, SignatureError):
+            return
+    assert key.public_key.point == KEY.point
 
 
 @examples(1500)

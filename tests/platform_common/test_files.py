@@ -238,6 +238,13 @@ def test_only_our_own_left_overs_are_removed(tmp_path: Path) -> None:
     ]
 
 
+def test_left_overs_of_another_user_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / temporary_name("f")).touch()
+    monkeypatch.setattr(os, "geteuid", lambda: 12_345)
+    remove_left_overs(tmp_path)
+    assert len(names(tmp_path)) == 1
+
+
 def test_a_signal_waits_until_the_names_are_changed() -> None:
     done: list[str] = []
     with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - the block is what is interrupted

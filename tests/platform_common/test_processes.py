@@ -78,6 +78,13 @@ def test_a_program_that_ends_early_is_fed_no_more() -> None:
     assert run("true", data=b"x" * 10_000_000) == Finished(0, "")
 
 
+def test_a_program_that_ended_may_still_be_fed_without_harm() -> None:
+    with feeding(["true"], timeout_s=LONG_S) as feed:
+        for _ in range(3):
+            feed.write(memoryview(b"x" * 1_000_000))
+        assert feed.finish() == Finished(0, "")
+
+
 def test_a_program_that_closes_its_input_may_still_answer() -> None:
     done = shell("exec <&-; sleep 0.05; echo still here", data=b"x" * 10_000_000)
     assert done == Finished(0, "still here\n")
