@@ -17,6 +17,7 @@ from release_tools.verifiers import Judging, NativeVerifier, Verifier
 
 PROGRAM = "minisign"
 _PROGRAM_TIMEOUT_S = 30.0
+_SHOWN_OUTPUT = 300
 
 
 @contextlib.contextmanager
@@ -75,7 +76,8 @@ class _System:
             raise _failed(error) from error
         if not any(result.status == 0 for result in results):
             last = results[-1]
-            said = printable(last.output.strip().replace("\n", " ")) or "nothing"
+            words = last.output[:_SHOWN_OUTPUT].strip().replace("\n", " ")
+            said = printable(words) or "nothing"
             raise SignatureError(
                 "E_SIG", f"{PROGRAM} refuses it (status {last.status}), saying: {said}"
             )

@@ -1,0 +1,266 @@
+"""The `minisign` program as verifier: trusted only when it says yes, in time (REL-22 to 24)."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from release_tools.hashing import digest_bytes
+from release_tools.keys import load_public_key
+from release_tools.minisign import Signature, SignatureError
+from release_tools.verifiers import open_verifier
+from tests.support.releases import VERSION, KeyPair, Tools
+from tests.support.resigning import sign_bytes
+from tests.support.stand_in import path_without, stand_in
+
+DATA = b"the signed bytes" * 100
+
+
+def judge(
+    verifier: str, key_pair: KeyPair, data: bytes = DATA, signature_data: bytes | None = None
+) -> None:
+    """Judge `data`; raises `SignatureError` unless its signature holds."""
+    signed = signature_data or sign_bytes(DATA, key_pair, "file:data")
+    keys = [load_public_key(str(key_pair.public))]
+    with (
+        open_verifier(verifier, keys) as opened,
+        opened.judging(signed, Signature.parse(signed)) as judging,
+    ):
+        judging.feed(memoryview(data))
+        judging.conclude(digest_bytes(data))
+
+
+@pytest.mark.parametrize("verifier", ["native", "system", "both"])
+def test_a_good_signature_is_good_for_every_verifier(verifier: str, key_pair: KeyPair) -> None:
+    judge(verifier, key_pair)
+
+
+@pytest.mark.parametrize("verifier", ["native", "system", "both"])
+def test_other_bytes_are_refused_by_every_verifier(verifier: str, key_pair: KeyPair) -> None:
+    with pytest.raises(SignatureError) as caught:
+        judge(verifier, key_pair, DATA + b"!")
+    assert caught.value.code == "E_SIG"
+
+
+@pytest.mark.parametrize("verifier", ["native", "system", "both"])
+def test_a_release_is_verified_by_every_verifier(
+    verifier: str, signed_release: Path, tools: Tools, key_pair: KeyPair
+) -> None:
+    options = ("-p", key_pair.public, "--verifier", verifier)
+    assert tools("verify", "dist", *options).returncode == 0
+    with (
+        (signed_release / f"stable/{VERSION}")
+        .joinpath(f"platform-khoj-qemu-x86_64-{VERSION}-stable.qcow2")
+        .open("r+b") as file
+    ):
+        file.write(b"!")
+    done = tools("verify", "dist", *options)
+    assert done.returncode == 1
+    assert re.findall(r"^  (E_[A-Z]+) ", done.stdout, re.MULTILINE) == ["E_HASH", "E_SIG"]
+
+
+# What stands in for the program, what is found, and what is said of it.
+_STAND_INS: dict[str, tuple[str, str, str]] = {
+    "exit 1": ("cat >/dev/null; echo 'Signature verification failed'; exit 1", "E_SIG",
+               "refuses it (status 1), saying: Signature verification failed"),
+    "exit 2": ("cat >/dev/null; echo 'no such file' >&2; exit 2", "E_SIG",
+               "refuses it (status 2), saying: no such file"),
+    "prints nothing": ("cat >/dev/null; exit 1", "E_SIG", "refuses it (status 1), saying: nothing"),
+    "says verified with status 1": (
+        "cat >/dev/null; echo 'Signature and comment signature verified'; exit 1", "E_SIG",
+        "refuses it (status 1), saying: Signature and comment signature verified"),
+    "killed": ("kill -9 $$", "E_SIG", "refuses it (status -9), saying: nothing"),
+    "ends without reading": ("exit 3", "E_SIG", "refuses it (status 3), saying: nothing"),
+    "floods": ("cat >/dev/null; exec yes verified", "E_SIG", "refuses it (status -9), saying: ver"),
+    "hostile text": (r"cat >/dev/null; printf '\033[2J\007no\n'; exit 1", "E_SIG",
+                     r"saying: \x1b[2J\x07no"),
+    "hangs": ("exec sleep 60", "E_VERIFIER", "minisign did not finish in 0.5 s"),
+    "hangs with its input closed": ("exec <&-; exec sleep 60", "E_VERIFIER",
+                                    "minisign did not finish in 0.5 s"),
+    "leaves a child that holds its output": ("sleep 60 & exit 1", "E_SIG", "refuses it (status 1)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("script", "code", "said"), _STAND_INS.values(), ids=_STAND_INS)
+def test_rel_22_a_program_that_does_not_say_yes_is_no_yes(
+    script: str,
+    code: str,
+    said: str,
+    key_pair: KeyPair,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("release_tools.system_verifier._PROGRAM_TIMEOUT_S", 0.5)
+    for name, value in stand_in(tmp_path, "minisign", script).items():
+        monkeypatch.setenv(name, value)
+    started = time.monotonic()
+    with pytest.raises(SignatureError) as caught:
+        judge("system", key_pair)
+    assert (caught.value.code, said in caught.value.message) == (code, True), caught.value.message
+    assert len(caught.value.message) < 2_000
+    assert time.monotonic() - started < 5
+
+
+def test_rel_22_a_program_that_takes_no_more_input_is_given_up(
+    key_pair: KeyPair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("release_tools.system_verifier._PROGRAM_TIMEOUT_S", 0.3)
+    for name, value in stand_in(tmp_path, "minisign", "exec sleep 60").items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SignatureError, match=r"did not finish in 0\.3 s"):
+        judge("system", key_pair, bytes(1 << 20))
+
+
+def _missing(folder: Path) -> Mapping[str, str]:
+    return path_without("minisign", folder)
+
+
+def _not_executable(folder: Path) -> Mapping[str, str]:
+    folder.mkdir()
+    (folder / "minisign").write_text("#!/bin/sh\nexit 0\n")
+    return {"PATH": str(folder)}
+
+
+def _no_program(folder: Path) -> Mapping[str, str]:
+    folder.mkdir()
+    (folder / "minisign").write_bytes(b"\x7fELF nonsense")
+    (folder / "minisign").chmod(0o755)
+    return {"PATH": str(folder)}
+
+
+@pytest.mark.parametrize(
+    "make", [_missing, _not_executable, _no_program], ids=["missing", "no right", "no program"]
+)
+@pytest.mark.parametrize("verifier", ["system", "both"])
+def test_rel_22_a_program_that_cannot_be_started_is_told_so(
+    verifier: str,
+    make: Callable[[Path], Mapping[str, str]],
+    signed_release: Path,
+    tools: Tools,
+    tmp_path: Path,
+    key_pair: KeyPair,
+) -> None:
+    environment = make(tmp_path / "programs")
+    done = tools("verify", "dist", "-p", key_pair.public, "--verifier", verifier, env=environment)
+    assert done.returncode == 1
+    assert "E_VERIFIER" in done.stdout
+    assert "minisign could not be started" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("DO NOT TRUST")
+
+
+def test_rel_22_a_yes_of_the_program_alone_is_not_enough_for_both(
+    key_pair: KeyPair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in stand_in(tmp_path, "minisign", "cat >/dev/null; exit 0").items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SignatureError, match="the two verifiers disagree") as caught:
+        judge("both", key_pair, DATA + b"!")
+    assert caught.value.code == "E_VERIFIER"
+
+
+def test_rel_22_a_no_of_the_program_alone_is_enough_for_both(
+    key_pair: KeyPair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in stand_in(tmp_path, "minisign", "cat >/dev/null; exit 1").items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SignatureError, match="the two verifiers disagree"):
+        judge("both", key_pair)
+
+
+def test_the_program_gets_none_of_our_secrets(
+    key_pair: KeyPair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = tmp_path / "seen"
+    script = f"env > {seen}; cat >/dev/null; exit 0"
+    for name, value in stand_in(tmp_path, "minisign", script).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hidden")
+    monkeypatch.setenv("SIGNING_SECRET_KEY", "hidden")
+    judge("system", key_pair)
+    assert "hidden" not in seen.read_text()
+
+
+def test_rel_23_the_bytes_that_are_parsed_are_the_bytes_that_were_verified(
+    signed_release: Path, tools: Tools, key_pair: KeyPair
+) -> None:
+    # A writer swaps the manifest all the time for one that would parse and is not signed.
+    manifest = signed_release / "stable/manifest.json"
+    good = manifest.read_bytes()
+    bad = good.replace(b'"stable"', b'"beta"  ')
+    assert bad != good
+    stop = threading.Event()
+
+    def rewrite() -> None:
+        newer = manifest.with_name("newer")
+        while not stop.is_set():
+            for data in (bad, good):
+                newer.write_bytes(data)
+                newer.replace(manifest)
+
+    writer = threading.Thread(target=rewrite)
+    writer.start()
+    seen: set[str] = set()
+    try:
+        for _ in range(40):
+            done = tools(
+                *("verify", "dist/stable", "-p", key_pair.public, "--verifier", "both"),
+                "--manifest-only",
+            )
+            seen.add(done.stdout.splitlines()[-1].split(" ")[0])
+            assert "E_CHANNEL" not in done.stdout
+            assert "(beta)" not in done.stdout
+            if len(seen) == 2:
+                break
+    finally:
+        stop.set()
+        writer.join()
+    assert seen == {"TRUSTED:", "DO"}
+
+
+def test_rel_23_the_program_reads_no_file_that_others_may_change(
+    key_pair: KeyPair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = tmp_path / "seen"
+    script = f'stat -c %a "$(dirname "$3")" > {seen}; echo "$@" >> {seen}; cat >/dev/null'
+    for name, value in stand_in(tmp_path / "programs", "minisign", script).items():
+        monkeypatch.setenv(name, value)
+    judge("system", key_pair)
+    mode, arguments = seen.read_text().splitlines()
+    assert mode == "700"
+    words = arguments.split(" ")
+    assert words[words.index("-m") + 1] == "/dev/stdin"
+    left = Path(words[words.index("-p") + 1]).parent
+    assert not left.exists()
+
+
+_OPTION_LIKE = ["-m", "-x", "-p", "--help", "-", "--", "-rf", "@file", "%s", "a b;c"]
+
+
+@pytest.mark.parametrize("name", _OPTION_LIKE)
+def test_rel_24_names_that_look_like_options_are_names(
+    name: str, signed_release: Path, tools: Tools, key_pair: KeyPair
+) -> None:
+    # Given after "--" as the shell's users do; below that nothing may take them for options.
+    shutil.copy(key_pair.public, tools.folder / name)
+    options = ("--public-key", name, "--verifier", "both")
+    done = tools("verify", *options, "--", "dist")
+    assert done.returncode == 0, done.stderr
+    shutil.copytree(signed_release / "stable", tools.folder / "other" / name)
+    done = tools("verify", *options, "--channel", "stable", "--", Path("other") / name)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", _OPTION_LIKE)
+def test_rel_24_a_file_whose_name_looks_like_an_option_is_verified(
+    name: str, tools: Tools, key_pair: KeyPair
+) -> None:
+    (tools.folder / name).write_bytes(DATA)
+    (tools.folder / f"{name}.minisig").write_bytes(sign_bytes(DATA, key_pair, f"file:{name}"))
+    done = tools("verify-file", "-p", key_pair.public, "--strict", "--", name)
+    assert done.returncode == 0, done.stderr
