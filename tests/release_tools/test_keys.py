@@ -287,3 +287,9 @@ def test_the_two_keys_need_two_files(tmp_path: Path) -> None:
     with pytest.raises(PlatformError, match="two files"):
         generate(tmp_path / "k", tmp_path / "x" / ".." / "k", "")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_secret_key_alone_is_not_left_behind(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableError, match=r"/proc/release\.pub: "):
+        generate(tmp_path / "k", Path("/proc/release.pub"), "")
+    assert list(tmp_path.iterdir()) == []
