@@ -1,0 +1,117 @@
+"""What a person at a terminal sees, and what a pipe does not."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.support.nginx import nginx
+from tests.support.releases import KeyPair, Tools, clean_environment, program
+
+ESCAPE = "\x1b["
+
+
+def at_a_terminal(
+    folder: Path, *args: str | Path, env: Mapping[str, str] | None = None
+) -> tuple[int, str]:
+    """Run the program with a pseudo-terminal for all three; its status and what it showed."""
+    terminal, side = pty.openpty()
+    environment = {
+        name: value
+        for name, value in clean_environment().items()
+        if name not in ("CI", "TERM", "COLUMNS", "FORCE_COLOR", "TTY_COMPATIBLE")
+    }
+    process = subprocess.Popen(
+        [program(), *args],
+        cwd=folder,
+        env=environment | {"TERM": "xterm-256color", "COLUMNS": "120"} | dict(env or {}),
+        stdin=side,
+        stdout=side,
+        stderr=side,
+        start_new_session=True,
+    )
+    os.close(side)
+    shown = bytearray()
+    deadline = time.monotonic() + 30
+    try:
+        while time.monotonic() < deadline:
+            if not select.select([terminal], [], [], 1)[0]:
+                continue
+            try:
+                data = os.read(terminal, 1 << 16)
+            except OSError:  # the other side is closed
+                break
+            if not data:
+                break
+            shown += data
+        return process.wait(10), shown.decode()
+    finally:
+        process.kill()
+        process.wait()
+        os.close(terminal)
+
+
+def test_a_slow_verification_shows_bytes_rate_and_time_left(
+    signed_release: Path, tmp_path: Path, key_pair: KeyPair
+) -> None:
+    with nginx(signed_release, tmp_path / "nginx", "limit_rate 250k;") as server:
+        status, shown = at_a_terminal(tmp_path, "verify", server.url, "-p", key_pair.public)
+    assert status == 0
+    assert re.search(r"Verifying .*[0-9.]+/[0-9.]+ KiB", shown)
+    assert re.search(r"[0-9.]+ [kKM]i?B/s", shown)
+    assert re.search(r"[0-9]+:[0-9]{2}:[0-9]{2}", shown)
+
+
+def test_the_bar_is_gone_at_the_end_and_the_verdict_is_the_last_line(
+    signed_release: Path, tmp_path: Path, key_pair: KeyPair
+) -> None:
+    status, shown = at_a_terminal(tmp_path, "verify", signed_release, "-p", key_pair.public)
+    assert status == 0
+    last = shown.rstrip().splitlines()[-1]
+    assert last.startswith(f"{ESCAPE}32m{ESCAPE}1mTRUSTED: ")  # green and bold
+    assert f"{ESCAPE}2K" in shown  # a line wiped
+
+
+def test_a_refusal_is_red(signed_release: Path, tmp_path: Path, key_pair: KeyPair) -> None:
+    (signed_release / "stable/manifest.json").write_bytes(b"{}")
+    status, shown = at_a_terminal(tmp_path, "verify", signed_release, "-p", key_pair.public)
+    assert status == 1
+    assert f"{ESCAPE}31m{ESCAPE}1mDO NOT TRUST: " in shown
+
+
+def test_no_color_takes_the_colour_away(
+    signed_release: Path, tmp_path: Path, key_pair: KeyPair
+) -> None:
+    status, shown = at_a_terminal(
+        tmp_path, "verify", signed_release, "-p", key_pair.public, env={"NO_COLOR": "1"}
+    )
+    assert status == 0
+    assert "TRUSTED: " in shown
+    assert not re.search(r"\x1b\[[0-9;]*[34][0-7][0-9;]*m", shown)
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)], ids=["text", "json"])
+def test_a_pipe_gets_neither_bar_nor_colour(
+    options: tuple[str, ...], signed_release: Path, tools: Tools, key_pair: KeyPair
+) -> None:
+    done = tools("verify", signed_release, "-p", key_pair.public, *options)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\x1b" not in done.stdout
+    assert "\r" not in done.stdout
+
+
+def test_a_password_is_asked_for_at_a_terminal_and_not_in_a_pipe(
+    tmp_path: Path, tools: Tools
+) -> None:
+    done = tools("keygen", "--secret-key", "a.key", "--public-key", "a.pub")
+    assert done.returncode == 2
+    assert "There is no terminal to ask for the password" in done.stderr
+    assert list(tmp_path.glob("a.*")) == []
