@@ -1,0 +1,129 @@
+"""Where manifests and artefacts lie."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from platform_common.errors import UnreadableError
+from release_tools.layout import UnsignedError, artefact_url, manifests_at, unexpected_files
+from release_tools.manifest import Manifest, parse
+from release_tools.origin import Origin
+from tests.support.raw_server import serving
+from tests.support.releases import VERSION
+
+MANIFEST = "https://host/base/stable/manifest.json"
+IMAGE = f"platform-openclaw-rpi5-{VERSION}-stable.img.xz"
+
+
+def _manifest(**members: Any) -> Manifest:
+    artefact = {
+        "target": "rpi5",
+        "profile": "openclaw",
+        "filename": IMAGE,
+        "format": "img.xz",
+        "size_bytes": 1,
+        "sha256": "0" * 64,
+        "minisig_url": f"{VERSION}/{IMAGE}.minisig",
+    }
+    document = {
+        "schema_version": 1,
+        "release_version": VERSION,
+        "channel": "stable",
+        "released_at": "2026-11-01T00:00:00Z",
+        "artefacts": [artefact | members],
+    }
+    return parse(json.dumps(document).encode())
+
+
+_BESIDE = f"https://host/base/stable/{VERSION}/{IMAGE}"
+_URLS: dict[str, tuple[dict[str, str], str]] = {
+    "no url": ({}, _BESIDE),
+    "relative": ({"url": f"{VERSION}/{IMAGE}"}, _BESIDE),
+    "with a dot": ({"url": f"./{VERSION}/{IMAGE}"}, _BESIDE),
+    "from the server's root": ({"url": "/images/1"}, "https://host/images/1"),
+    "absolute": ({"url": "https://cdn/x?y=1"}, "https://cdn/x?y=1"),
+    "a store": ({"url": "s3://bucket/x"}, "s3://bucket/x"),
+    "a scheme that is not fetched": ({"url": "magnet:?xt=1"}, _BESIDE),
+    "a reference": ({"url": "https://registry/x", "format": "oci"}, _BESIDE),
+}
+
+
+@pytest.mark.parametrize(("members", "url"), _URLS.values(), ids=_URLS)
+def test_where_the_bytes_of_an_artefact_lie(members: dict[str, str], url: str) -> None:
+    manifest = _manifest(**members)
+    assert artefact_url(MANIFEST, manifest, manifest.artefacts[0]) == url
+
+
+def test_a_file_name_is_quoted_in_an_address() -> None:
+    manifest = _manifest(filename="a b#c?.img.xz")
+    assert artefact_url(MANIFEST, manifest, manifest.artefacts[0]).endswith("/a%20b%23c%3F.img.xz")
+
+
+@pytest.mark.parametrize("place", ["", "stable", "stable/manifest.json"])
+def test_a_manifest_is_found_from_every_place(place: str, signed_release: Path) -> None:
+    wanted = [(signed_release / "stable/manifest.json").as_uri()]
+    assert manifests_at(str(signed_release / place), Origin()) == wanted
+    assert manifests_at((signed_release / place).as_uri(), Origin()) == wanted
+
+
+def test_every_channel_of_a_root_is_found(tmp_path: Path) -> None:
+    for channel in ("stable", "dev", "other"):
+        (tmp_path / channel).mkdir()
+        (tmp_path / channel / "manifest.json").write_bytes(b"{}")
+    found = [Path(url).parent.name for url in manifests_at(str(tmp_path), Origin())]
+    assert found == ["dev", "stable"]
+
+
+def test_a_folder_without_a_manifest_is_told_so(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableError, match=r"holds no manifest\.json"):
+        manifests_at(str(tmp_path), Origin())
+    with pytest.raises(UnreadableError, match="does not exist"):
+        manifests_at(str(tmp_path / "none"), Origin())
+
+
+def test_pub_03_an_unsigned_manifest_is_found_only_when_asked_for(tmp_path: Path) -> None:
+    waiting = tmp_path / "stable/manifest.json.unsigned"
+    waiting.parent.mkdir()
+    waiting.write_bytes(b"{}")
+    for place in (tmp_path, tmp_path / "stable", waiting):
+        with pytest.raises(UnsignedError):
+            manifests_at(str(place), Origin())
+        assert manifests_at(str(place), Origin(), unsigned=True) == [waiting.as_uri()]
+
+
+def test_a_signed_manifest_goes_before_an_unsigned_one(tmp_path: Path) -> None:
+    for name in ("manifest.json", "manifest.json.unsigned"):
+        (tmp_path / name).write_bytes(b"{}")
+    wanted = [(tmp_path / "manifest.json").as_uri()]
+    assert manifests_at(str(tmp_path), Origin(), unsigned=True) == wanted
+
+
+def test_a_server_is_asked_no_more_than_needed() -> None:
+    with serving({"/stable/manifest.json": b"{}"}) as server:
+        channel = manifests_at(f"{server.url}/stable", Origin())
+        named = manifests_at(f"{server.url}/some/where.json", Origin())
+        assert (channel, named) == (
+            [f"{server.url}/stable/manifest.json"],
+            [f"{server.url}/some/where.json"],
+        )
+        assert server.paths == []
+        assert manifests_at(server.url, Origin()) == [f"{server.url}/stable/manifest.json"]
+
+
+def test_a_server_without_a_release_is_told_so() -> None:
+    with serving({}) as server, pytest.raises(UnreadableError, match="no channel has one either"):
+        manifests_at(server.url, Origin())
+
+
+def test_files_that_no_entry_names_are_unexpected(tmp_path: Path) -> None:
+    release = tmp_path / VERSION
+    release.mkdir()
+    for name in (IMAGE, f"{IMAGE}.minisig", "b.txt", "a.txt"):
+        (release / name).write_bytes(b"")
+    (release / "folder").mkdir()
+    found = list(unexpected_files(tmp_path, _manifest()))
+    assert found == [f"{VERSION}/a.txt", f"{VERSION}/b.txt", f"{VERSION}/folder"]

@@ -1,0 +1,87 @@
+"""Origins: what may be read from where, and how far."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from platform_common.errors import UnreadableError
+from release_tools.origin import MissingError, Origin, RefusedUrlError, path_of, show_url
+
+
+def test_a_file_is_read_whole(tmp_path: Path) -> None:
+    (tmp_path / "a b%.json").write_bytes(b"content")
+    assert Origin().read((tmp_path / "a b%.json").as_uri(), 7) == b"content"
+
+
+def test_a_file_over_its_limit_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"content")
+    with pytest.raises(UnreadableError, match="larger than 6 bytes"):
+        Origin().read((tmp_path / "file").as_uri(), 6)
+
+
+@pytest.mark.parametrize("name", ["none", "file/below"])
+def test_a_file_that_is_not_there_is_missing(name: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises((MissingError, UnreadableError)):
+        Origin().read((tmp_path / name).as_uri(), 10)
+
+
+def test_what_is_no_regular_file_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("/etc/hostname")
+    for name in ("fifo", "folder", "link"):
+        with pytest.raises(UnreadableError, match="regular file"):
+            Origin().read((tmp_path / name).as_uri(), 10)
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://host/file", "javascript:alert(1)", "data:,x", "oci://x/y", "do://snapshots/1"]
+)
+def test_rel_16_a_scheme_that_is_not_fetched_is_refused(url: str) -> None:
+    with pytest.raises(RefusedUrlError, match="nothing here can read"):
+        Origin().read(url, 10)
+
+
+_FROM: dict[str, tuple[str, str]] = {
+    "https to file": ("https://host/stable/manifest.json", "file:///etc/passwd"),
+    "http to file": ("http://host/stable/manifest.json", "file:///etc/passwd"),
+    "store to file": ("s3://bucket/manifest.json", "file:///etc/passwd"),
+    "https to http": ("https://host/stable/manifest.json", "http://host/file"),
+    "store to http": ("s3://bucket/manifest.json", "http://host/file"),
+}
+
+
+@pytest.mark.parametrize(("of", "url"), _FROM.values(), ids=_FROM)
+def test_rel_16_a_manifest_must_not_lead_to_a_weaker_origin(of: str, url: str) -> None:
+    # Refused before any connection: the hosts of this table do not exist.
+    with pytest.raises(RefusedUrlError):
+        Origin().read(url, 10, of=of)
+
+
+def test_a_manifest_in_a_folder_may_name_files(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"content")
+    url = (tmp_path / "file").as_uri()
+    assert Origin().read(url, 10, of="file:///elsewhere/manifest.json") == b"content"
+
+
+@pytest.mark.parametrize("url", ["file://host/etc/passwd", "file:///a%00b", "file://10.0.0.1/x"])
+def test_a_file_of_another_machine_is_refused(url: str) -> None:
+    with pytest.raises(RefusedUrlError, match="names no file of this machine"):
+        path_of(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://user:secret@host:8443/a?token=x#y", "https://host:8443/a"),
+        ("https://host/a%20b", "https://host/a%20b"),
+        ("file:///a%20b/c", "/a b/c"),
+        ("s3://key:secret@bucket/a", "s3://bucket/a"),
+    ],
+)
+def test_an_address_is_shown_without_what_is_secret(url: str, shown: str) -> None:
+    assert show_url(url) == shown
