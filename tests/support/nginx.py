@@ -26,7 +26,8 @@ http {{
     uwsgi_temp_path {folder}/uwsgi;
     scgi_temp_path {folder}/scgi;
     default_type application/octet-stream;
-    log_format asked escape=none '$status|$request_uri|$http_range|$http_if_range|$http_accept_encoding';
+    log_format asked escape=none
+        '$status|$request_uri|$http_range|$http_if_range|$http_accept_encoding';
     access_log {folder}/access.log asked;
     server {{
         listen 127.0.0.1:{port}{tls};
