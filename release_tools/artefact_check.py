@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from platform_common.errors import PlatformError, UnreadableError
+from platform_common.errors import PlatformError
 from release_tools.hashing import TooLongError, digest_stream
 from release_tools.layout import (
     REFERENCE_LIMIT_BYTES,
@@ -17,9 +17,9 @@ from release_tools.layout import (
 from release_tools.manifest import Artefact, Manifest
 from release_tools.minisign import FormatError, Signature, SignatureError
 from release_tools.naming import leaves_tree, resolve
-from release_tools.origin import MissingError, Origin, RefusedUrlError, SlowError, Stream
+from release_tools.origin import MissingError, Origin, Stream
 from release_tools.policy import Finding, check_comment, check_name
-from release_tools.report import CheckedArtefact
+from release_tools.report import CheckedArtefact, unread
 from release_tools.side_by_side import Pace
 from release_tools.verifiers import Verifier
 from release_tools.vocabulary import REFERENCE_FORMATS
@@ -123,17 +123,9 @@ def _wrong_size(artefact: Artefact, seen: str) -> Finding:
     return Finding("E_SIZE", artefact.filename, f"it has {seen} bytes, not {artefact.size_bytes:,}")
 
 
-_CODES: tuple[tuple[type[PlatformError], str], ...] = (
-    (SlowError, "E_SLOW"),
-    (RefusedUrlError, "E_URL"),
-    (UnreadableError, "E_UNREADABLE"),
-)
-
-
 def _finding_of(error: PlatformError, where: str, missing: str) -> Finding:
     if isinstance(error, SignatureError):
         return Finding(error.code, where, error.message)
     if isinstance(error, MissingError):
         return Finding("E_MISSING", where, f"{missing}: {error.message}")
-    code = next(code for family, code in _CODES if isinstance(error, family))
-    return Finding(code, where, error.message)
+    return unread(error, where)

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from platform_common.errors import PlatformError
 from release_tools.manifest import Artefact, Manifest
 from release_tools.minisign import Signature
+from release_tools.origin import RefusedUrlError, SlowError
 from release_tools.policy import Finding
 
 _EXIT_CODES = {"E_UNREADABLE": 5, "E_SLOW": 5, "E_SCHEMA": 3, "E_SCHEMA_VERSION": 4}
+
+
+def unread(error: PlatformError, where: str) -> Finding:
+    """The finding that `where` could not be read, because of `error`."""
+    families = ((SlowError, "E_SLOW"), (RefusedUrlError, "E_URL"))
+    code = next((code for family, code in families if isinstance(error, family)), "E_UNREADABLE")
+    return Finding(code, where, error.message.removeprefix(f"{where}: "))
 
 
 @dataclass(frozen=True, slots=True)

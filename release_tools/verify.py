@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from urllib.parse import unquote, urlsplit
 
+from platform_common.errors import UnreadableError
 from release_tools.calver import CalVer
 from release_tools.hashing import cores, digest_bytes
 from release_tools.layout import (
@@ -41,7 +42,7 @@ from release_tools.policy import (
     check_manifest,
 )
 from release_tools.progress import StartProgress
-from release_tools.report import CheckedArtefact, ReleaseReport
+from release_tools.report import CheckedArtefact, ReleaseReport, unread
 from release_tools.verifiers import Verifier, open_verifier
 from release_tools.vocabulary import CHANNELS
 
@@ -85,8 +86,8 @@ class VerifyRequest:
 def verify_location(request: VerifyRequest, start_progress: StartProgress) -> list[ReleaseReport]:
     """Everything that is found about the releases at the location.
 
-    Raises `UnreadableError` when a manifest itself cannot be read and
-    `UnsignedError` when it is not signed.
+    Raises `UnreadableError` where there is no manifest and `UnsignedError` where
+    the only one is not signed.
     """
     origin = Origin(request.timeout)
     now = datetime.now(UTC)
@@ -186,13 +187,16 @@ def _pair(
     report: ReleaseReport, origin: Origin, verifier: Verifier
 ) -> tuple[Finding | None, bytes]:
     where = show_url(report.url)
-    data = origin.read(report.url, MANIFEST_LIMIT_BYTES)
+    try:
+        data = origin.read(report.url, MANIFEST_LIMIT_BYTES)
+    except UnreadableError as error:
+        return unread(error, where), b""
     parts = urlsplit(report.url)
     signature_url = parts._replace(path=parts.path + SIGNATURE_SUFFIX).geturl()
     try:
         signature_data = origin.read(signature_url, SIGNATURE_LIMIT_BYTES)
-        report.signature = Signature.parse(signature_data)
-        with verifier.judging(signature_data, report.signature) as judging:
+        signature = Signature.parse(signature_data)
+        with verifier.judging(signature_data, signature) as judging:
             judging.feed(memoryview(data))
             judging.conclude(digest_bytes(data))
     except MissingError:
@@ -201,6 +205,10 @@ def _pair(
         return Finding("E_SIG", where, error.message), data
     except SignatureError as error:
         return Finding(error.code, where, error.message), data
+    except UnreadableError as error:
+        return unread(error, where), data
+    # Only now is there a signature to speak of.
+    report.signature = signature
     return None, data
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -197,15 +198,36 @@ def test_one_bad_answer_is_one_finding_and_the_rest_is_read(
      "location ~ json$ { return 404; }", "location ~ json$ { return 301 $uri; }"],
     ids=["403", "500", "404", "redirect loop"],
 )  # fmt: skip
-@pytest.mark.parametrize("place", ["", "/stable"], ids=["root", "channel"])
-def test_a_manifest_that_cannot_be_read_is_one_sentence(
-    place: str, extra: str, signed_release: Path, tmp_path: Path, tools: Tools, key_pair: KeyPair
+def test_a_distribution_without_a_manifest_that_can_be_read_is_one_sentence(
+    extra: str, signed_release: Path, tmp_path: Path, tools: Tools, key_pair: KeyPair
 ) -> None:
     with nginx(signed_release, tmp_path / "nginx", extra) as server:
-        done = tools("verify", server.url + place, "-p", key_pair.public)
+        done = tools("verify", server.url, "-p", key_pair.public)
     assert (done.returncode, done.stdout) == (5, "")
     assert done.stderr.startswith("error: http://127.0.0.1:")
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_manifest_that_cannot_be_read_is_a_finding(
+    signed_release: Path, tmp_path: Path, tools: Tools, key_pair: KeyPair
+) -> None:
+    with nginx(signed_release, tmp_path / "nginx", "location ~ json$ { return 403; }") as server:
+        done = tools("verify", f"{server.url}/stable", "-p", key_pair.public)
+    url = f"{server.url}/stable/manifest.json"
+    assert done.returncode == 5
+    assert f"  E_UNREADABLE {url}: the server answers 403" in done.stdout.splitlines()
+    assert done.stdout.splitlines()[-1].startswith("DO NOT TRUST: 1 finding")
+
+
+def test_one_channel_that_cannot_be_read_does_not_hide_the_findings_of_another(
+    signed_release: Path, tmp_path: Path, tools: Tools, key_pair: KeyPair
+) -> None:
+    shutil.copytree(signed_release / "stable", signed_release / "beta")
+    refused = "location /beta/manifest.json.minisig { return 403; }"
+    with nginx(signed_release, tmp_path / "nginx", refused) as server:
+        done = tools("verify", server.url, "-p", key_pair.public)
+    assert done.returncode == 5
+    assert sum(line.startswith("verified ") for line in done.stdout.splitlines()) == 3
 
 
 def test_a_redirect_on_the_same_server_is_followed(
