@@ -16,6 +16,10 @@ class PlatformError(Exception):
         self.hint = hint
 
 
+class WrongUsageError(PlatformError):
+    """A value, or a file of settings, that cannot be used as it was given."""
+
+
 class UnreadableError(PlatformError):
     """Something could not be read, written or reached."""
 

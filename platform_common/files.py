@@ -5,20 +5,57 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import secrets
+import shutil
 import signal
 import stat
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 from platform_common.errors import PlatformError, UnreadableError
 
-TEMPORARY_SUFFIX = ".tmp"
+_TEMPORARY_NAME = re.compile(r"\..+\.([0-9]+)\.[0-9a-f]{8}\.tmp", re.DOTALL)
 
 
 def temporary_name(name: str) -> str:
     """A hidden sibling of `name` that says which process is writing it."""
-    return f".{name[:200]}.{os.getpid()}.{secrets.token_hex(4)}{TEMPORARY_SUFFIX}"
+    return f".{name[:200]}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
+
+
+def remove_left_overs(directory: Path, *, of_process: int | None = None) -> None:
+    """Remove what killed programs of this user left unfinished in `directory`.
+
+    Without `of_process` only for a caller that no other writer can run beside.
+    """
+    with os.scandir(directory) as entries:
+        found = [(entry, _TEMPORARY_NAME.fullmatch(entry.name)) for entry in entries]
+    for entry, match in found:
+        if match is None or (of_process is not None and int(match[1]) != of_process):
+            continue
+        if entry.stat(follow_symlinks=False).st_uid != os.geteuid():
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path, ignore_errors=True)
+        elif entry.is_file(follow_symlinks=False):
+            Path(entry.path).unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def nothing_left_in(*directories: Path) -> Iterator[None]:
+    """Remove this process's own left-overs when the block fails or is interrupted.
+
+    A signal may come in the midst of any clean-up inside the block, and skip it.
+    """
+    try:
+        yield
+    except BaseException:
+        with signals_held():
+            for directory in directories:
+                with contextlib.suppress(OSError):
+                    remove_left_overs(directory, of_process=os.getpid())
+        raise
 
 
 def write_atomic(path: Path, data: bytes, *, mode: int = 0o644) -> None:
@@ -34,35 +71,66 @@ def write_atomic_together(contents: dict[Path, bytes], *, mode: int = 0o644) -> 
     """Like `write_atomic` for several files of one directory, renamed in the order given.
 
     All bytes are durable before the first name changes, so that running out of
-    space changes nothing and the renames follow each other at once.
+    space changes nothing and the renames follow each other at once. A rename
+    that fails takes those before it back.
     """
+    directory = next(iter(contents)).parent
     staged: dict[Path, Path] = {}
+    kept: dict[Path, Path] = {}
     try:
         for path, data in contents.items():
-            temporary = path.with_name(temporary_name(path.name))
-            staged[path] = temporary
-            _write_durable(temporary, data, mode)
-        with _signals_held():
-            for path in list(staged):
-                staged[path].replace(path)
-                del staged[path]
-        for directory in {path.parent for path in contents}:
-            fsync_directory(directory)
-    except OSError as error:
-        raise UnreadableError.of(next(iter(staged), next(iter(contents))).parent, error) from error
-    finally:
-        for temporary in staged.values():
+            staged[path] = path.with_name(temporary_name(path.name))
+            _write_durable(staged[path], data, mode)
+        for path in list(contents)[:-1]:
+            kept[path] = path.with_name(temporary_name(path.name))
+            # Without hard links a failed rename leaves no pair that anyone would trust.
             with contextlib.suppress(OSError):
-                temporary.unlink()
+                os.link(path, kept[path], follow_symlinks=False)
+        with signals_held():
+            _rename_all(staged, kept)
+        fsync_directory(directory)
+    except OSError as error:
+        raise UnreadableError.of(directory, error) from error
+    finally:
+        with signals_held():
+            for temporary in (*staged.values(), *kept.values()):
+                with contextlib.suppress(OSError):
+                    temporary.unlink()
+
+
+def _rename_all(staged: dict[Path, Path], kept: dict[Path, Path]) -> None:
+    done: list[Path] = []
+    try:
+        for path, temporary in staged.items():
+            temporary.replace(path)
+            done.append(path)
+    except OSError:
+        for path in done:
+            with contextlib.suppress(OSError):
+                path.unlink() if not kept[path].exists() else kept[path].replace(path)
+        raise
 
 
 @contextlib.contextmanager
-def _signals_held() -> Iterator[None]:
-    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+def signals_held() -> Iterator[None]:
+    """Let SIGINT and SIGTERM wait until the block has ended."""
+    # A signal mask would not do: it is each thread's own, and Python handles a
+    # signal that any other thread took in the main thread all the same.
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in before:
+        signal.signal(number, lambda number, frame: came.append(number))
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, held)
+        for number, handler in before.items():
+            # None is a handler that Python did not set and cannot give back.
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        for late in came:
+            signal.raise_signal(late)
 
 
 def create_exclusive(path: Path, data: bytes, *, mode: int) -> None:
@@ -77,7 +145,7 @@ def create_exclusive(path: Path, data: bytes, *, mode: int) -> None:
     except OSError as error:
         raise UnreadableError.of(path, error) from error
     finally:
-        with contextlib.suppress(OSError):
+        with signals_held(), contextlib.suppress(OSError):
             temporary.unlink()
 
 

@@ -33,6 +33,7 @@ from release_tools.progress import StartProgress
 from release_tools.publishing import (
     BuildError,
     locked,
+    made_folder,
     move_in,
     publish_manifest,
     refuse_other_bytes,
@@ -42,7 +43,10 @@ from release_tools.secret_key import SecretKey, sign
 from release_tools.side_by_side import Pace, side_by_side
 from release_tools.vocabulary import REFERENCE_FORMATS
 
-_REFERENCE = re.compile(r"oci://[!-~]+@sha256:[a-f0-9]{64}|do://snapshots/[A-Za-z0-9_-]+")
+_REFERENCES = {
+    "oci": (re.compile(r"oci://[!-~]+@sha256:[a-f0-9]{64}"), "oci://registry/name@sha256:<64 hex>"),
+    "do-snapshot": (re.compile(r"do://snapshots/[A-Za-z0-9_-]+"), "do://snapshots/<id>"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,8 @@ def build_release(
     names = _artefact_names(request)
     channel_dir = request.output / request.channel
     with (
-        locked(request.output, channel_dir),
+        made_folder(channel_dir),
+        locked(request.output),
         staging_folder(channel_dir, request.version) as staging,
     ):
         digests = _place_all(request, names, staging, start_progress)
@@ -174,7 +179,9 @@ def _manifest(
                 size_bytes=digests[filename].size,
                 sha256=digests[filename].sha256,
                 minisig_url=path + SIGNATURE_SUFFIX,
-                url=_reference(staging / filename) if name.format in REFERENCE_FORMATS else path,
+                url=_reference(staging / filename, name.format)
+                if name.format in REFERENCE_FORMATS
+                else path,
             )
         )
     return Manifest(
@@ -188,13 +195,15 @@ def _manifest(
     )
 
 
-def _reference(path: Path) -> str:
-    data = path.read_bytes()[: REFERENCE_LIMIT_BYTES + 1]
+def _reference(path: Path, form: str) -> str:
+    with path.open("rb") as file:
+        data = file.read(REFERENCE_LIMIT_BYTES + 1)
     text = data.decode("ascii", "replace").removesuffix("\n")
-    if not _REFERENCE.fullmatch(text):
+    pattern, shape = _REFERENCES[form]
+    if len(data) > REFERENCE_LIMIT_BYTES or not pattern.fullmatch(text):
         raise BuildError(
-            [f"{path.name} must hold one reference and nothing else"],
-            hint="Write oci://registry/name@sha256:<64 hex> or do://snapshots/<id>.",
+            [f"{path.name!a} must hold one reference and nothing else"],
+            hint=f"Write {shape} into it, on one line.",
         )
     return text
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -37,24 +38,57 @@ class _Version(click.ParamType["CalVer"]):
             self.fail(f"{error.message}. {error.hint}", param, ctx)
 
 
+class _Text(click.ParamType[str]):
+    name = "text"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        # Bytes that are not UTF-8 arrive as lone surrogates, which no JSON can hold.
+        if any("\ud800" <= c <= "\udfff" for c in value):
+            self.fail(f"{value!a} is not UTF-8.", param, ctx)
+        return value
+
+
+_AS_JSON = "release_tools.as_json"
+
+
 class _Group(click.Group):
     """Turns every known error into one sentence, JSON where asked for, and an exit code."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        # Here and not by the option, which a command with another wrong option never reaches.
+        ctx.meta[_AS_JSON] = "--json" in (args[: args.index("--")] if "--" in args else args)
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
+        from platform_common.errors import UnreadableError
+
         try:
             return super().invoke(ctx)
         except PlatformError as error:
             _tell(ctx, error)
-            ctx.exit(_exit_code(error))
-        except KeyboardInterrupt:
+        except click.UsageError as error:
+            error.show()
+            _tell_json(ctx, error.exit_code, {"message": error.format_message(), "hint": ""})
+        except OSError as error:
+            # Whoever reads our output has enough: click ends the program quietly.
+            if error.errno == errno.EPIPE:
+                raise
+            if error.filename is None:
+                _discard_output()
+            _tell(ctx, UnreadableError.of(error.filename or "reading or writing", error))
+        except (KeyboardInterrupt, click.Abort):
             click.secho("Interrupted; nothing half-done was left behind.", err=True)
             ctx.exit(130)
 
 
+def _discard_output() -> None:
+    """Keep this program from failing once more, now over telling what stdout did not take."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _exit_code(error: PlatformError) -> int:
-    from platform_common.errors import UnreadableError
+    from platform_common.errors import UnreadableError, WrongUsageError
     from release_tools.calver import CalVerError
-    from release_tools.keys import KeyFileError
     from release_tools.manifest import ManifestError, SchemaVersionError
 
     families: tuple[tuple[type[PlatformError], int], ...] = (
@@ -62,7 +96,7 @@ def _exit_code(error: PlatformError) -> int:
         (ManifestError, 3),
         (CalVerError, 3),
         (UnreadableError, 5),
-        (KeyFileError, 2),
+        (WrongUsageError, 2),
     )
     return next((code for family, code in families if isinstance(error, family)), 1)
 
@@ -70,16 +104,20 @@ def _exit_code(error: PlatformError) -> int:
 def _tell(ctx: click.Context, error: PlatformError) -> None:
     from platform_common.terminal import printable
 
-    message = printable(error.message)
-    click.echo(f"{click.style('error:', fg='red', bold=True)} {message}", err=True)
+    click.echo(f"{click.style('error:', fg='red', bold=True)} {printable(error.message)}", err=True)
     if error.hint:
-        click.echo(f"{click.style('hint:', fg='yellow')} {error.hint}", err=True)
-    if "--json" in ctx.args or "--json" in sys.argv[1:]:
-        document: dict[str, Any] = {"message": error.message, "hint": error.hint}
-        problems = getattr(error, "problems", None)
-        if problems is not None:
-            document["problems"] = list(problems)
-        _print_json({"ok": False, "exit_code": _exit_code(error), "error": document})
+        click.echo(f"{click.style('hint:', fg='yellow')} {printable(error.hint)}", err=True)
+    document: dict[str, Any] = {"message": error.message, "hint": error.hint}
+    problems = getattr(error, "problems", None)
+    if problems is not None:
+        document["problems"] = list(problems)
+    _tell_json(ctx, _exit_code(error), document)
+
+
+def _tell_json(ctx: click.Context, exit_code: int, document: dict[str, Any]) -> None:
+    if ctx.meta[_AS_JSON]:
+        _print_json({"ok": False, "exit_code": exit_code, "error": document})
+    ctx.exit(exit_code)
 
 
 def _print_json(document: Any) -> None:
@@ -186,7 +224,10 @@ def _trackers(values: tuple[str, ...]) -> dict[str, str]:
     for name, equals, tag in pairs:
         if not (name and equals and tag):
             raise click.UsageError("--tracker takes ID=TAG, such as openclaw=v2026.4.25.")
-    return {name: tag for name, _, tag in pairs}
+    trackers = {name: tag for name, _, tag in pairs}
+    if len(trackers) != len(pairs):
+        raise click.UsageError("--tracker names a profile twice.")
+    return trackers
 
 
 @main.command(
@@ -207,9 +248,11 @@ Example:
     help="Folder of profile definitions; the shipped ones by default.",
 )
 @click.option("--targets", type=_PATH, help="Target matrix (TOML); the shipped one by default.")
-@click.option("--tracker", multiple=True, metavar="ID=TAG", help="Upstream tag of a profile.")
-@click.option("--wizard-version", help="Version of the bundled wizard.")
-@click.option("--chat-ui-version", help="Version of the bundled chat UI.")
+@click.option(
+    "--tracker", multiple=True, type=_Text(), metavar="ID=TAG", help="Upstream tag of a profile."
+)
+@click.option("--wizard-version", type=_Text(), help="Version of the bundled wizard.")
+@click.option("--chat-ui-version", type=_Text(), help="Version of the bundled chat UI.")
 @click.option("--jobs", type=click.IntRange(1), help="Files at a time; the cores by default.")
 @_JSON
 def build(

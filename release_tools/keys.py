@@ -10,8 +10,8 @@ from collections.abc import Callable, MutableMapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from platform_common.errors import PlatformError, UnreadableError
-from platform_common.files import create_exclusive, read_bounded
+from platform_common.errors import PlatformError, UnreadableError, WrongUsageError
+from platform_common.files import create_exclusive, nothing_left_in, read_bounded
 from release_tools import minisign
 from release_tools.minisign import FormatError, PublicKey, Signature, SignatureError
 
@@ -23,7 +23,7 @@ PASSWORD_VARIABLE = "SIGNING_SECRET_KEY_PASSWORD"  # noqa: S105 - a name, not a 
 _KEY_FILE_LIMIT_BYTES = 64 << 10
 
 
-class KeyFileError(PlatformError):
+class KeyFileError(WrongUsageError):
     """What was given as a key is none."""
 
 
@@ -127,11 +127,18 @@ def generate(secret_path: Path, public_path: Path, password: str) -> PublicKey:
         if path.exists() or path.is_symlink():
             raise KeyExistsError(f"{path} exists already and is not overwritten")
     if secret_path.resolve() == public_path.resolve():
-        raise PlatformError("the two keys need two files")
+        raise WrongUsageError("the two keys need two files")
     key = SecretKey(secrets.token_bytes(8), secrets.token_bytes(32))
     salt = secrets.token_bytes(32)
     for path, mode in ((secret_path, 0o700), (public_path, 0o755)):
         path.parent.mkdir(mode=mode, parents=True, exist_ok=True)
-    create_exclusive(secret_path, render_secret_key(key, password, salt=salt), mode=0o600)
-    create_exclusive(public_path, key.public_key.render(), mode=0o644)
+    secret_data = render_secret_key(key, password, salt=salt)
+    with nothing_left_in(secret_path.parent, public_path.parent):
+        create_exclusive(secret_path, secret_data, mode=0o600)
+        try:
+            create_exclusive(public_path, key.public_key.render(), mode=0o644)
+        except BaseException:
+            # A secret key alone is of no use and would stand in the way of the next attempt.
+            secret_path.unlink(missing_ok=True)
+            raise
     return key.public_key

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
-from platform_common.errors import PlatformError
+from platform_common.errors import PlatformError, UnreadableError, WrongUsageError
 from platform_common.files import read_bounded
 from release_tools.calver import CalVer
 from release_tools.vocabulary import CHANNELS, FORMATS
@@ -106,10 +106,10 @@ def _split(
 def profile_ids(directory: Path) -> list[str]:
     """The ids of the profile definitions `<id>.toml` in `directory`."""
     if not directory.is_dir():
-        raise PlatformError(f"{directory} is not a folder of profile definitions")
+        raise UnreadableError(f"{directory} is not a folder of profile definitions")
     ids = sorted(path.stem for path in directory.glob("*.toml"))
     if not ids:
-        raise PlatformError(f"{directory} holds no profile definition (<id>.toml)")
+        raise WrongUsageError(f"{directory} holds no profile definition (<id>.toml)")
     _refuse_bad_ids(directory, ids)
     return ids
 
@@ -122,13 +122,13 @@ def target_matrix(path: Path) -> dict[str, str]:
     try:
         document = tomllib.loads(read_bounded(path, _DATA_FILE_LIMIT_BYTES).decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise PlatformError(f"{path} is not valid TOML: {error}") from error
+        raise WrongUsageError(f"{path} is not valid TOML: {error}") from error
     targets = document.get("targets")
     if not isinstance(targets, dict) or not targets:
-        raise PlatformError(f"{path} has no table [targets]")
+        raise WrongUsageError(f"{path} has no table [targets]")
     for target, form in targets.items():
         if form not in FORMATS:
-            raise PlatformError(
+            raise WrongUsageError(
                 f"{path}: [targets].{target} must be one of {', '.join(FORMATS)}, not {form!a}"
             )
     _refuse_bad_ids(path, targets)
@@ -138,7 +138,7 @@ def target_matrix(path: Path) -> dict[str, str]:
 def _refuse_bad_ids(path: Path, ids: Collection[str]) -> None:
     for name in ids:
         if not _ID.fullmatch(name):
-            raise PlatformError(f"{path}: {name!a} cannot be part of a file name")
+            raise WrongUsageError(f"{path}: {name!a} cannot be part of a file name")
 
 
 def resolve(manifest_url: str, url: str) -> str:

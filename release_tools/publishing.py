@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import shutil
@@ -11,8 +12,10 @@ from pathlib import Path
 
 from platform_common.errors import PlatformError, UnreadableError
 from platform_common.files import (
-    TEMPORARY_SUFFIX,
     fsync_directory,
+    nothing_left_in,
+    remove_left_overs,
+    signals_held,
     temporary_name,
     write_atomic,
     write_atomic_together,
@@ -35,38 +38,63 @@ class BuildError(PlatformError):
 
 
 @contextlib.contextmanager
-def locked(output: Path, channel_dir: Path) -> Iterator[None]:
+def made_folder(channel_dir: Path) -> Iterator[None]:
+    """Make the channel's folder where it is missing; when the block fails, nothing is left."""
+    missing: list[Path] = []
+    try:
+        missing += (path for path in (channel_dir, *channel_dir.parents) if not path.exists())
+        channel_dir.mkdir(parents=True, exist_ok=True)
+        with nothing_left_in(channel_dir):
+            yield
+    except BaseException as error:
+        with signals_held(), contextlib.suppress(OSError):
+            for path in missing:
+                path.rmdir()
+        if isinstance(error, OSError):
+            raise UnreadableError.of(channel_dir, error) from error
+        raise
+
+
+@contextlib.contextmanager
+def locked(output: Path) -> Iterator[None]:
     """Hold the distribution for this process alone."""
     try:
-        channel_dir.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(output, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
-        raise UnreadableError.of(channel_dir, error) from error
+        raise UnreadableError.of(output, error) from error
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock(descriptor, output)
         yield
-    except BlockingIOError as error:
-        raise BuildError([f"another build is at work in {output}"]) from error
     finally:
         os.close(descriptor)
+
+
+def _lock(descriptor: int, output: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno == errno.EWOULDBLOCK:
+            raise BuildError(
+                [f"another build is at work in {output}"], hint="Try again when it is done."
+            ) from error
+        raise UnreadableError.of(output, error) from error
 
 
 @contextlib.contextmanager
 def staging_folder(channel_dir: Path, version: CalVer) -> Iterator[Path]:
     """A hidden folder that is gone afterwards, like those that killed builds left."""
-    for left_over in channel_dir.glob(f".*{TEMPORARY_SUFFIX}"):
-        if left_over.is_dir():
-            shutil.rmtree(left_over, ignore_errors=True)
-        else:
-            left_over.unlink(missing_ok=True)
     staging = channel_dir / temporary_name(version.text)
     try:
+        remove_left_overs(channel_dir)
         staging.mkdir()
         yield staging
     except OSError as error:
-        raise UnreadableError.of(error.filename or channel_dir, error) from error
+        # A name inside the hidden folder would tell nobody anything.
+        hidden = error.filename is None or str(error.filename).startswith(str(staging))
+        raise UnreadableError.of(channel_dir if hidden else error.filename, error) from error
     finally:
-        shutil.rmtree(staging, ignore_errors=True)
+        with signals_held():
+            shutil.rmtree(staging, ignore_errors=True)
 
 
 def refuse_other_bytes(version_dir: Path, digests: Mapping[str, Digests]) -> None:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import TypeVar
+
+# The longest wait for workers that hang where they hear nothing: on a network, on a disk.
+_STOP_S = 1.0
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -82,5 +86,9 @@ def side_by_side(
             results[index] = result  # type: ignore[assignment]
     except BaseException:
         pace.stop()
+        # They may be making files, and the caller wants to remove them.
+        deadline = time.monotonic() + _STOP_S
+        for thread in threads:
+            thread.join(max(0, deadline - time.monotonic()))
         raise
     return [results[index] for index in range(len(items))]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from platform_common.errors import UnreadableError
-from platform_common.files import read_bounded, write_atomic
+from platform_common.files import nothing_left_in, read_bounded, remove_left_overs, write_atomic
 from release_tools.hashing import Digests, cores
 from release_tools.layout import (
     MANIFEST_LIMIT_BYTES,
@@ -18,7 +20,7 @@ from release_tools.manifest import Manifest, parse
 from release_tools.placing import digest_file
 from release_tools.policy import render_comment
 from release_tools.progress import StartProgress
-from release_tools.publishing import BuildError, publish_manifest
+from release_tools.publishing import BuildError, locked, publish_manifest
 from release_tools.secret_key import SecretKey, sign
 from release_tools.side_by_side import Pace, side_by_side
 
@@ -35,6 +37,17 @@ def sign_paths(
     artefacts are signed with it. All is read and checked before anything is
     written. Raises `BuildError`, `ManifestError` and `UnreadableError`.
     """
+    manifests = [path for path in paths if is_unsigned_manifest(path)]
+    with contextlib.ExitStack() as locks, nothing_left_in(*{path.parent for path in paths}):
+        # Two releases of one distribution need one lock.
+        for output in {(path.parent / os.pardir).resolve() for path in manifests}:
+            locks.enter_context(locked(output))
+        return _sign_all(paths, key, timestamp, start_progress)
+
+
+def _sign_all(
+    paths: Sequence[Path], key: SecretKey, timestamp: int, start_progress: StartProgress
+) -> list[Path]:
     releases = {path: _unsigned_release(path) for path in paths if is_unsigned_manifest(path)}
     wanted: dict[Path, Manifest | None] = {}
     for path in paths:
@@ -47,6 +60,18 @@ def sign_paths(
     digests = dict(zip(wanted, _digest_all(list(wanted), start_progress), strict=True))
     for path, release in releases.items():
         _refuse_other_bytes(path.parent, release, digests)
+        _tidy(path.parent, path.parent / release.release_version.text)
+    with nothing_left_in(*{path.parent for path in wanted}):
+        return _write_all(wanted, releases, digests, key, timestamp)
+
+
+def _write_all(
+    wanted: Mapping[Path, Manifest | None],
+    releases: Mapping[Path, Manifest],
+    digests: Mapping[Path, Digests],
+    key: SecretKey,
+    timestamp: int,
+) -> list[Path]:
     written = []
     for path, release in wanted.items():
         comment = render_comment(path.name, timestamp, release)
@@ -57,6 +82,14 @@ def sign_paths(
         manifest = publish_manifest(path.parent, release, key, timestamp)
         written.append(manifest.with_name(manifest.name + SIGNATURE_SUFFIX))
     return written
+
+
+def _tidy(*folders: Path) -> None:
+    for folder in folders:
+        try:
+            remove_left_overs(folder)
+        except OSError as error:
+            raise UnreadableError.of(folder, error) from error
 
 
 def is_unsigned_manifest(path: Path) -> bool:
