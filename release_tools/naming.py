@@ -107,7 +107,10 @@ def profile_ids(directory: Path) -> list[str]:
     """The ids of the profile definitions `<id>.toml` in `directory`."""
     if not directory.is_dir():
         raise UnreadableError(f"{directory} is not a folder of profile definitions")
-    ids = sorted(path.stem for path in directory.glob("*.toml"))
+    try:
+        ids = sorted(path.stem for path in directory.iterdir() if path.suffix == ".toml")
+    except OSError as error:
+        raise UnreadableError.of(directory, error) from error
     if not ids:
         raise WrongUsageError(f"{directory} holds no profile definition (<id>.toml)")
     _refuse_bad_ids(directory, ids)

@@ -1,0 +1,323 @@
+"""Runs of release-tools in which one system call fails, or one signal comes.
+
+A process that has imported everything forks a copy for each run; strace takes
+hold of the copy before it begins. So a run costs a fork and not a start of
+Python, and the n-th call that strace counts is the n-th of the command.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib
+import json
+import os
+import pkgutil
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NoReturn, Self
+
+from platform_common.errors import PlatformError
+from release_tools.keys import load_public_key
+from release_tools.verify import VerifyRequest, verify_location
+from tests.support.releases import (
+    REFERENCE,
+    VERSION,
+    KeyPair,
+    clean_environment,
+    pseudo_random,
+    write_artefacts,
+)
+
+NEXT_VERSION = "2026.11.2"
+_ROOT = Path(__file__).parents[2]
+_PR_SET_PTRACER = 0x59616D61
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a run ended; negative `returncode` is a signal, `hit` whether the fault took place."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+    hit: bool
+
+
+class Started:
+    """A run that is at work."""
+
+    def __init__(self, server: FaultServer, pid: int, folder: Path, tracer: Tracer | None) -> None:
+        self.pid = pid
+        self._server = server
+        self._folder = folder
+        self._tracer = tracer
+
+    def kill(self, number: signal.Signals) -> None:
+        """Send it a signal, if it has not ended."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, number)
+
+    def wait(self) -> Run:
+        """How it ended."""
+        returncode = self._server.wait_for_end()
+        hit = False
+        if self._tracer is not None:
+            self._tracer.wait(30)
+            log = (self._folder / "strace").read_text("utf-8", "replace")
+            hit = any(word in log for word in ("(INJECTED)", "(DELAYED)", "--- SIG", "+++ killed"))
+        out, err = ((self._folder / name).read_text() for name in ("out", "err"))
+        return Run(returncode, out, err, hit)
+
+
+Tracer = subprocess.Popen[bytes]
+
+
+class FaultServer:
+    """Starts runs, one at a time; `folder` takes their output."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.faults"],
+            cwd=_ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(30)
+        self._process.stdout.close()
+
+    def start(
+        self, *args: str | Path, cwd: Path, env: Mapping[str, str], fault: str | None = None
+    ) -> Started:
+        """Begin `release-tools ARGS`, with strace's `fault` (as in `-e inject=`) when given."""
+        request = {
+            "args": [str(arg) for arg in args],
+            "cwd": str(cwd),
+            "env": clean_environment() | dict(env),
+            "folder": str(self._folder),
+            "traced": fault is not None,
+        }
+        pid = int(self._ask(request))
+        tracer = None
+        if fault is not None:
+            calls = fault.partition(":")[0]
+            trace = ("-e", f"trace={calls}", "-e", f"inject={fault}")
+            log = self._folder / "strace"
+            log.unlink(missing_ok=True)
+            tracer = subprocess.Popen(
+                ["strace", "-qqq", "-f", *trace, "-e", "signal=all", "-o", log, "-p", str(pid)],
+                stdin=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+        return Started(self, pid, self._folder, tracer)
+
+    def run(
+        self, *args: str | Path, cwd: Path, env: Mapping[str, str], fault: str | None = None
+    ) -> Run:
+        """`start`, then wait for the end."""
+        return self.start(*args, cwd=cwd, env=env, fault=fault).wait()
+
+    def _ask(self, request: dict[str, Any]) -> str:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def wait_for_end(self) -> int:
+        """The exit status of the run that is at work."""
+        return int(self._answer())
+
+    def _answer(self) -> str:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError("the process that starts the runs has ended")
+        return line
+
+
+def _serve() -> None:
+    """Fork a copy for each request on stdin; tell its process id, then its status."""
+    import release_tools
+
+    for module in pkgutil.iter_modules(release_tools.__path__):
+        importlib.import_module(f"release_tools.{module.name}")
+    for name in (
+        "jsonschema",
+        "nacl.signing",
+        "nacl.pwhash",
+        "tomllib",
+        "resource",
+        "platform_common.schemas",
+    ):
+        importlib.import_module(name)
+    for line in sys.stdin:
+        request = json.loads(line)
+        ready, to_tell = os.pipe()
+        pid = os.fork()
+        if not pid:
+            os.close(ready)
+            _become(request, to_tell)
+        os.close(to_tell)
+        os.read(ready, 1)
+        os.close(ready)
+        print(pid, flush=True)
+        _, status = os.waitpid(pid, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+def _become(request: Mapping[str, Any], ready: int) -> NoReturn:
+    folder = Path(request["folder"])
+    for number, name in ((1, "out"), (2, "err")):
+        os.dup2(os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.chdir(request["cwd"])
+    os.environ.clear()
+    os.environ.update(request["env"])
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.argv = ["release-tools", *request["args"]]
+    from release_tools.cli import main
+
+    ctypes.CDLL(None).prctl(_PR_SET_PTRACER, ctypes.c_ulong(-1))
+    status = os.open("/proc/self/status", os.O_RDONLY)
+    os.close(ready)
+    if request["traced"]:
+        _wait_for_tracer(status)
+    sys.exit(main())
+
+
+def _wait_for_tracer(descriptor: int) -> None:
+    while b"TracerPid:\t0\n" in os.pread(descriptor, 4096, 0):
+        time.sleep(0.001)
+    # strace has taken hold; now it stops this process to read its calls.
+    time.sleep(0.003)
+
+
+@dataclass(frozen=True)
+class Site:
+    """A distribution with one release, and the artefacts of the next."""
+
+    folder: Path
+    keys: KeyPair
+
+    @property
+    def dist(self) -> Path:
+        """The distribution."""
+        return self.folder / "dist"
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The environment of a signed build whose bytes never change."""
+        return {"SIGNING_SECRET_KEY": str(self.keys.secret), "SOURCE_DATE_EPOCH": "1793491200"}
+
+    def build_args(self, version: str = NEXT_VERSION) -> list[str]:
+        """The command line that builds `version`."""
+        release = ("--version", version, "--channel", "stable", "--jobs", "1")
+        return ["build", f"artefacts-{version}", *release]
+
+    def reset(self, *, unsigned: bool = False) -> None:
+        """Put the distribution back to how it was, or with `unsigned` to the next one unsigned."""
+        shutil.rmtree(self.dist, ignore_errors=True)
+        shutil.copytree(self.folder / ("unsigned" if unsigned else "before"), self.dist)
+
+    def state(self) -> str:
+        """What a mirror operator would find: `old`, `new`, or why there is nothing to trust."""
+        request = VerifyRequest(str(self.dist), [load_public_key(str(self.keys.public))])
+        try:
+            [report] = verify_location(request, lambda total: lambda count: None)
+        except PlatformError as error:
+            return error.message
+        if report.errors:
+            return "; ".join(finding.code for finding in report.errors)
+        assert report.manifest is not None
+        version = report.manifest.release_version.text
+        return {VERSION: "old", NEXT_VERSION: "new"}.get(version, version)
+
+
+def make_site(folder: Path, keys: KeyPair, server: FaultServer) -> Site:
+    """A site in `folder`, two small artefacts to each release."""
+    site = Site(folder, keys)
+    for version in (VERSION, NEXT_VERSION):
+        files = {
+            f"platform-openclaw-rpi5-{version}-stable.img.xz": pseudo_random(5_000, version),
+            f"platform-hermes-fly-machines-{version}-stable.oci": REFERENCE,
+        }
+        write_artefacts(folder / f"artefacts-{version}", files)
+    built = server.run(*site.build_args(VERSION), cwd=folder, env=site.env)
+    assert built.returncode == 0, built.stderr
+    shutil.copytree(site.dist, folder / "before")
+    built = server.run(*site.build_args(), cwd=folder, env={"SOURCE_DATE_EPOCH": "1793491200"})
+    assert built.returncode == 0, built.stderr
+    shutil.copytree(site.dist, folder / "unsigned")
+    return site
+
+
+def until_missed(run: Callable[[int], Run]) -> Iterator[tuple[int, Run]]:
+    """`run(1)`, `run(2)`, … while the fault takes place in them."""
+    for count in range(1, 1000):
+        result = run(count)
+        if not result.hit:
+            return
+        yield count, result
+    raise RuntimeError("the fault never ends")
+
+
+@dataclass(frozen=True)
+class Disk:
+    """A folder that can be made full."""
+
+    folder: Path
+    mounted: bool
+
+    def fill(self, left_bytes: int) -> list[str]:
+        """What to put before a command so that it can write some `left_bytes` to the folder."""
+        if not self.mounted:
+            return ["prlimit", f"--fsize={left_bytes}"]
+        filler = self.folder / ".filler"
+        with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
+            while file.write(bytes(4096)):
+                pass
+        os.truncate(filler, filler.stat().st_size - left_bytes)
+        return []
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path) -> Iterator[Disk]:
+    """A file system of 256 KiB at `folder`, where this process may mount one.
+
+    Elsewhere a limit on the size of a file takes the place of the full disk.
+    """
+    folder.mkdir(parents=True)
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True, timeout=10, check=False).returncode:
+        yield Disk(folder, mounted=False)
+        return
+    try:
+        yield Disk(folder, mounted=True)
+    finally:
+        subprocess.run(["umount", str(folder)], check=True, timeout=10)
+
+
+if __name__ == "__main__":
+    _serve()
