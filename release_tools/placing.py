@@ -11,7 +11,7 @@ from pathlib import Path
 
 from platform_common.errors import PlatformError, UnreadableError
 from platform_common.files import open_regular
-from release_tools.hashing import Digests, digest_stream
+from release_tools.hashing import Digests, TooLongError, digest_stream
 
 # ioctl_ficlone(2): share the blocks of another file, copied when one side changes.
 _FICLONE = 0x40049409
@@ -66,7 +66,11 @@ def place(
 
 def _digest(descriptor: int, *, paired: bool, on_chunk: Callable[[memoryview], None]) -> Digests:
     return digest_stream(
-        lambda buffer: os.readv(descriptor, [buffer]), paired=paired, on_chunk=on_chunk
+        lambda buffer: os.readv(descriptor, [buffer]),
+        # A file that something appends to would never end.
+        limit_bytes=os.fstat(descriptor).st_size,
+        paired=paired,
+        on_chunk=on_chunk,
     )
 
 
@@ -74,9 +78,13 @@ def _digest(descriptor: int, *, paired: bool, on_chunk: Callable[[memoryview], N
 def unchanged(path: Path, descriptor: int) -> Iterator[None]:
     """Raise `ChangedError` when the block ends and the file is not what it was."""
     before = os.fstat(descriptor)
-    yield
+    grown = False
+    try:
+        yield
+    except TooLongError:
+        grown = True
     after = os.fstat(descriptor)
-    if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+    if grown or (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         raise ChangedError(f"{path} changed while it was read", hint="Try again when it is done.")
 
 

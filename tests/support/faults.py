@@ -49,6 +49,7 @@ class Run:
     stdout: str
     stderr: str
     hit: bool
+    calls: list[str]
 
 
 class Started:
@@ -68,13 +69,13 @@ class Started:
     def wait(self) -> Run:
         """How it ended."""
         returncode = self._server.wait_for_end()
-        hit = False
+        log = ""
         if self._tracer is not None:
             self._tracer.wait(30)
             log = (self._folder / "strace").read_text("utf-8", "replace")
-            hit = any(word in log for word in ("(INJECTED)", "(DELAYED)", "--- SIG", "+++ killed"))
         out, err = ((self._folder / name).read_text() for name in ("out", "err"))
-        return Run(returncode, out, err, hit)
+        hit = any(word in log for word in ("(INJECTED)", "(DELAYED)", "--- SIG", "+++ killed"))
+        return Run(returncode, out, err, hit, log.splitlines())
 
 
 Tracer = subprocess.Popen[bytes]
@@ -109,9 +110,18 @@ class FaultServer:
         self._process.stdout.close()
 
     def start(
-        self, *args: str | Path, cwd: Path, env: Mapping[str, str], fault: str | None = None
+        self,
+        *args: str | Path,
+        cwd: Path,
+        env: Mapping[str, str],
+        fault: str | None = None,
+        also_trace: str = "",
     ) -> Started:
-        """Begin `release-tools ARGS`, with strace's `fault` (as in `-e inject=`) when given."""
+        """Begin `release-tools ARGS`, with strace's `fault` when given.
+
+        A fault is what follows `-e inject=`, or several with blanks between them; the
+        log of their calls and of `also_trace` becomes `Run.calls`.
+        """
         request = {
             "args": [str(arg) for arg in args],
             "cwd": str(cwd),
@@ -122,8 +132,11 @@ class FaultServer:
         pid = int(self._ask(request))
         tracer = None
         if fault is not None:
-            calls = fault.partition(":")[0]
-            trace = ("-e", f"trace={calls}", "-e", f"inject={fault}")
+            faults = fault.split()
+            calls = ",".join([*(one.partition(":")[0] for one in faults), also_trace]).rstrip(",")
+            trace = ["-y", "-e", f"trace={calls}"]
+            for one in faults:
+                trace += ["-e", f"inject={one}"]
             log = self._folder / "strace"
             log.unlink(missing_ok=True)
             tracer = subprocess.Popen(
@@ -134,10 +147,15 @@ class FaultServer:
         return Started(self, pid, self._folder, tracer)
 
     def run(
-        self, *args: str | Path, cwd: Path, env: Mapping[str, str], fault: str | None = None
+        self,
+        *args: str | Path,
+        cwd: Path,
+        env: Mapping[str, str],
+        fault: str | None = None,
+        also_trace: str = "",
     ) -> Run:
         """`start`, then wait for the end."""
-        return self.start(*args, cwd=cwd, env=env, fault=fault).wait()
+        return self.start(*args, cwd=cwd, env=env, fault=fault, also_trace=also_trace).wait()
 
     def _ask(self, request: dict[str, Any]) -> str:
         assert self._process.stdin is not None

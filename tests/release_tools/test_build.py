@@ -1,0 +1,342 @@
+"""What `release-tools build` makes of a folder of artefacts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from release_tools.minisign import Signature
+from tests.support.releases import (
+    REFERENCE,
+    VERSION,
+    KeyPair,
+    Tools,
+    artefact_files,
+    pseudo_random,
+    write_artefacts,
+)
+from tests.support.trees import hidden, tree
+
+_EPOCH = "1793491200"
+_RELEASED_AT = "2026-11-01T00:00:00Z"
+_ARGS = ("build", "artefacts", "--version", VERSION, "--channel", "stable")
+
+
+@pytest.fixture
+def artefacts(tmp_path: Path) -> Path:
+    """A folder of three artefacts."""
+    return write_artefacts(tmp_path / "artefacts")
+
+
+def _signed(key_pair: KeyPair) -> dict[str, str]:
+    return {"SIGNING_SECRET_KEY": str(key_pair.secret), "SOURCE_DATE_EPOCH": _EPOCH}
+
+
+def test_a_signed_build_lays_out_the_manifest_the_artefacts_their_signatures_and_nothing_else(
+    signed_release: Path,
+) -> None:
+    names = [
+        f"{VERSION}/{name}{suffix}" for name in artefact_files() for suffix in ("", ".minisig")
+    ]
+    files = {str(path.relative_to(signed_release / "stable")) for path in _files(signed_release)}
+    assert files == {"manifest.json", "manifest.json.minisig", *names}
+
+
+def test_an_unsigned_build_writes_no_signature_and_says_so(artefacts: Path, tools: Tools) -> None:
+    built = tools(*_ARGS)
+    assert built.returncode == 0
+    assert "NOT SIGNED" in built.stdout
+    dist = artefacts.parent / "dist"
+    names = {path.name for path in _files(dist)}
+    assert names == {"manifest.json.unsigned", *artefact_files()}
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def test_the_manifest_is_byte_for_byte_what_the_contract_says(
+    artefacts: Path, tools: Tools
+) -> None:
+    options = ("--tracker", "openclaw=v1.2", "--tracker", "hermes=v0.9")
+    versions = ("--wizard-version", "3.1", "--chat-ui-version", "2.0")
+    built = tools(*_ARGS, *options, *versions, env={"SOURCE_DATE_EPOCH": _EPOCH})
+    assert built.returncode == 0, built.stderr
+    wanted = {
+        "schema_version": 1,
+        "release_version": VERSION,
+        "channel": "stable",
+        "released_at": _RELEASED_AT,
+        "tracker": {"openclaw": "v1.2", "hermes": "v0.9"},
+        "artefacts": [
+            _entry("hermes", "fly-machines", "oci", url=REFERENCE.decode().strip()),
+            _entry("khoj", "qemu-x86_64", "qcow2"),
+            _entry("openclaw", "rpi5", "img.xz"),
+        ],
+        "wizard_version": "3.1",
+        "chat_ui_version": "2.0",
+    }
+    data = (artefacts.parent / "dist/stable/manifest.json.unsigned").read_bytes()
+    assert data == json.dumps(wanted, indent=2).encode() + b"\n"
+
+
+def _entry(profile: str, target: str, form: str, url: str | None = None) -> dict[str, object]:
+    name = f"platform-{profile}-{target}-{VERSION}-stable.{form}"
+    data = artefact_files()[name]
+    return {
+        "target": target,
+        "profile": profile,
+        "filename": name,
+        "format": form,
+        "size_bytes": len(data),
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "minisig_url": f"{VERSION}/{name}.minisig",
+        "url": url or f"{VERSION}/{name}",
+    }
+
+
+def test_artefacts_are_sorted_by_profile_then_target(tmp_path: Path, tools: Tools) -> None:
+    pairs = [("openclaw", "rpi4"), ("openclaw", "arm64-generic"), ("khoj", "x86_64-mini-pc")]
+    names = [f"platform-{profile}-{target}-{VERSION}-stable.img.xz" for profile, target in pairs]
+    write_artefacts(tmp_path / "artefacts", dict.fromkeys(names, b"image"))
+    listed = json.loads(tools(*_ARGS, "--json").stdout)["artefacts"]
+    assert listed == [names[2], names[1], names[0]]
+
+
+def test_options_that_are_not_given_leave_no_member(artefacts: Path, tools: Tools) -> None:
+    tools(*_ARGS)
+    document = json.loads((artefacts.parent / "dist/stable/manifest.json.unsigned").read_bytes())
+    members = ["schema_version", "release_version", "channel", "released_at", "artefacts"]
+    assert list(document) == members
+
+
+def test_text_that_is_not_ascii_is_written_as_it_is(artefacts: Path, tools: Tools) -> None:
+    tools(*_ARGS, "--wizard-version", "3.1 – été")
+    data = (artefacts.parent / "dist/stable/manifest.json.unsigned").read_bytes()
+    assert "3.1 – été".encode() in data
+
+
+def test_every_trusted_comment_names_the_file_the_release_and_the_channel(
+    artefacts: Path, tools: Tools, key_pair: KeyPair
+) -> None:
+    tools(*_ARGS, env=_signed(key_pair))
+    for path in (artefacts.parent / "dist").rglob("*.minisig"):
+        name = path.name.removesuffix(".minisig")
+        words = f"timestamp:{_EPOCH}\tfile:{name}\thashed\trelease:{VERSION}\tchannel:stable"
+        assert Signature.parse(path.read_bytes()).comment_text == words
+
+
+def test_pub_05_ten_builds_with_one_source_date_epoch_are_byte_equal(
+    artefacts: Path, tools: Tools, key_pair: KeyPair
+) -> None:
+    results = []
+    for count in range(10):
+        # Another order of the folder's entries, another count of workers, another place.
+        names = sorted(artefact_files(), reverse=bool(count % 2))
+        write_artefacts(artefacts.with_name(f"a{count}"), {n: artefact_files()[n] for n in names})
+        args = ("build", f"a{count}", *_ARGS[2:], "--output", f"dist{count}")
+        built = tools(*args, "--jobs", str(1 + count % 3), env=_signed(key_pair))
+        assert built.returncode == 0, built.stderr
+        results.append(tree(artefacts.with_name(f"dist{count}")))
+    assert all(result == results[0] for result in results)
+    assert len(results[0]) == 10
+
+
+def test_pub_05_only_the_moment_differs_between_two_builds_without_source_date_epoch(
+    artefacts: Path, tools: Tools
+) -> None:
+    manifests = []
+    for output, epoch in (("one", "1000000000"), ("two", "1000000001")):
+        tools(*_ARGS, "--output", output, env={"SOURCE_DATE_EPOCH": epoch})
+        path = artefacts.with_name(output) / "stable/manifest.json.unsigned"
+        manifests.append(path.read_text())
+    one, two = manifests
+    assert one != two
+    assert one.replace("2001-09-09T01:46:40Z", "2001-09-09T01:46:41Z") == two
+
+
+def test_pub_10_the_artefacts_of_older_releases_stay(
+    signed_release: Path, tools: Tools, key_pair: KeyPair
+) -> None:
+    old = signed_release / "stable" / VERSION
+    before = tree(old)
+    write_artefacts(signed_release.parent / "next", artefact_files("2026.11.2"))
+    args = ("build", "next", "--version", "2026.11.2", "--channel", "stable")
+    built = tools(*args, env=_signed(key_pair))
+    assert built.returncode == 0, built.stderr
+    assert tree(old) == before
+    assert tools("verify", "dist", "-p", key_pair.public).returncode == 0
+
+
+def test_the_channels_of_a_distribution_do_not_touch_each_other(
+    signed_release: Path, tools: Tools, key_pair: KeyPair
+) -> None:
+    before = tree(signed_release / "stable")
+    write_artefacts(signed_release.parent / "betas", artefact_files(channel="beta"))
+    args = ("build", "betas", "--version", VERSION, "--channel", "beta")
+    assert tools(*args, env=_signed(key_pair)).returncode == 0
+    assert tree(signed_release / "stable") == before
+
+
+def test_building_the_same_release_again_changes_nothing(
+    artefacts: Path, tools: Tools, key_pair: KeyPair
+) -> None:
+    for _ in range(2):
+        built = tools(*_ARGS, env=_signed(key_pair))
+        assert built.returncode == 0, built.stderr
+        result = tree(artefacts.parent / "dist")
+    built = tools(*_ARGS, env=_signed(key_pair))
+    assert tree(artefacts.parent / "dist") == result
+
+
+@pytest.mark.parametrize("change", ["other bytes", "fewer", "more"])
+def test_a_release_that_exists_is_never_changed(
+    signed_release: Path, tools: Tools, key_pair: KeyPair, change: str
+) -> None:
+    folder = signed_release.parent / "artefacts"
+    name = f"platform-khoj-qemu-x86_64-{VERSION}-stable.qcow2"
+    (folder / name).unlink()
+    if change == "other bytes":
+        (folder / name).write_bytes(b"another image")
+    elif change == "more":
+        (folder / name).write_bytes(artefact_files()[name])
+        (folder / f"platform-khoj-rpi4-{VERSION}-stable.img.xz").write_bytes(b"one more")
+    before = tree(signed_release)
+    built = tools(*_ARGS, env=_signed(key_pair))
+    assert built.returncode == 1
+    assert f"{VERSION} exists already" in built.stderr
+    assert tree(signed_release) == before
+    assert tools("verify", "dist", "-p", key_pair.public).returncode == 0
+
+
+def test_pub_03_an_unsigned_build_leaves_the_signed_pair_of_the_channel(
+    signed_release: Path, tools: Tools, key_pair: KeyPair
+) -> None:
+    before = tree(signed_release)
+    write_artefacts(signed_release.parent / "next", artefact_files("2026.11.2"))
+    tools("build", "next", "--version", "2026.11.2", "--channel", "stable")
+    unsigned = signed_release / "stable" / "manifest.json.unsigned"
+    assert unsigned.exists()
+    assert before.items() <= tree(signed_release).items()
+    verified = tools("verify", "dist", "-p", key_pair.public)
+    assert verified.returncode == 0
+    assert f"release {VERSION} (stable)" in verified.stdout
+    assert tools("verify", unsigned, "-p", key_pair.public).returncode != 0
+
+
+def test_pub_03_a_signed_build_takes_the_unsigned_manifest_away(
+    artefacts: Path, tools: Tools, key_pair: KeyPair
+) -> None:
+    tools(*_ARGS)
+    assert tools(*_ARGS, env=_signed(key_pair)).returncode == 0
+    assert not (artefacts.parent / "dist/stable/manifest.json.unsigned").exists()
+    assert tools("verify", "dist", "-p", key_pair.public).returncode == 0
+
+
+def test_a_build_does_not_touch_the_artefacts(
+    artefacts: Path, tools: Tools, key_pair: KeyPair
+) -> None:
+    before = tree(artefacts)
+    tools(*_ARGS, env=_signed(key_pair))
+    assert tree(artefacts) == before
+
+
+def test_profiles_and_targets_can_be_given(tmp_path: Path, tools: Tools) -> None:
+    (tmp_path / "profiles").mkdir()
+    (tmp_path / "profiles" / "my-own.toml").touch()
+    (tmp_path / "targets.toml").write_text('[targets]\nmy-board = "tar.gz"\n')
+    name = f"platform-my-own-my-board-{VERSION}-stable.tar.gz"
+    write_artefacts(tmp_path / "artefacts", {name: b"files"})
+    built = tools(*_ARGS, "--profiles", "profiles", "--targets", "targets.toml", "--json")
+    assert json.loads(built.stdout)["artefacts"] == [name]
+
+
+@pytest.mark.parametrize(
+    ("form", "target", "line"),
+    [
+        ("oci", "fly-machines", "oci://registry.example/a/b@sha256:" + "0" * 64),
+        ("do-snapshot", "digitalocean", "do://snapshots/123456"),
+    ],
+)
+def test_the_line_of_a_reference_file_becomes_its_url_and_its_bytes_are_signed(
+    tmp_path: Path, tools: Tools, key_pair: KeyPair, form: str, target: str, line: str
+) -> None:
+    name = f"platform-khoj-{target}-{VERSION}-stable.{form}"
+    write_artefacts(tmp_path / "artefacts", {name: line.encode() + b"\n"})
+    built = tools(*_ARGS, env=_signed(key_pair))
+    assert built.returncode == 0, built.stderr
+    document = json.loads((tmp_path / "dist/stable/manifest.json").read_bytes())
+    assert document["artefacts"][0]["url"] == line
+    assert document["artefacts"][0]["size_bytes"] == len(line) + 1
+    assert tools("verify", "dist", "-p", key_pair.public).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("form", "target", "content"),
+    [
+        ("oci", "fly-machines", b"do://snapshots/1\n"),
+        ("do-snapshot", "digitalocean", REFERENCE),
+        ("oci", "fly-machines", REFERENCE + b"\n"),
+        ("oci", "fly-machines", REFERENCE + REFERENCE),
+        ("oci", "fly-machines", b"oci://registry.example/appliance:latest\n"),
+        ("oci", "fly-machines", b"\n"),
+        ("do-snapshot", "digitalocean", b"do://snapshots/a b\n"),
+        ("oci", "fly-machines", REFERENCE.rstrip() + b"\r\n"),
+        ("oci", "fly-machines", "oci://registré/a@sha256:".encode() + b"a" * 64),
+        ("oci", "fly-machines", b"oci://" + b"a" * 9000 + REFERENCE[5:]),
+        ("oci", "fly-machines", b"\xff\x00"),
+    ],
+    ids=[
+        "a snapshot in an oci file",
+        "an image in a snapshot file",
+        "an empty second line",
+        "two references",
+        "a tag and no digest",
+        "an empty line",
+        "a space",
+        "a carriage return",
+        "letters that are not ASCII",
+        "too long",
+        "binary",
+    ],
+)
+def test_a_reference_file_holds_one_reference_of_its_kind_and_nothing_else(
+    tmp_path: Path, tools: Tools, form: str, target: str, content: bytes
+) -> None:
+    name = f"platform-khoj-{target}-{VERSION}-stable.{form}"
+    write_artefacts(tmp_path / "artefacts", {name: content})
+    before = tree(tmp_path)
+    built = tools(*_ARGS)
+    assert built.returncode == 1
+    assert f"{name}' must hold one reference" in built.stderr
+    assert tree(tmp_path) == before
+
+
+def test_a_build_over_many_workers_lists_every_artefact_with_its_own_digest(
+    tmp_path: Path, tools: Tools, key_pair: KeyPair
+) -> None:
+    targets = ("rpi5", "rpi4", "arm64-generic", "x86_64-mini-pc")
+    files = {
+        f"platform-{profile}-{target}-{VERSION}-stable.img.xz": pseudo_random(
+            9_000, target + profile
+        )
+        for profile in ("khoj", "hermes", "openclaw")
+        for target in targets
+    }
+    write_artefacts(tmp_path / "artefacts", files)
+    assert tools(*_ARGS, "--jobs", "8", env=_signed(key_pair)).returncode == 0
+    document = json.loads((tmp_path / "dist/stable/manifest.json").read_bytes())
+    digests = {entry["filename"]: entry["sha256"] for entry in document["artefacts"]}
+    assert digests == {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+    assert hidden(tmp_path / "dist") == []
+
+
+def test_the_release_stays_when_the_artefact_folder_goes(
+    signed_release: Path, tools: Tools, key_pair: KeyPair
+) -> None:
+    shutil.rmtree(signed_release.parent / "artefacts")
+    assert tools("verify", "dist", "-p", key_pair.public).returncode == 0

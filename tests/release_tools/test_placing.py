@@ -1,0 +1,148 @@
+"""How an artefact comes into a release: linked or copied, read once, and not while it changes."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from platform_common.errors import UnreadableError
+from release_tools.hashing import BUFFER_BYTES
+from release_tools.placing import ChangedError, digest_file, place
+from tests.support.faults import FaultServer
+from tests.support.releases import (
+    VERSION,
+    pseudo_random,
+    write_artefacts,
+)
+from tests.support.trees import tree
+
+_ARGS = ("build", "artefacts", "--version", VERSION, "--channel", "stable")
+_NAME = f"platform-khoj-rpi5-{VERSION}-stable.img.xz"
+_DATA = pseudo_random(3 * BUFFER_BYTES + 17, "image")
+
+
+# A build reaches ioctl(2) for the reflink and to ask whether it writes to a terminal.
+_NO_REFLINK = "ioctl:error=EOPNOTSUPP"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultServer]:
+    """What starts builds with system calls that fail."""
+    with FaultServer(tmp_path_factory.mktemp("runs")) as server:
+        yield server
+
+
+def test_an_artefact_of_the_same_file_system_is_linked(tmp_path: Path, server: FaultServer) -> None:
+    source = write_artefacts(tmp_path / "artefacts", {_NAME: _DATA}) / _NAME
+    built = server.run(*_ARGS, cwd=tmp_path, env={}, fault=_NO_REFLINK)
+    assert built.returncode == 0, built.stderr
+    assert source.samefile(tmp_path / "dist/stable" / VERSION / _NAME)
+
+
+@pytest.mark.parametrize("error", ["EXDEV", "EPERM", "EMLINK", "EOPNOTSUPP"])
+def test_an_artefact_that_cannot_be_linked_is_copied_and_read_once(
+    tmp_path: Path, server: FaultServer, error: str
+) -> None:
+    source = write_artefacts(tmp_path / "artefacts", {_NAME: _DATA}) / _NAME
+    faults = f"{_NO_REFLINK} linkat:error={error}"
+    built = server.run(*_ARGS, cwd=tmp_path, env={}, fault=faults, also_trace="readv")
+    assert built.returncode == 0, built.stderr
+    copy = tmp_path / "dist/stable" / VERSION / _NAME
+    assert not source.samefile(copy)
+    assert copy.read_bytes() == _DATA
+    assert copy.stat().st_mode & 0o777 == 0o644
+    reads = [line for line in built.calls if "readv(" in line]
+    assert sum(int(line.rpartition("= ")[2]) for line in reads) == len(_DATA)
+    assert all(f"/artefacts/{_NAME}>" in line for line in reads)
+
+
+def test_an_artefact_of_another_file_system_is_copied(tmp_path: Path) -> None:
+    memory = Path("/dev/shm")
+    # A machine with one file system only still proves that the bytes are the same.
+    folder = memory if memory.is_dir() else tmp_path
+    source = folder / f"release-tools-test-{os.getpid()}"
+    source.write_bytes(_DATA)
+    try:
+        digests = place(source, tmp_path / "copy", paired=False, on_chunk=lambda chunk: None)
+        assert (tmp_path / "copy").read_bytes() == _DATA
+        assert digests == digest_file(source)
+    finally:
+        source.unlink()
+
+
+def test_an_artefact_that_others_may_not_read_is_copied_and_made_readable(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.write_bytes(_DATA)
+    source.chmod(0o600)
+    place(source, tmp_path / "placed", paired=False, on_chunk=lambda chunk: None)
+    assert (tmp_path / "placed").stat().st_mode & 0o777 == 0o644
+    assert source.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o600], ids=["linked", "copied"])
+def test_a_file_that_grows_while_it_is_hashed_is_refused(tmp_path: Path, mode: int) -> None:
+    source = tmp_path / "source"
+    source.write_bytes(_DATA)
+    source.chmod(mode)
+
+    def grow(chunk: memoryview) -> None:
+        with source.open("ab") as file:
+            file.write(b"more")
+
+    with pytest.raises(ChangedError, match="changed while it was read"):
+        place(source, tmp_path / "placed", paired=False, on_chunk=grow)
+
+
+def test_a_file_that_is_written_over_in_place_while_it_is_hashed_is_refused(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.write_bytes(_DATA)
+
+    def write_over(chunk: memoryview) -> None:
+        with source.open("r+b") as file:
+            file.write(b"other")
+
+    with pytest.raises(ChangedError):
+        digest_file(source, on_chunk=write_over)
+
+
+def test_a_build_of_a_file_that_changes_meanwhile_publishes_nothing(
+    tmp_path: Path, server: FaultServer
+) -> None:
+    source = write_artefacts(tmp_path / "artefacts", {_NAME: _DATA}) / _NAME
+    slow = "readv:delay_exit=400000:when=1"
+    run = server.start(*_ARGS, cwd=tmp_path, env={}, fault=slow)
+    deadline = time.monotonic() + 20
+    while not list(tmp_path.glob("dist/stable/.*/platform-*")) and time.monotonic() < deadline:
+        time.sleep(0.001)
+    # The first read has begun or is about to, and takes its time.
+    time.sleep(0.1)
+    with source.open("ab") as file:
+        file.write(b"more")
+    ended = run.wait()
+    assert ended.returncode == 1
+    assert "changed while it was read" in ended.stderr
+    assert "hint: Try again when it is done." in ended.stderr
+    assert not (tmp_path / "dist").exists()
+    assert list(tree(tmp_path / "artefacts")) == [_NAME]
+
+
+@pytest.mark.parametrize("kind", ["fifo", "folder", "device", "missing", "dangling link"])
+def test_fs_07_what_is_no_regular_file_is_refused_and_never_waited_for(
+    tmp_path: Path, kind: str
+) -> None:
+    path = tmp_path / "source"
+    match kind:
+        case "fifo":
+            os.mkfifo(path)
+        case "folder":
+            path.mkdir()
+        case "device":
+            path = Path("/dev/zero")
+        case "dangling link":
+            path.symlink_to("nowhere")
+    with pytest.raises(UnreadableError):
+        digest_file(path)
