@@ -41,12 +41,14 @@ class SystemVerifier:
         if signature.legacy:
             raise SignatureError("E_SIG", "the signature is of the legacy kind")
         with ExitStack() as stack:
+            # Each has files of its own: artefacts of equal bytes have equal signatures.
+            folder = Path(stack.enter_context(TemporaryDirectory(dir=self.folder)))
+            signature_path = folder / "sig"
+            signature_path.write_bytes(data)
             feeds = []
             for number, key in enumerate(candidates(self.keys, signature)):
-                name = f"{signature.signature.hex()}-{number}"
-                key_path, signature_path = self.folder / f"{name}.pub", self.folder / f"{name}.sig"
+                key_path = folder / f"{number}.pub"
                 key_path.write_bytes(key.render())
-                signature_path.write_bytes(data)
                 argv = [PROGRAM, "-V", "-p", f"{key_path}", "-m", "/dev/stdin"]
                 try:
                     feed = stack.enter_context(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +18,7 @@ from release_tools.keys import load_public_key
 from release_tools.minisign import Signature, SignatureError
 from release_tools.verifiers import open_verifier
 from tests.support.releases import VERSION, KeyPair, Tools
-from tests.support.resigning import sign_bytes
+from tests.support.resigning import change_manifest, sign_bytes, sign_file
 from tests.support.stand_in import path_without, stand_in
 
 DATA = b"the signed bytes" * 100
@@ -237,6 +239,36 @@ def test_rel_23_the_program_reads_no_file_that_others_may_change(
     assert words[words.index("-m") + 1] == "/dev/stdin"
     left = Path(words[words.index("-p") + 1]).parent
     assert not left.exists()
+
+
+def test_artefacts_of_equal_bytes_do_not_share_files(
+    signed_release: Path, tools: Tools, key_pair: KeyPair
+) -> None:
+    # Ed25519 signs equal bytes alike; only the trusted comments differ.
+    channel = signed_release / "stable"
+    for path in (channel / VERSION).iterdir():
+        path.unlink()
+
+    def change(document: dict[str, Any]) -> None:
+        first = document["artefacts"][0]
+        document["artefacts"] = []
+        for number in range(24):
+            name = f"platform-p{number}-rpi5-{VERSION}-stable.img.xz"
+            (channel / VERSION / name).write_bytes(DATA)
+            sign_file(channel / VERSION / name, key_pair)
+            path = f"{VERSION}/{name}"
+            document["artefacts"].append(
+                first
+                | {"target": "rpi5", "profile": f"p{number}", "format": "img.xz"}
+                | {"filename": name, "url": path, "minisig_url": f"{path}.minisig"}
+                | {"size_bytes": len(DATA), "sha256": hashlib.sha256(DATA).hexdigest()}
+            )
+
+    change_manifest(channel, key_pair, change)
+    done = tools(
+        *("verify", "dist", "-p", key_pair.public, "--verifier", "both", "--jobs", "24"), timeout=60
+    )
+    assert done.returncode == 0, done.stdout
 
 
 _OPTION_LIKE = ["-m", "-x", "-p", "--help", "-", "--", "-rf", "@file", "%s", "a b;c"]
