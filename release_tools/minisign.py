@@ -94,10 +94,10 @@ class Signature:
         return self.trusted_comment.decode("utf-8", "backslashreplace")
 
     @property
-    def comment_words(self) -> dict[str, str]:
+    def comment_words(self) -> list[tuple[str, str]]:
         """The `name:value` words of the trusted comment, which tabs separate."""
         words = (word.partition(":") for word in self.comment_text.split("\t"))
-        return {name: value for name, colon, value in words if colon}
+        return [(name, value) for name, colon, value in words if colon]
 
     @classmethod
     def parse(cls, data: bytes) -> Signature:

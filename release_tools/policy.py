@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from platform_common.errors import PlatformError
 from release_tools.calver import CalVer
 from release_tools.manifest import Artefact, Manifest
 from release_tools.minisign import Signature
@@ -95,7 +96,15 @@ def check_name(manifest: Manifest, artefact: Artefact, where: str) -> Iterator[F
 
 
 def render_comment(filename: str, timestamp: int, release: Manifest | None = None) -> str:
-    """The trusted comment of a signature that we make (contract, section 2)."""
+    """The trusted comment of a signature that we make (contract, section 2).
+
+    Raises `PlatformError` for a file name that would bring words of its own.
+    """
+    if "\t" in filename:
+        raise PlatformError(
+            f"{filename!a} has a tab in its name, and a tab ends a word of a trusted comment",
+            hint="Give the file another name.",
+        )
     words = [f"timestamp:{timestamp}", f"file:{filename}", "hashed"]
     if release is not None:
         words += [f"release:{release.release_version}", f"channel:{release.channel}"]
@@ -115,14 +124,15 @@ def check_comment(
     if manifest is not None:
         wanted |= {"release": manifest.release_version.text, "channel": manifest.channel}
     words = signature.comment_words
-    for name, value in wanted.items():
-        if words.get(name, value) != value:
+    for name, value in words:
+        # Each of them: a file name with a tab in it may have brought a second word.
+        if value != wanted.get(name, value):
             yield Finding(
                 "E_COMMENT",
                 where,
-                f"the signature was made for the {name} {words[name]!a}, not {value!a}",
+                f"the signature was made for the {name} {value!a}, not {wanted[name]!a}",
             )
-    if "file" not in words:
+    if not any(name == "file" for name, _ in words):
         yield Finding("E_COMMENT", where, "the signature names no file", warning=True)
     for oddity in signature.oddities:
         yield Finding("E_SIG", where, f"the signature file has {oddity}")

@@ -48,10 +48,10 @@ class SecretKey:
 
 def sign(key: SecretKey, blake2b: bytes, comment: str) -> Signature:
     """A prehashed signature of the file with that BLAKE2b-512, and of `comment`."""
-    trusted = comment.encode("utf-8")
-    if len(trusted) > TRUSTED_COMMENT_LIMIT_BYTES or not all(
-        c.isprintable() or c == "\t" for c in comment
-    ):
+    plain = all(c.isprintable() or c == "\t" for c in comment)
+    # A lone surrogate, which is a byte of a file name that is not UTF-8, is not printable.
+    trusted = comment.encode("utf-8") if plain else b""
+    if not plain or len(trusted) > TRUSTED_COMMENT_LIMIT_BYTES:
         raise FormatError("the trusted comment is too long or holds a control character")
     signature = key.sign(blake2b)
     return Signature(PREHASHED, key.key_id, signature, trusted, key.sign(signature + trusted))

@@ -91,7 +91,7 @@ def test_what_we_write_has_no_oddities() -> None:
 
 def test_the_words_of_a_comment_are_split_at_tabs() -> None:
     signature = signed(comment="timestamp:5\tfile:a:b c\thashed\tx:")
-    assert signature.comment_words == {"timestamp": "5", "file": "a:b c", "x": ""}
+    assert signature.comment_words == [("timestamp", "5"), ("file", "a:b c"), ("x", "")]
 
 
 # The signature file, line by line.

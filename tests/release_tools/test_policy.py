@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from platform_common.errors import PlatformError
 from release_tools.calver import CalVer
 from release_tools.manifest import Manifest, parse
 from release_tools.policy import (
@@ -163,6 +164,11 @@ def test_a_comment_has_the_words_of_the_contract() -> None:
     )
 
 
+def test_a_file_name_brings_no_words_of_its_own() -> None:
+    with pytest.raises(PlatformError, match="a tab"):
+        render_comment("notes\tfile:manifest.json", 5)
+
+
 GOOD = render_comment("f", 5, MANIFEST)
 
 
@@ -178,6 +184,8 @@ GOOD = render_comment("f", 5, MANIFEST)
         (GOOD.replace("2026.11.1", "2026.11.01"), [("E_COMMENT", False)]),
         (GOOD.replace("stable", "beta"), [("E_COMMENT", False)]),
         ("file:g\trelease:1\tchannel:x", [("E_COMMENT", False)] * 3),
+        ("file:g\tfile:f", [("E_COMMENT", False)]),
+        ("file:f\trelease:2026.11.1\trelease:1", [("E_COMMENT", False)]),
         ("timestamp:5", [("E_COMMENT", True)]),
         ("", [("E_COMMENT", True)]),
         ("profile:f", [("E_COMMENT", True)]),
