@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from platform_common.errors import PlatformError, UnreadableError
 from release_tools.manifest import Artefact, Manifest
@@ -26,24 +27,30 @@ def manifests_at(location: str, origin: Origin, *, unsigned: bool = False) -> li
     Raises `UnreadableError` where there is none, `UnsignedError` where the only
     one is unsigned, unless `unsigned` asks for it.
     """
-    if "://" not in location and not location.startswith("file:"):
+    if "://" not in location and not location.lower().startswith("file:"):
         return _local_manifests(Path(location), unsigned)
-    scheme = urlsplit(location).scheme
-    if scheme not in FETCHED_SCHEMES:
-        raise UnreadableError(f"{location!a}: nothing here can read a {scheme}: address")
-    if scheme == "file":
+    try:
+        parts = urlsplit(location)
+    except ValueError as error:
+        raise UnreadableError("the location is no valid URL") from error
+    if parts.scheme not in FETCHED_SCHEMES:
+        raise UnreadableError(f"{location!a}: nothing here can read a {parts.scheme}: address")
+    if parts.scheme == "file":
         return _local_manifests(path_of(location), unsigned)
-    last = urlsplit(location).path.rstrip("/").rpartition("/")[2]
+    base = parts.path.rstrip("/")
+    last = base.rpartition("/")[2]
     if last.endswith(UNSIGNED_SUFFIX) and not unsigned:
         raise UnsignedError(show_url(location))
     if last.endswith((".json", UNSIGNED_SUFFIX)):
         return [location]
-    base = location.rstrip("/")
-    if last in CHANNELS or _exists(origin, f"{base}/{MANIFEST_NAME}"):
-        return [f"{base}/{MANIFEST_NAME}"]
-    found = [
-        url for channel in CHANNELS if _exists(origin, url := f"{base}/{channel}/{MANIFEST_NAME}")
-    ]
+    own, *others = (
+        parts._replace(path=f"{base}/{path}{MANIFEST_NAME}", fragment="").geturl()
+        for path in ("", *(f"{channel}/" for channel in CHANNELS))
+    )
+    if last in CHANNELS or _exists(origin, own):
+        return [own]
+    # What cannot be read is a finding of its channel and hides nothing of the others.
+    found = [url for url in others if _exists(origin, url, unreadable=True)]
     if not found:
         raise UnreadableError(
             f"{show_url(location)} holds no {MANIFEST_NAME}, and no channel has one either"
@@ -61,16 +68,22 @@ class UnsignedError(PlatformError):
         )
 
 
-def _exists(origin: Origin, url: str) -> bool:
+def _exists(origin: Origin, url: str, *, unreadable: bool = False) -> bool:
+    """Whether there is such a file; with `unreadable`, one that cannot be read is one."""
     try:
         with origin.open(url):
             return True
     except MissingError:
         return False
+    except UnreadableError:
+        if unreadable:
+            return True
+        raise
 
 
 def _local_manifests(path: Path, unsigned: bool) -> list[str]:
-    path = path.resolve()
+    # A link is not followed here: the name of a channel's folder says which channel it is.
+    path = Path(os.path.abspath(path))  # noqa: PTH100 - the others follow links, or keep ".."
     if path.is_file():
         if path.name.endswith(UNSIGNED_SUFFIX) and not unsigned:
             raise UnsignedError(str(path))
@@ -110,7 +123,11 @@ def unexpected_files(folder: Path, manifest: Manifest) -> Iterator[str]:
     release = folder / manifest.release_version.text
     expected = {artefact.filename for artefact in manifest.artefacts}
     expected |= {f"{name}{SIGNATURE_SUFFIX}" for name in expected}
-    expected |= {artefact.minisig_url.rpartition("/")[2] for artefact in manifest.artefacts}
+    expected |= {
+        unquote(urlsplit(url).path.rpartition("/")[2])
+        for artefact in manifest.artefacts
+        for url in (artefact.minisig_url, artefact.url or "")
+    }
     try:
         names = sorted(path.name for path in release.iterdir())
     except OSError:

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, unquote_to_bytes, urlsplit
 
 from platform_common.errors import UnreadableError
 from platform_common.files import open_regular
@@ -52,12 +52,16 @@ class Stream(Protocol):
         """Fill some of `buffer`; the number of bytes, 0 at the end."""
 
 
-def show_url(url: str) -> str:
-    """`url` without a user name, password or query that it may carry."""
+def without_secrets(url: str) -> str:
+    """`url` without a user name, password, query or fragment that it may carry."""
     parts = urlsplit(url)
-    if parts.scheme == "file":
-        return unquote(parts.path)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+
+
+def show_url(url: str) -> str:
+    """`url` for a message: without secrets, and a file as its path."""
+    parts = urlsplit(url)
+    return unquote(parts.path) if parts.scheme == "file" else without_secrets(url)
 
 
 @dataclass
@@ -136,10 +140,10 @@ class _FileStream:
 def path_of(url: str) -> Path:
     """The path that a file URL names; raises `RefusedUrlError` for one of another machine."""
     parts = urlsplit(url)
-    path = unquote(parts.path)
-    if parts.netloc not in ("", "localhost") or "\0" in path:
+    path = unquote_to_bytes(parts.path)
+    if parts.netloc not in ("", "localhost") or b"\0" in path:
         raise RefusedUrlError(f"{url!a} names no file of this machine")
-    return Path(path)
+    return Path(os.fsdecode(path))
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from platform_common.terminal import human_size, printable
 from release_tools.manifest import Manifest
 from release_tools.minisign import Signature, show_key_id
 from release_tools.naming import resolve
-from release_tools.origin import show_url
+from release_tools.origin import show_url, without_secrets
 from release_tools.policy import Finding
 from release_tools.report import CheckedArtefact, ReleaseReport
 from release_tools.vocabulary import REFERENCE_FORMATS
@@ -99,14 +99,14 @@ def verification_json(location: str, reports: Sequence[ReleaseReport]) -> dict[s
         "ok": code == 0,
         "exit_code": code,
         "verdict": verdict(reports),
-        "location": location,
+        "location": without_secrets(location) if "://" in location else location,
         "releases": [_release_json(report) for report in reports],
         "findings": [_finding_json(f) for report in reports for f in report.all_findings],
     }
 
 
 def _release_json(report: ReleaseReport) -> dict[str, Any]:
-    document: dict[str, Any] = {"manifest": report.url, "ok": not report.errors}
+    document: dict[str, Any] = {"manifest": without_secrets(report.url), "ok": not report.errors}
     if report.manifest is not None:
         document |= {
             "release_version": report.manifest.release_version.text,
@@ -131,7 +131,7 @@ def _artefact_json(checked: CheckedArtefact) -> dict[str, Any]:
         "size_bytes": artefact.size_bytes,
         "sha256": artefact.sha256,
         "status": _status(checked).lower(),
-        "read_from": checked.read_from,
+        "read_from": checked.read_from and without_secrets(checked.read_from),
         "findings": [_finding_json(finding) for finding in checked.findings],
     }
 
@@ -161,7 +161,7 @@ def print_manifest(url: str, manifest: Manifest) -> None:
             f"  {human_size(artefact.size_bytes)}"
         )
         address = artefact.url or artefact.filename
-        click.echo(f"           {printable(resolve(url, address))}")
+        click.echo(f"           {printable(resolve(without_secrets(url), address))}")
         click.echo(f"           sha256 {artefact.sha256}")
     click.secho(
         "Not verified: this command reads a manifest and trusts nothing in it.", fg="yellow"

@@ -69,13 +69,9 @@ class VerifyRequest:
     timeout: float = 30.0
     jobs: int | None = None
 
-    def reads(self, artefact: Artefact) -> bool:
-        """Whether `artefact` is among those to read."""
-        return (
-            not self.manifest_only
-            and self.target in (None, artefact.target)
-            and self.profile in (None, artefact.profile)
-        )
+    def selects(self, artefact: Artefact) -> bool:
+        """Whether `artefact` is of the target and profile asked for."""
+        return self.target in (None, artefact.target) and self.profile in (None, artefact.profile)
 
     @property
     def selection(self) -> str:
@@ -117,10 +113,11 @@ class _Verification:
         report.findings += check_comment(report.signature, name, manifest, where)
         report.findings += check_manifest(self._policy(), manifest, where)
         refused = any(finding.code == "E_CHANNEL" for finding in report.findings)
-        chosen = [a for a in manifest.artefacts if self.request.reads(a) and not refused]
-        if not chosen and not refused and not self.request.manifest_only:
+        selected = [a for a in manifest.artefacts if self.request.selects(a)]
+        if not selected:
             complaint = f"the release has no artefact for {self.request.selection}"
             report.findings.append(Finding("E_MISSING", where, complaint))
+        chosen = [] if refused or self.request.manifest_only else selected
         checked = self._check(manifest, chosen, start_progress)
         report.artefacts = [
             checked.get(artefact.filename, CheckedArtefact(artefact, None))

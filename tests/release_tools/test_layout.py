@@ -119,6 +119,41 @@ def test_a_server_without_a_release_is_told_so() -> None:
         manifests_at(server.url, Origin())
 
 
+@pytest.mark.parametrize(
+    "location",
+    ["http://[bad", "https://[::1", "http://\u2102\u2100/stable", "file://[x"],
+    ids=ascii,
+)
+def test_what_is_no_url_is_told_so(location: str) -> None:
+    with pytest.raises(UnreadableError, match="no valid URL"):
+        manifests_at(location, Origin())
+
+
+def test_a_folder_on_a_server_may_have_a_query_and_a_fragment() -> None:
+    found = manifests_at("HTTPS://host/stable/?token=a/b#c", Origin())
+    assert found == ["https://host/stable/manifest.json?token=a/b"]
+
+
+@pytest.mark.parametrize("place", ["stable", "stable/manifest.json", "stable/../stable"])
+def test_rel_05_a_linked_folder_is_of_the_channel_of_its_own_name(
+    place: str, tmp_path: Path
+) -> None:
+    (tmp_path / "dev").mkdir()
+    (tmp_path / "dev/manifest.json").write_bytes(b"{}")
+    (tmp_path / "stable").symlink_to("dev")
+    wanted = [(tmp_path / "stable/manifest.json").as_uri()]
+    assert manifests_at(str(tmp_path / place), Origin()) == wanted
+
+
+def test_files_that_an_entry_names_by_its_urls_are_expected(tmp_path: Path) -> None:
+    (tmp_path / VERSION).mkdir()
+    for name in ("an image", "an image.minisig"):
+        (tmp_path / VERSION / name).write_bytes(b"")
+    path = f"{VERSION}/an%20image"
+    manifest = _manifest(url=path, minisig_url=f"{path}.minisig")
+    assert list(unexpected_files(tmp_path, manifest)) == []
+
+
 def test_files_that_no_entry_names_are_unexpected(tmp_path: Path) -> None:
     release = tmp_path / VERSION
     release.mkdir()

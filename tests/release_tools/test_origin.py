@@ -68,6 +68,13 @@ def test_a_manifest_in_a_folder_may_name_files(tmp_path: Path) -> None:
     assert Origin().read(url, 10, of="file:///elsewhere/manifest.json") == b"content"
 
 
+def test_a_folder_whose_name_is_not_utf_8_is_read(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"\xff?") / "file"
+    path.parent.mkdir()
+    path.write_bytes(b"content")
+    assert Origin().read(path.as_uri(), 10) == b"content"
+
+
 @pytest.mark.parametrize("url", ["file://host/etc/passwd", "file:///a%00b", "file://10.0.0.1/x"])
 def test_a_file_of_another_machine_is_refused(url: str) -> None:
     with pytest.raises(RefusedUrlError, match="names no file of this machine"):

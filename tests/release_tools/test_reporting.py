@@ -193,6 +193,18 @@ def test_inspecting_takes_a_size_that_no_float_can_hold(
     assert " TiB\n" in capsys.readouterr().out
 
 
+def test_no_secret_of_an_address_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    secret_url = "https://user:hidden@dl.example/stable/manifest.json?token=hidden"
+    manifest = parse(encode(document()))
+    found = ReleaseReport(secret_url, manifest, signed(), [], [])
+    found.artefacts = [CheckedArtefact(manifest.artefacts[0], secret_url)]
+    print_verification([found])
+    print_manifest(secret_url, manifest)
+    said = capsys.readouterr().out + json.dumps(verification_json(secret_url, [found]))
+    assert "hidden" not in said
+    assert said.count("https://dl.example/stable/") >= 6
+
+
 def test_an_artefact_without_a_url_lies_beside_the_manifest(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -414,6 +414,29 @@ def test_rel_06_a_mismatch_in_a_folder_is_told_at_once(channel: Path, key_pair: 
     assert time.monotonic() - started < 1
 
 
+def test_a_channel_that_cannot_be_read_hides_nothing_of_the_others(
+    signed_release: Path, key_pair: KeyPair
+) -> None:
+    def refuse(request: Request, connection: socket.socket) -> None:
+        connection.sendall(response(status="500 Oops"))
+
+    keys = [load_public_key(str(key_pair.public))]
+    with serving(served(signed_release), {"/beta/manifest.json": refuse}) as server:
+        request = VerifyRequest(server.url, keys)
+        beta, stable = verify_location(request, lambda total: lambda count: None)
+    assert (codes(beta), codes(stable)) == (["E_UNREADABLE"], [])
+
+
+def test_rel_05_a_link_to_another_channel_is_no_release_of_this_one(
+    signed_release: Path, tools: Tools, key_pair: KeyPair
+) -> None:
+    (signed_release / "beta").symlink_to("stable")
+    for place in ("dist/beta", "dist/beta/manifest.json"):
+        done = tools("verify", place, "-p", key_pair.public)
+        assert done.returncode == 1
+        assert "DO NOT TRUST: 1 finding, the first E_CHANNEL" in done.stdout
+
+
 @pytest.mark.parametrize(
     "selection",
     [{"target": "rpi4"}, {"profile": "nobody"}, {"target": "rpi5", "profile": "khoj"}],
@@ -423,9 +446,10 @@ def test_rel_11_no_artefact_for_a_device_is_a_failure_of_its_own(
     selection: dict[str, str], signed_release: Path, tools: Tools, key_pair: KeyPair
 ) -> None:
     options = [word for name, value in selection.items() for word in (f"--{name}", value)]
-    done = tools("verify", "dist", "-p", key_pair.public, *options)
-    assert done.returncode == 1
-    assert f"the release has no artefact for {', '.join(selection.values())}" in done.stdout
+    for more in ([], ["--manifest-only"]):
+        done = tools("verify", "dist", "-p", key_pair.public, *options, *more)
+        assert done.returncode == 1
+        assert f"the release has no artefact for {', '.join(selection.values())}" in done.stdout
 
 
 @pytest.mark.parametrize(
