@@ -120,6 +120,12 @@ def _tell_json(ctx: click.Context, exit_code: int, document: dict[str, Any]) -> 
     ctx.exit(exit_code)
 
 
+def _shown(path: Path) -> str:
+    from platform_common.terminal import printable
+
+    return printable(str(path))
+
+
 def _print_json(document: Any) -> None:
     click.echo(json.dumps(document, indent=2))
 
@@ -177,10 +183,11 @@ def keygen(secret_key: Path, public_key: Path, no_password: bool, as_json: bool)
         password = _ask_password(confirm=True)
     made = generate(secret_key, public_key, password)
     if as_json:
-        paths = {"secret_key": str(secret_key), "public_key": str(public_key)}
-        _print_json({"ok": True, "key_id": show_key_id(made.key_id), **paths})
+        files = {"secret_key": str(secret_key), "public_key": str(public_key)}
+        _print_json({"ok": True, "key_id": show_key_id(made.key_id), **files})
         return
-    click.echo(f"Key {show_key_id(made.key_id)}: secret key {secret_key}, public key {public_key}.")
+    paths = f"secret key {_shown(secret_key)}, public key {_shown(public_key)}"
+    click.echo(f"Key {show_key_id(made.key_id)}: {paths}.")
     click.echo("Keep the secret key off every machine that serves releases.")
 
 
@@ -310,11 +317,11 @@ def build(
         )
         return
     contents = "1 artefact" if count == 1 else f"{count} artefacts"
-    click.echo(f"Release {version} on {channel} with {contents}: {built.manifest_path}")
+    click.echo(f"Release {version} on {channel} with {contents}: {_shown(built.manifest_path)}")
     if key is None:
         click.secho(
             "It is NOT SIGNED, because SIGNING_SECRET_KEY is not set. Sign it with:\n"
-            f"  release-tools sign {built.manifest_path}",
+            f"  release-tools sign {_shown(built.manifest_path)}",
             fg="yellow",
         )
 
@@ -354,7 +361,7 @@ def sign(paths: tuple[Path, ...], as_json: bool) -> None:
         _print_json({"ok": True, "signatures": [str(path) for path in written]})
         return
     for path in written:
-        click.echo(path)
+        click.echo(_shown(path))
 
 
 _PUBLIC_KEYS = click.option(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.faults import FaultServer, Run, Site, until_missed
+from tests.support.faults import FaultServer, Run, Site, until_missed, wait_until
 from tests.support.releases import KeyPair, Tools, clean_environment, program, write_artefacts
 from tests.support.trees import hidden, tree
 
@@ -91,9 +91,7 @@ def test_ctrl_c_while_several_files_are_copied_leaves_nothing_behind(
         env=clean_environment() | {"SIGNING_SECRET_KEY": str(key_pair.secret)},
         stderr=subprocess.PIPE,
     )
-    deadline = time.monotonic() + 20
-    while not list(tmp_path.glob("dist/stable/.*/platform-*")) and time.monotonic() < deadline:
-        time.sleep(0.001)
+    wait_until(lambda: list(tmp_path.glob("dist/stable/.*/platform-*")))
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=20)
     assert process.returncode == 130

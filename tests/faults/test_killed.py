@@ -15,7 +15,7 @@ from tests.support.releases import VERSION
 from tests.support.trees import hidden, tree
 
 # The calls that change a file system, and those on whose way something changed.
-_CALLS = ["mkdir", "openat", "linkat", "write", "fchmod", "fsync", "rename", "unlink", "close"]
+_CALLS = ["mkdir", "openat", "linkat", "write", "fchmod", "fsync", "rename", "unlink"]
 # A detached pair has two names, and no call changes two names in one moment.
 _BETWEEN_THE_TWO_RENAMES = "E_SIG"
 

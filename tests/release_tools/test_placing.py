@@ -12,7 +12,7 @@ import pytest
 from platform_common.errors import UnreadableError
 from release_tools.hashing import BUFFER_BYTES
 from release_tools.placing import ChangedError, digest_file, place
-from tests.support.faults import FaultServer
+from tests.support.faults import FaultServer, wait_until
 from tests.support.releases import (
     VERSION,
     pseudo_random,
@@ -115,9 +115,7 @@ def test_a_build_of_a_file_that_changes_meanwhile_publishes_nothing(
     source = write_artefacts(tmp_path / "artefacts", {_NAME: _DATA}) / _NAME
     slow = "readv:delay_exit=400000:when=1"
     run = server.start(*_ARGS, cwd=tmp_path, env={}, fault=slow)
-    deadline = time.monotonic() + 20
-    while not list(tmp_path.glob("dist/stable/.*/platform-*")) and time.monotonic() < deadline:
-        time.sleep(0.001)
+    wait_until(lambda: list(tmp_path.glob("dist/stable/.*/platform-*")))
     # The first read has begun or is about to, and takes its time.
     time.sleep(0.1)
     with source.open("ab") as file:

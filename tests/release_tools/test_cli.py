@@ -1,0 +1,386 @@
+"""The command line: what it imports, what it prints for programs, and where a key never goes."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import traceback
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from release_tools import cli, secret_key
+from release_tools.build import BuildRequest, build_release
+from release_tools.calver import CalVer
+from release_tools.keys import generate, take_secret_key
+from release_tools.secret_key import SecretKey
+from tests.support.releases import (
+    VERSION,
+    KeyPair,
+    Tools,
+    artefact_files,
+    clean_environment,
+    program,
+    write_artefacts,
+)
+from tests.support.trees import tree
+
+_ARGS = ("build", "artefacts", "--version", VERSION, "--channel", "stable")
+_PASSWORD = "correct horse battery staple"
+_HEAVY = ("jsonschema", "nacl", "requests", "rich", "urllib3", "obstore", "tomllib")
+
+
+def _imported(*args: str | Path, cwd: Path) -> set[str]:
+    """The top-level modules that a command imports."""
+    code = """
+import sys
+from release_tools.cli import main
+try:
+    main(sys.argv[1:])
+except SystemExit as end:
+    assert not end.code, end.code
+print(*sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", code, *map(str, args)],
+        cwd=cwd,
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    return set(ended.stderr.split())
+
+
+def test_the_version_is_told_without_importing_what_only_other_commands_need(
+    tmp_path: Path,
+) -> None:
+    assert not _imported("--version", cwd=tmp_path) & set(_HEAVY)
+
+
+def test_two_versions_are_compared_without_importing_what_only_other_commands_need(
+    tmp_path: Path,
+) -> None:
+    assert not _imported("compare", "2026.1.1", "2026.1.2", cwd=tmp_path) & set(_HEAVY)
+
+
+def test_a_manifest_in_a_folder_is_verified_without_a_network_library_or_a_progress_bar(
+    signed_release: Path, key_pair: KeyPair
+) -> None:
+    args = ("verify", "dist", "-p", key_pair.public, "--manifest-only")
+    imported = _imported(*args, cwd=signed_release.parent)
+    assert not imported & {"requests", "urllib3", "rich", "obstore", "ssl", "tomllib"}
+    assert "nacl" in imported
+
+
+def test_version_names_the_program_and_its_version(tools: Tools) -> None:
+    assert re.fullmatch(r"release-tools, version \S+\n", tools("--version").stdout)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "order", "line"),
+    [
+        ("2026.11.1-rc1", "2026.11.1", -1, "2026.11.1-rc1 < 2026.11.1"),
+        ("2026.11.1", "2026.11.1", 0, "2026.11.1 = 2026.11.1"),
+        ("2026.11.2", "2026.9.30", 1, "2026.11.2 > 2026.9.30"),
+    ],
+)
+def test_compare_prints_the_order_for_people_and_for_programs(
+    tools: Tools, a: str, b: str, order: int, line: str
+) -> None:
+    assert tools("compare", a, b).stdout == f"{line}\n"
+    assert json.loads(tools("compare", a, b, "--json").stdout) == {"order": order}
+
+
+def test_build_tells_programs_what_it_made(tmp_path: Path, tools: Tools, key_pair: KeyPair) -> None:
+    write_artefacts(tmp_path / "artefacts")
+    built = tools(*_ARGS, "--json", env={"SIGNING_SECRET_KEY": str(key_pair.secret)})
+    assert json.loads(built.stdout) == {
+        "ok": True,
+        "manifest": "dist/stable/manifest.json",
+        "signed": True,
+        "release_version": VERSION,
+        "channel": "stable",
+        "artefacts": sorted(artefact_files()),
+    }
+    assert built.stderr == ""
+
+
+def test_an_error_is_one_json_document_on_stdout_and_a_sentence_on_stderr(
+    tmp_path: Path, tools: Tools
+) -> None:
+    write_artefacts(tmp_path / "artefacts", {"stranger": b"?", "another": b"?"})
+    built = tools(*_ARGS, "--json")
+    document = json.loads(built.stdout)
+    assert document["ok"] is False
+    assert document["exit_code"] == built.returncode == 1
+    assert len(document["error"]["problems"]) == 2
+    assert document["error"]["message"] in built.stderr
+    assert document["error"]["hint"] in built.stderr
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("build", "--no-such-option", "--json"),
+        ("--json-is-no-option-here", "build", "--json"),
+        ("no-such-command", "--json"),
+        ("sign", "a", "--json"),
+        ("compare", "2026.1.1", "--json"),
+    ],
+    ids=["unknown option", "unknown option of all", "unknown command", "no key", "no argument"],
+)
+def test_wrong_usage_is_exit_2_and_never_a_traceback(tools: Tools, args: tuple[str, ...]) -> None:
+    ended = tools(*args)
+    assert ended.returncode == 2
+    assert "Error: " in ended.stderr
+    assert "Traceback" not in ended.stderr
+    if args[0] != "--json-is-no-option-here":
+        assert json.loads(ended.stdout)["exit_code"] == 2
+
+
+def test_a_file_called_json_is_no_option(tools: Tools) -> None:
+    assert tools("inspect", "--", "--json").stdout == ""
+
+
+def test_json_is_asked_for_by_the_arguments_of_the_call_and_not_of_the_process() -> None:
+    runner = CliRunner()
+    assert json.loads(runner.invoke(cli.main, ["compare", "x", "y", "--json"]).stdout)
+    assert runner.invoke(cli.main, ["compare", "x", "y"]).stdout == ""
+
+
+def test_a_path_that_is_not_utf_8_is_shown_and_not_stumbled_over(
+    tmp_path: Path, tools: Tools, key_pair: KeyPair
+) -> None:
+    write_artefacts(tmp_path / "artefacts")
+    output = os.fsdecode(b"dist-\xff")
+    built = tools(*_ARGS, "--output", output, env={"SIGNING_SECRET_KEY": str(key_pair.secret)})
+    assert built.returncode == 0, built.stderr
+    assert "dist-\\udcff/stable/manifest.json\n" in built.stdout
+    assert (tmp_path / output / "stable" / "manifest.json").exists()
+
+
+def test_a_name_with_control_characters_reaches_no_terminal(tmp_path: Path, tools: Tools) -> None:
+    write_artefacts(tmp_path / "artefacts", {"a\x1b[31m\nb": b"?"})
+    stderr = tools(*_ARGS).stderr
+    assert "\x1b" not in stderr
+    assert stderr.splitlines()[0].endswith("<channel>.<ext>")
+
+
+# keygen
+
+
+def test_a_secret_key_can_be_read_by_its_owner_alone_whatever_the_umask(
+    tmp_path: Path, tools: Tools
+) -> None:
+    before = os.umask(0)
+    try:
+        paths = ("--secret-key", "keys/k.key", "--public-key", "k.pub")
+        made = tools("keygen", *paths, "--no-password")
+    finally:
+        os.umask(before)
+    assert made.returncode == 0, made.stderr
+    assert stat.S_IMODE((tmp_path / "keys/k.key").stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "keys").stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / "k.pub").stat().st_mode) == 0o644
+
+
+@pytest.mark.parametrize("existing", ["k.key", "k.pub"])
+@pytest.mark.parametrize("kind", ["file", "dangling link"])
+def test_keygen_overwrites_neither_file(
+    tmp_path: Path, tools: Tools, existing: str, kind: str
+) -> None:
+    path = tmp_path / existing
+    path.write_bytes(b"precious") if kind == "file" else path.symlink_to("nowhere")
+    before = tree(tmp_path)
+    made = tools("keygen", "--secret-key", "k.key", "--public-key", "k.pub", "--no-password")
+    assert made.returncode == 1
+    assert made.stderr == f"error: {existing} exists already and is not overwritten\n"
+    assert tree(tmp_path) == before
+
+
+def test_keygen_tells_programs_the_key_id(tmp_path: Path, tools: Tools) -> None:
+    args = ("--secret-key", "k.key", "--public-key", "k.pub", "--no-password", "--json")
+    document = json.loads(tools("keygen", *args).stdout)
+    assert document["ok"] is True
+    assert document["key_id"] in (tmp_path / "k.pub").read_text()
+    assert "k.key" in document["secret_key"]
+
+
+def test_a_key_with_a_password_signs_with_it_and_not_with_another(
+    tmp_path: Path, tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_artefacts(tmp_path, {"a.txt": b"a"})
+    # The least that scrypt may cost, so that the test takes no 3 seconds and 1 GiB each time.
+    monkeypatch.setattr(secret_key, "DEFAULT_OPSLIMIT", 32_768)
+    monkeypatch.setattr(secret_key, "DEFAULT_MEMLIMIT", 16 << 20)
+    generate(tmp_path / "k.key", tmp_path / "k.pub", _PASSWORD)
+    password = {"SIGNING_SECRET_KEY_PASSWORD": _PASSWORD}
+    key = {"SIGNING_SECRET_KEY": "k.key"}
+    assert tools("sign", "a.txt", env=key | password).returncode == 0
+    assert tools("verify-file", "a.txt", "-p", "k.pub").returncode == 0
+    (tmp_path / "a.txt.minisig").unlink()
+    wrong = tools("sign", "a.txt", env=key | {"SIGNING_SECRET_KEY_PASSWORD": "wrong"})
+    assert wrong.returncode == 1
+    assert wrong.stderr == (
+        "error: the password of the secret key is wrong, or the key file is damaged\n"
+    )
+    without = tools("sign", "a.txt", env=key)
+    assert without.returncode == 2
+    assert "set SIGNING_SECRET_KEY_PASSWORD" in without.stderr
+    assert not (tmp_path / "a.txt.minisig").exists()
+
+
+def test_keygen_asks_for_no_password_without_a_terminal(tmp_path: Path, tools: Tools) -> None:
+    made = tools("keygen", "--secret-key", "k.key", "--public-key", "k.pub")
+    assert made.returncode == 2
+    assert "There is no terminal to ask for the password" in made.stderr
+    assert tree(tmp_path) == {}
+
+
+# the secret key
+
+
+@pytest.mark.parametrize("form", ["path", "text", "text with CRLF", "base64 line"])
+def test_the_key_may_be_a_path_its_text_or_its_base64_line(
+    tmp_path: Path, tools: Tools, key_pair: KeyPair, form: str
+) -> None:
+    write_artefacts(tmp_path, {"a.txt": b"a"})
+    text = key_pair.secret.read_text()
+    values = {
+        "path": str(key_pair.secret),
+        "text": text,
+        "text with CRLF": text.replace("\n", "\r\n"),
+        "base64 line": text.splitlines()[1],
+    }
+    signed = tools("sign", "a.txt", env={"SIGNING_SECRET_KEY": values[form]})
+    assert signed.returncode == 0, signed.stderr
+    assert tools("verify-file", "a.txt", "-p", key_pair.public).returncode == 0
+
+
+def test_pub_01_the_key_reaches_no_other_program_no_output_and_no_file(
+    tmp_path: Path, key_pair: KeyPair
+) -> None:
+    write_artefacts(tmp_path / "artefacts")
+    text = key_pair.secret.read_text()
+    line = text.splitlines()[1]
+    # Every string in full and in hexadecimal, so that bytes can be looked for as well.
+    strace = ("strace", "-qqq", "-f", "-xx", "-v", "-s", "1000000", "-o", tmp_path / "strace.log")
+    calls = "trace=execve,write,pwrite64,writev,sendto,sendmsg,openat,memfd_create"
+    built = subprocess.run(
+        [*strace, "-e", calls, program(), *_ARGS],
+        cwd=tmp_path,
+        env=clean_environment()
+        | {"SIGNING_SECRET_KEY": text, "SIGNING_SECRET_KEY_PASSWORD": _PASSWORD},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    log = (tmp_path / "strace.log").read_text()
+    (tmp_path / "strace.log").unlink()
+    # The program itself is started with the key in its environment, and starts no other.
+    started, *others = [one for one in log.splitlines() if "execve(" in one]
+    assert _hex(line.encode()) in started
+    assert others == []
+    written = "\n".join(one for one in log.splitlines() if "execve(" not in one)
+    raw = base64.b64decode(line)
+    for secret in (line.encode(), raw[62:94], raw[62:94].hex().encode(), _PASSWORD.encode()):
+        assert _hex(secret) not in written
+        assert secret not in built.stdout.encode() + built.stderr.encode()
+        assert not [path for path, (_, data) in tree(tmp_path).items() if secret in data]
+    assert _hex(b"trusted comment") in written
+
+
+def _hex(data: bytes) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in data)
+
+
+def test_leak_04_the_minisign_program_gets_no_key_in_its_environment(
+    signed_release: Path, tools: Tools, key_pair: KeyPair, tmp_path: Path
+) -> None:
+    # A stand-in that notes its environment and then is the real program.
+    real = shutil.which("minisign")
+    stand_in = tmp_path / "bin" / "minisign"
+    stand_in.parent.mkdir()
+    stand_in.write_text(f'#!/bin/sh\nenv >> "{tmp_path}/environment"\nexec {real} "$@"\n')
+    stand_in.chmod(0o755)
+    env = {
+        "PATH": f"{stand_in.parent}:{os.environ['PATH']}",
+        "SIGNING_SECRET_KEY": key_pair.secret.read_text(),
+        "SIGNING_SECRET_KEY_PASSWORD": _PASSWORD,
+    }
+    args = ("verify", "dist", "-p", key_pair.public, "--verifier", "system")
+    assert tools(*args, env=env).returncode == 0
+    seen = (tmp_path / "environment").read_text()
+    assert "PATH=" in seen
+    assert "SIGNING_SECRET_KEY" not in seen
+    assert _PASSWORD not in seen
+
+
+def test_the_key_is_taken_out_of_the_environment(key_pair: KeyPair) -> None:
+    environment = {
+        "SIGNING_SECRET_KEY": str(key_pair.secret),
+        "SIGNING_SECRET_KEY_PASSWORD": "",
+        "OTHER": "1",
+    }
+    assert take_secret_key(environment, lambda: "") is not None
+    assert environment == {"OTHER": "1"}
+
+
+def test_leak_08_no_traceback_with_its_variables_shows_the_key(
+    tmp_path: Path, key_pair: KeyPair
+) -> None:
+    key = take_secret_key({"SIGNING_SECRET_KEY": str(key_pair.secret)}, lambda: "")
+    assert isinstance(key, SecretKey)
+    request = BuildRequest(
+        artefact_dir=write_artefacts(tmp_path / "artefacts"),
+        output=tmp_path / "dist",
+        version=CalVer.parse(VERSION),
+        channel="stable",
+        profiles=["openclaw", "khoj", "hermes"],
+        targets={"rpi5": "img.xz", "qemu-x86_64": "qcow2", "fly-machines": "oci"},
+        timestamp=0,
+        wizard_version="\ud800",
+    )
+    with pytest.raises(UnicodeEncodeError) as caught:
+        build_release(request, key, lambda total: lambda count: None)
+    told = "".join(
+        traceback.TracebackException.from_exception(caught.value, capture_locals=True).format()
+    )
+    assert "SecretKey(key_id=" in told
+    assert repr(key.seed) not in told
+    assert key.seed.hex() not in told
+
+
+def test_leak_05_no_file_is_made_that_others_could_read_before_its_mode_is_set(
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "strace.log"
+    args = ("keygen", "--secret-key", "k.key", "--public-key", "k.pub", "--no-password")
+    subprocess.run(
+        ["strace", "-qqq", "-f", "-o", log, "-e", "trace=openat", program(), *args],
+        cwd=tmp_path,
+        env=clean_environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
+    made = [line for line in log.read_text().splitlines() if "O_CREAT" in line and ".k." in line]
+    assert len(made) == 2
+    assert all("O_EXCL" in line and ", 0600)" in line for line in made)
+
+
+def test_a_pair_is_made_once_and_its_secret_half_is_not_made_again(tmp_path: Path) -> None:
+    keys = {generate(tmp_path / f"{n}.key", tmp_path / f"{n}.pub", "").key_id for n in range(3)}
+    assert len(keys) == 3

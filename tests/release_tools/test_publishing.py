@@ -1,0 +1,175 @@
+"""Putting a release in place: the lock, the left-overs, the order of the renames."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from platform_common.errors import UnreadableError
+from release_tools.calver import CalVer
+from release_tools.hashing import Digests
+from release_tools.placing import digest_file
+from release_tools.publishing import (
+    BuildError,
+    locked,
+    made_folder,
+    move_in,
+    refuse_other_bytes,
+    staging_folder,
+)
+from tests.support.faults import FaultServer, make_site, wait_until
+from tests.support.releases import VERSION, KeyPair, Tools, write_artefacts
+from tests.support.trees import hidden, tree
+
+_ARGS = ("build", "artefacts", "--version", VERSION, "--channel", "stable")
+
+
+@pytest.fixture
+def busy(tmp_path: Path) -> Iterator[Path]:
+    """A distribution that another build is at work in."""
+    dist = tmp_path / "dist"
+    dist.mkdir()
+    descriptor = os.open(dist, os.O_RDONLY | os.O_DIRECTORY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    yield dist
+    os.close(descriptor)
+
+
+def test_the_second_of_two_builds_at_once_says_so_and_changes_nothing(
+    busy: Path, tools: Tools
+) -> None:
+    write_artefacts(tools.folder / "artefacts")
+    built = tools(*_ARGS)
+    assert built.returncode == 1
+    assert built.stderr.startswith("error: another build is at work in dist\n")
+    assert tree(busy) == {}
+
+
+def test_of_two_builds_at_once_one_is_done_and_one_says_so(
+    tmp_path: Path, key_pair: KeyPair, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with (
+        FaultServer(tmp_path_factory.mktemp("one")) as one,
+        FaultServer(tmp_path_factory.mktemp("two")) as two,
+    ):
+        site = make_site(tmp_path, key_pair, one)
+        site.reset()
+        args = site.build_args()
+        # The first holds the lock for as long as its first fsync takes.
+        slow = "fsync:delay_enter=500000:when=1"
+        first = one.start(*args, cwd=tmp_path, env=site.env, fault=slow)
+        wait_until(lambda: hidden(site.dist))
+        second = two.run(*args, cwd=tmp_path, env=site.env)
+        ended = first.wait()
+    assert (ended.returncode, second.returncode) == (0, 1)
+    assert "another build is at work" in second.stderr
+    assert site.state() == "new"
+    assert hidden(site.dist) == []
+
+
+def test_a_release_is_not_signed_while_another_build_is_at_work(
+    tmp_path: Path, tools: Tools, key_pair: KeyPair
+) -> None:
+    write_artefacts(tmp_path / "artefacts")
+    assert tools(*_ARGS).returncode == 0
+    before = tree(tmp_path / "dist")
+    with locked(tmp_path / "dist"):
+        # From inside the channel's folder, as from anywhere else.
+        inside = Tools(tmp_path / "dist" / "stable")
+        env = {"SIGNING_SECRET_KEY": str(key_pair.secret)}
+        signed = inside("sign", "manifest.json.unsigned", env=env)
+    assert signed.returncode == 1
+    assert "another build is at work" in signed.stderr
+    assert tree(tmp_path / "dist") == before
+
+
+def test_the_lock_ends_with_the_block(tmp_path: Path) -> None:
+    for _ in range(2):
+        with locked(tmp_path), pytest.raises(BuildError), locked(tmp_path):
+            pass
+
+
+def test_a_distribution_that_cannot_be_opened_is_unreadable(tmp_path: Path) -> None:
+    (tmp_path / "dist").touch()
+    with pytest.raises(UnreadableError, match="Not a directory"), locked(tmp_path / "dist"):
+        pass
+
+
+def _fail_after(_: object) -> None:
+    raise BuildError(["no"])
+
+
+def test_a_folder_that_was_made_goes_when_the_build_fails_and_only_then(tmp_path: Path) -> None:
+    channel = tmp_path / "a" / "dist" / "stable"
+    with pytest.raises(BuildError), made_folder(channel):
+        _fail_after(channel.joinpath("..").resolve(strict=True))
+    assert tree(tmp_path) == {}
+    with made_folder(channel):
+        pass
+    assert channel.is_dir()
+
+
+def test_a_folder_that_was_there_stays_when_the_build_fails(tmp_path: Path) -> None:
+    with pytest.raises(BuildError), made_folder(tmp_path / "dist" / "stable"):
+        _fail_after((tmp_path / "dist" / "notes.txt").write_bytes(b""))
+    assert list(tree(tmp_path)) == ["dist", "dist/notes.txt"]
+
+
+def test_the_staging_folder_is_hidden_and_gone_afterwards(tmp_path: Path) -> None:
+    with staging_folder(tmp_path, CalVer.parse(VERSION)) as staging:
+        assert staging.name.startswith(".")
+        (staging / "artefact").touch()
+    assert tree(tmp_path) == {}
+
+
+def test_a_full_disk_is_told_with_the_name_of_the_channel_and_not_of_a_hidden_folder(
+    tmp_path: Path,
+) -> None:
+    def write(staging: Path) -> None:
+        raise OSError(28, "No space left on device", str(staging / "artefact"))
+
+    with (
+        pytest.raises(UnreadableError) as caught,
+        staging_folder(tmp_path, CalVer.parse(VERSION)) as staging,
+    ):
+        write(staging)
+    assert caught.value.message == f"{tmp_path}: No space left on device"
+
+
+def _digests(folder: Path) -> dict[str, Digests]:
+    return {path.name: digest_file(path) for path in folder.iterdir()}
+
+
+def test_everything_that_differs_from_a_release_that_exists_is_told_at_once(
+    tmp_path: Path,
+) -> None:
+    there = write_artefacts(tmp_path / "there", {"same": b"1", "other": b"2", "gone": b"3"})
+    now = write_artefacts(tmp_path / "now", {"same": b"1", "other": b"two", "new": b"4"})
+    with pytest.raises(BuildError) as caught:
+        refuse_other_bytes(there, _digests(now))
+    message = caught.value.message
+    assert message.startswith("there exists already: ")
+    for problem in ("other has other bytes", "gone is not of this build", "has no new"):
+        assert problem in message
+    assert "same" not in message
+
+
+def test_the_signatures_of_a_release_are_no_strangers_to_it(tmp_path: Path) -> None:
+    there = write_artefacts(tmp_path / "there", {"a": b"1", "a.minisig": b"signature"})
+    now = write_artefacts(tmp_path / "now", {"a": b"1"})
+    refuse_other_bytes(there, _digests(now))
+
+
+def test_a_release_that_exists_gets_new_signatures_and_keeps_its_artefacts(
+    tmp_path: Path,
+) -> None:
+    there = write_artefacts(tmp_path / "there", {"a": b"1", "a.minisig": b"old"})
+    staged = write_artefacts(tmp_path / "staged", {"a": b"1", "a.minisig": b"new"})
+    inode = (there / "a").stat().st_ino
+    move_in(staged, there)
+    assert (there / "a").stat().st_ino == inode
+    assert (there / "a.minisig").read_bytes() == b"new"
