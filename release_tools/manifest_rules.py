@@ -9,12 +9,14 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, timezone
+from itertools import islice
 from typing import Any
 from urllib.parse import urlsplit
 
 from platform_common.jsonread import type_names
 from platform_common.resources import schema
 
+MOST_PROBLEMS = 10_000
 _DATE_TIME = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt]([0-9]{2}):([0-9]{2}):([0-9]{2})(\.[0-9]+)?"
     r"(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))"
@@ -22,8 +24,19 @@ _DATE_TIME = re.compile(
 
 
 def all_problems(document: Mapping[str, Any]) -> list[str]:
-    """Everything that is wrong with `document`, sorted by address."""
-    return sorted({*_schema_problems(document), *_code_problems(document)}, key=_in_order)
+    """What is wrong with `document`, sorted by address: everything up to a bound.
+
+    A manifest that nobody has signed must not keep its reader busy for hours.
+    """
+    problems = {
+        problem
+        for found in (_schema_problems(document), _code_problems(document))
+        for problem in islice(found, MOST_PROBLEMS + 1)
+    }
+    listed = sorted(problems, key=_in_order)
+    if len(listed) > MOST_PROBLEMS:
+        listed[MOST_PROBLEMS:] = [f"manifest: has more than {MOST_PROBLEMS:,} problems"]
+    return listed
 
 
 def _schema_problems(document: Mapping[str, Any]) -> Iterator[str]:
@@ -31,12 +44,16 @@ def _schema_problems(document: Mapping[str, Any]) -> Iterator[str]:
     from jsonschema import Draft202012Validator
 
     validator = Draft202012Validator(schema("manifest.v1"))
+    incomplete = None
     for error in validator.iter_errors(document):
         address = _address(error.absolute_path)
         if error.validator == "required":
-            for name in error.validator_value:
-                if name not in error.instance:
-                    yield f"{address}.{name}".lstrip(".") + ": is missing"
+            # There is one such error for each missing member, and none of them names it.
+            if address != incomplete:
+                incomplete = address
+                for name in error.validator_value:
+                    if name not in error.instance:
+                        yield f"{address}.{name}".lstrip(".") + ": is missing"
             continue
         yield f"{address or 'manifest'}: {_sentence(error)}"
 

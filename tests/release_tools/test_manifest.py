@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,6 +15,7 @@ from jsonschema import Draft202012Validator
 
 from platform_common.resources import schema
 from release_tools.manifest import Manifest, ManifestError, SchemaVersionError, parse, render
+from release_tools.manifest_rules import MOST_PROBLEMS
 from release_tools.vocabulary import CHANNELS, FORMATS
 from tests.support.manifests import (
     ABSENT,
@@ -424,6 +426,17 @@ def test_members_that_may_be_absent_stay_absent() -> None:
     manifest: Manifest = parse(encode(bare))
     assert (manifest.tracker, manifest.wizard_version, manifest.chat_ui_version) == (None,) * 3
     assert render(manifest) == encode(bare)
+
+
+def test_a_manifest_of_nothing_but_problems_does_not_keep_us_busy() -> None:
+    # Found one by one, these 2.8 million problems would take minutes and gigabytes.
+    hostile = encode(document(artefacts=[])).replace(b"[]", b"[" + b"{}," * 400_000 + b"{}]")
+    started = time.monotonic()
+    with pytest.raises(ManifestError) as caught:
+        parse(hostile)
+    assert time.monotonic() - started < 20
+    assert len(caught.value.problems) == MOST_PROBLEMS + 1
+    assert caught.value.problems[-1] == "manifest: has more than 10,000 problems"
 
 
 # The schema itself.
