@@ -83,7 +83,8 @@ def _exists(origin: Origin, url: str, *, unreadable: bool = False) -> bool:
 
 def _local_manifests(path: Path, unsigned: bool) -> list[str]:
     # A link is not followed here: the name of a channel's folder says which channel it is.
-    path = Path(os.path.abspath(path))  # noqa: PTH100 - the others follow links, or keep ".."
+    # Of two slashes in front, which abspath keeps, a URL would make a host.
+    path = Path("/" + os.path.abspath(path).lstrip("/"))  # noqa: PTH100 - others follow links
     if path.is_file():
         if path.name.endswith(UNSIGNED_SUFFIX) and not unsigned:
             raise UnsignedError(str(path))

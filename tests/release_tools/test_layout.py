@@ -67,6 +67,7 @@ def test_a_file_name_is_quoted_in_an_address() -> None:
 def test_a_manifest_is_found_from_every_place(place: str, signed_release: Path) -> None:
     wanted = [(signed_release / "stable/manifest.json").as_uri()]
     assert manifests_at(str(signed_release / place), Origin()) == wanted
+    assert manifests_at(f"/{signed_release / place}", Origin()) == wanted
     assert manifests_at((signed_release / place).as_uri(), Origin()) == wanted
 
 
