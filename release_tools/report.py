@@ -17,7 +17,8 @@ def unread(error: PlatformError, where: str) -> Finding:
     """The finding that `where` could not be read, because of `error`."""
     families = ((SlowError, "E_SLOW"), (RefusedUrlError, "E_URL"))
     code = next((code for family, code in families if isinstance(error, family)), "E_UNREADABLE")
-    return Finding(code, where, error.message.removeprefix(f"{where}: "))
+    message = error.message.removeprefix(f"{where}: ")
+    return Finding(code, where, f"{message}. {error.hint}" if error.hint else message)
 
 
 @dataclass(frozen=True, slots=True)
