@@ -107,7 +107,10 @@ def _rename_all(staged: dict[Path, Path], kept: dict[Path, Path]) -> None:
     except OSError:
         for path in done:
             with contextlib.suppress(OSError):
-                path.unlink() if not kept[path].exists() else kept[path].replace(path)
+                if kept[path].exists():
+                    kept[path].replace(path)
+                else:
+                    path.unlink()
         raise
 
 
