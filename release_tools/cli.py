@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import signal
 import sys
@@ -46,6 +47,17 @@ class _Text(click.ParamType[str]):
         if any("\ud800" <= c <= "\udfff" for c in value):
             self.fail(f"{value!a} is not UTF-8.", param, ctx)
         return value
+
+
+class _Seconds(click.FloatRange):
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        seconds: float = super().convert(value, param, ctx)
+        # Not a number is inside every range.
+        if math.isnan(seconds):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return seconds
 
 
 _AS_JSON = "release_tools.as_json"
@@ -327,7 +339,8 @@ def build(
 
 
 def _progress_shown() -> bool:
-    return sys.stderr.isatty()
+    # A program that was started without one has none.
+    return sys.stderr is not None and sys.stderr.isatty()
 
 
 @main.command(
@@ -407,10 +420,12 @@ Examples:
     help="Who judges signatures: this program, the minisign program, or both.",
 )
 @click.option("--not-older-than", type=_Version(), help="Refuse a release before this version.")
-@click.option("--max-age", type=click.IntRange(0), metavar="DAYS", help="Refuse an older manifest.")
+@click.option(
+    "--max-age", type=click.IntRange(0, 100_000), metavar="DAYS", help="Refuse an older manifest."
+)
 @click.option(
     "--timeout",
-    type=click.FloatRange(0, min_open=True),
+    type=_Seconds(0, 86_400, min_open=True),
     default=30.0,
     show_default=True,
     metavar="SECONDS",
@@ -469,7 +484,7 @@ def verify_file(
     from release_tools.verify_file import verify_one
 
     keys = _load_keys(public_keys)
-    path = signature or file.with_name(file.name + ".minisig")
+    path = signature or Path(f"{file}.minisig")
     with byte_progress("Verifying", shown=_progress_shown()) as start:
         checked, findings = verify_one(file, path, keys, start, legacy=legacy, strict=strict)
     for finding in findings:
@@ -500,13 +515,16 @@ def inspect(location: str, as_json: bool) -> None:
     """
     from release_tools.inspection import read_manifests
     from release_tools.manifest import render
+    from release_tools.origin import without_secrets
     from release_tools.reporting import print_manifest
 
     manifests = read_manifests(location)
     if as_json:
         documents = [
-            {"manifest": url, "verified": False, **json.loads(render(manifest))}
+            # Ours go last: a manifest may have members of these names.
+            ours | json.loads(render(manifest)) | ours
             for url, manifest in manifests
+            for ours in [{"manifest": without_secrets(url), "verified": False}]
         ]
         _print_json(documents[0] if len(documents) == 1 else documents)
         return

@@ -37,6 +37,9 @@ def load_public_key(text: str) -> PublicKey:
     Raises `KeyFileError` for what is no public key, `UnreadableError` for a
     file that cannot be read.
     """
+    if re.search(r"[A-Za-z0-9+/]{211}=", text):
+        # Not shown: someone gave the wrong one of the two.
+        raise KeyFileError("this is a secret key, and the public key is wanted")
     try:
         if re.fullmatch(r"RW[A-Za-z0-9+/]{54}", text):
             return PublicKey.parse_base64(text.encode())

@@ -126,6 +126,8 @@ def target_matrix(path: Path) -> dict[str, str]:
         document = tomllib.loads(read_bounded(path, _DATA_FILE_LIMIT_BYTES).decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise WrongUsageError(f"{path} is not valid TOML: {error}") from error
+    except RecursionError:
+        raise WrongUsageError(f"{path} is nested too deeply") from None
     targets = document.get("targets")
     if not isinstance(targets, dict) or not targets:
         raise WrongUsageError(f"{path} has no table [targets]")

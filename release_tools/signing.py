@@ -72,12 +72,14 @@ def _write_all(
     key: SecretKey,
     timestamp: int,
 ) -> list[Path]:
-    written = []
+    signatures = {}
     for path, release in wanted.items():
         comment = render_comment(path.name, timestamp, release)
-        signature = path.with_name(path.name + SIGNATURE_SUFFIX)
-        write_atomic(signature, sign(key, digests[path].blake2b, comment).render())
-        written.append(signature)
+        signature = sign(key, digests[path].blake2b, comment).render()
+        signatures[path.with_name(path.name + SIGNATURE_SUFFIX)] = signature
+    for path, signature in signatures.items():
+        write_atomic(path, signature)
+    written = list(signatures)
     for path, release in releases.items():
         manifest = publish_manifest(path.parent, release, key, timestamp)
         written.append(manifest.with_name(manifest.name + SIGNATURE_SUFFIX))
