@@ -1,3 +1,3 @@
-"""The version of this project (CalVer, the spec's release_version)."""
+"""The version of this project (CalVer)."""
 
 VERSION = "2026.11.1"

@@ -16,11 +16,11 @@ from release_tools.layout import (
 )
 from release_tools.manifest import Artefact, Manifest
 from release_tools.minisign import FormatError, Signature, SignatureError
-from release_tools.naming import leaves_tree, resolve
 from release_tools.origin import MissingError, Origin, Stream
 from release_tools.policy import Finding, check_comment, check_name
 from release_tools.report import CheckedArtefact, unread
 from release_tools.side_by_side import Pace
+from release_tools.urls import leaves_tree, resolve
 from release_tools.verifiers import Verifier
 from release_tools.vocabulary import REFERENCE_FORMATS
 

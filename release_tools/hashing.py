@@ -65,11 +65,6 @@ def digest_stream(
     return Digests(size, sha256.hexdigest(), blake2b.digest())
 
 
-def digest_bytes(data: bytes) -> bytes:
-    """BLAKE2b-512 of bytes in memory: what a prehashed signature signs."""
-    return hashlib.blake2b(data).digest()
-
-
 def cores() -> int:
     """How many processors this process may use."""
     return len(os.sched_getaffinity(0))

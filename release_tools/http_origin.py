@@ -195,7 +195,7 @@ class HttpStream:
 
 def _refuse_answer(url: str, response: requests.Response) -> None:
     status = response.status_code
-    encoding = response.headers.get("Content-Encoding", "identity")
+    encoding = response.headers.get("Content-Encoding", "identity").lower()
     if status in (200, 206) and encoding == "identity":
         return
     response.close()

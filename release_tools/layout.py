@@ -1,4 +1,4 @@
-"""Where things lie in a distribution (spec, "Files served per release")."""
+"""Where things lie in a distribution (docs/manifest.md)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from urllib.parse import quote, unquote, urlsplit
 
 from platform_common.errors import PlatformError, UnreadableError
 from release_tools.manifest import Artefact, Manifest
-from release_tools.naming import resolve
 from release_tools.origin import FETCHED_SCHEMES, MissingError, Origin, path_of, show_url
+from release_tools.urls import resolve
 from release_tools.vocabulary import CHANNELS, REFERENCE_FORMATS
 
 MANIFEST_NAME = "manifest.json"

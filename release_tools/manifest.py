@@ -1,4 +1,4 @@
-"""The release manifest: bytes to `Manifest` and back (spec, "Release manifest").
+"""The release manifest: bytes to `Manifest` and back (docs/manifest.md).
 
 `schema_version` is looked at first, then the JSON Schema, then the rules that a
 schema cannot hold. Every problem is reported with its address.
@@ -64,7 +64,7 @@ class SchemaVersionError(PlatformError):
 
 @dataclass(frozen=True, slots=True)
 class Artefact:
-    """One signed deliverable (spec, "Artefact"); `extra` holds the unknown members."""
+    """One signed deliverable ; `extra` holds the unknown members."""
 
     target: str
     profile: str
@@ -113,7 +113,7 @@ def parse(data: bytes) -> Manifest:
 
 
 def render(manifest: Manifest) -> bytes:
-    """The manifest as JSON: members in the spec's order, two-space indent, one final newline."""
+    """The manifest as JSON: members in a fixed order, two-space indent, one final newline."""
     document = {
         "schema_version": SCHEMA_VERSION,
         "release_version": manifest.release_version.text,

@@ -134,6 +134,11 @@ class Signature:
         return b"\n".join(lines)
 
 
+def prehash(data: bytes) -> bytes:
+    """BLAKE2b-512 of a small file: what a prehashed signature signs."""
+    return hashlib.blake2b(data).digest()
+
+
 def check(key: PublicKey, signature: Signature, blake2b: bytes) -> None:
     """Raise `SignatureError` unless `key` made this prehashed signature of that digest."""
     check_key_id(key, signature)

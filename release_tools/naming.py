@@ -1,12 +1,11 @@
-"""File names of artefacts, and where a manifest's URLs lead (contract, section 2)."""
+"""File names of artefacts, and the ids that they are made of (docs/manifest.md)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urljoin, urlsplit
 
 from platform_common.errors import PlatformError, UnreadableError, WrongUsageError
 from platform_common.files import read_bounded
@@ -144,31 +143,3 @@ def _refuse_bad_ids(path: Path, ids: Collection[str]) -> None:
     for name in ids:
         if not _ID.fullmatch(name):
             raise WrongUsageError(f"{path}: {name!a} cannot be part of a file name")
-
-
-def resolve(manifest_url: str, url: str) -> str:
-    """The absolute URL that `url` means in the manifest at `manifest_url`.
-
-    A relative one is taken against the parent of the manifest's own URL, for
-    every scheme of an origin; an absolute one is returned unchanged (spec,
-    "URL resolution").
-    """
-    if urlsplit(url).scheme:
-        return url
-    parts = urlsplit(manifest_url)
-    # urljoin joins only for the schemes that it knows: lend it one, then give it back.
-    joined = urljoin(parts._replace(scheme="http").geturl(), url)
-    return parts.scheme + joined.removeprefix("http")
-
-
-def leaves_tree(manifest_url: str, url: str) -> bool:
-    """Whether a relative `url` leads out of the folder that holds the manifest."""
-    if urlsplit(url).scheme:
-        return False
-    parent = resolve(manifest_url, ".")
-    return not resolve(manifest_url, url).startswith(parent) or any(_dots(url))
-
-
-def _dots(url: str) -> Iterator[bool]:
-    for part in re.split(r"[/\\]|%2[fF]|%5[cC]", urlsplit(url).path):
-        yield part.replace("%2e", ".").replace("%2E", ".") == ".."

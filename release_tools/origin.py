@@ -79,7 +79,7 @@ class Origin:
         """
         scheme = urlsplit(url).scheme
         if of is not None:
-            _refuse_downgrade(urlsplit(of).scheme, scheme, url)
+            _refuse_reach(urlsplit(of).scheme, scheme, url)
         if scheme == "file":
             return _open_file(url)
         if scheme in ("http", "https"):
@@ -116,13 +116,17 @@ class Origin:
         return session
 
 
-def _refuse_downgrade(of: str, scheme: str, url: str) -> None:
+def _refuse_reach(of: str, scheme: str, url: str) -> None:
     if scheme == "file" and of != "file":
         raise RefusedUrlError(
             f"{show_url(url)}: a manifest from elsewhere must not name files of this machine"
         )
     if scheme == "http" and of not in ("http", "file"):
         raise RefusedUrlError(f"{show_url(url)}: a manifest from {of} must not lead to plain http")
+    if scheme in OBJECT_STORE_SCHEMES and of not in (scheme, "file"):
+        raise RefusedUrlError(
+            f"{show_url(url)}: a manifest from {of} must not use this machine's store credentials"
+        )
 
 
 @dataclass

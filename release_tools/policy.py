@@ -96,7 +96,7 @@ def check_name(manifest: Manifest, artefact: Artefact, where: str) -> Iterator[F
 
 
 def render_comment(filename: str, timestamp: int, release: Manifest | None = None) -> str:
-    """The trusted comment of a signature that we make (contract, section 2).
+    """The trusted comment of a signature that we make (docs/manifest.md, "Signatures").
 
     Raises `PlatformError` for a file name that would bring words of its own.
     """

@@ -21,9 +21,10 @@ from platform_common.files import (
     write_atomic_together,
 )
 from release_tools.calver import CalVer
-from release_tools.hashing import Digests, digest_bytes
+from release_tools.hashing import Digests
 from release_tools.layout import MANIFEST_NAME, SIGNATURE_SUFFIX, UNSIGNED_SUFFIX
 from release_tools.manifest import Manifest, render
+from release_tools.minisign import prehash
 from release_tools.placing import digest_file
 from release_tools.policy import render_comment
 from release_tools.secret_key import SecretKey, sign
@@ -141,7 +142,7 @@ def publish_manifest(
         write_atomic(unsigned, data)
         return unsigned
     comment = render_comment(MANIFEST_NAME, timestamp, manifest)
-    signature = sign(key, digest_bytes(data), comment).render()
+    signature = sign(key, prehash(data), comment).render()
     write_atomic_together({channel_dir / (MANIFEST_NAME + SIGNATURE_SUFFIX): signature, path: data})
     unsigned.unlink(missing_ok=True)
     return path

@@ -52,6 +52,6 @@ class ReleaseReport:
 
     @property
     def exit_code(self) -> int:
-        """The contract's exit code: a failed check outweighs what could not be read."""
+        """The exit code: a failed check outweighs what could not be read."""
         codes = {_EXIT_CODES.get(finding.code, 1) for finding in self.errors}
         return 1 if 1 in codes else max(codes, default=0)

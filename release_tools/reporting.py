@@ -10,10 +10,10 @@ import click
 from platform_common.terminal import human_size, printable
 from release_tools.manifest import Manifest
 from release_tools.minisign import Signature, show_key_id
-from release_tools.naming import resolve
 from release_tools.origin import show_url, without_secrets
 from release_tools.policy import Finding
 from release_tools.report import CheckedArtefact, ReleaseReport
+from release_tools.urls import resolve
 from release_tools.vocabulary import REFERENCE_FORMATS
 
 

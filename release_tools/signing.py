@@ -23,6 +23,7 @@ from release_tools.progress import StartProgress
 from release_tools.publishing import BuildError, locked, publish_manifest
 from release_tools.secret_key import SecretKey, sign
 from release_tools.side_by_side import Pace, side_by_side
+from release_tools.vocabulary import CHANNELS
 
 
 def sign_paths(
@@ -100,7 +101,11 @@ def is_unsigned_manifest(path: Path) -> bool:
 
 
 def _unsigned_release(path: Path) -> Manifest:
-    return parse(read_bounded(path, MANIFEST_LIMIT_BYTES))
+    release = parse(read_bounded(path, MANIFEST_LIMIT_BYTES))
+    folder = path.resolve().parent.name
+    if folder in CHANNELS and folder != release.channel:
+        raise BuildError([f"{path} is of the channel {release.channel}, and lies in {folder}"])
+    return release
 
 
 def _digest_all(paths: Sequence[Path], start_progress: StartProgress) -> list[Digests]:

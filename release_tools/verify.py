@@ -13,7 +13,6 @@ from urllib.parse import unquote, urlsplit
 
 from platform_common.errors import UnreadableError
 from release_tools.calver import CalVer
-from release_tools.hashing import cores, digest_bytes
 from release_tools.layout import (
     MANIFEST_LIMIT_BYTES,
     SIGNATURE_LIMIT_BYTES,
@@ -28,7 +27,7 @@ from release_tools.manifest import (
     SchemaVersionError,
     parse,
 )
-from release_tools.minisign import FormatError, PublicKey, Signature, SignatureError
+from release_tools.minisign import FormatError, PublicKey, Signature, SignatureError, prehash
 from release_tools.origin import (
     MissingError,
     Origin,
@@ -148,6 +147,7 @@ class _Verification:
             return {}
         # Here, because a manifest alone is verified without any of it.
         from release_tools.artefact_check import ArtefactCheck
+        from release_tools.hashing import cores
         from release_tools.side_by_side import Pace, side_by_side
 
         pace = Pace(start_progress(sum(artefact.size_bytes for artefact in chosen)))
@@ -195,7 +195,7 @@ def _pair(
         signature = Signature.parse(signature_data)
         with verifier.judging(signature_data, signature) as judging:
             judging.feed(memoryview(data))
-            judging.conclude(digest_bytes(data))
+            judging.conclude(prehash(data))
     except MissingError:
         return Finding("E_MISSING", where, "the manifest has no signature beside it"), data
     except FormatError as error:

@@ -11,7 +11,6 @@ from typing import NoReturn
 import pytest
 
 from platform_common.errors import PlatformError, UnreadableError
-from release_tools.hashing import digest_bytes
 from release_tools.keys import (
     KeyExistsError,
     KeyFileError,
@@ -22,12 +21,12 @@ from release_tools.keys import (
     take_secret_key,
     writable_by_others,
 )
-from release_tools.minisign import SignatureError, show_key_id
+from release_tools.minisign import SignatureError, prehash, show_key_id
 from release_tools.secret_key import SecretKey, parse_secret_key, render_secret_key
 from tests.support.signatures import MESSAGE, secret_key, signed
 
 OLD, NEW, STRANGER = (secret_key(name) for name in ("old", "new", "stranger"))
-DIGEST = digest_bytes(MESSAGE)
+DIGEST = prehash(MESSAGE)
 KEY_TEXT = render_secret_key(secret_key(), "", salt=bytes(32)).decode()
 KEY_LINE = KEY_TEXT.split("\n")[1]
 
@@ -146,7 +145,7 @@ def test_rel_26_of_two_keys_with_one_id_the_signature_decides(*, good_first: boo
     assert candidates(keys, signature) == keys
     assert check_signature(keys, signature, DIGEST) == OLD.public_key
     with pytest.raises(SignatureError) as caught:
-        check_signature(keys, signature, digest_bytes(b"other"))
+        check_signature(keys, signature, prehash(b"other"))
     assert caught.value.code == "E_SIG"
 
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from nacl.exceptions import CryptoError
 from nacl.signing import VerifyKey
 
-from release_tools.hashing import digest_bytes
 from release_tools.minisign import (
     LEGACY,
     PREHASHED,
@@ -23,6 +22,7 @@ from release_tools.minisign import (
     check,
     check_legacy,
     decode_base64,
+    prehash,
     show_key_id,
 )
 from tests.support.properties import examples
@@ -45,7 +45,7 @@ def judge(key: PublicKey, signature: Signature, message: bytes) -> None:
     if signature.legacy:
         check_legacy(key, signature, [memoryview(message)])
     else:
-        check(key, signature, digest_bytes(message))
+        check(key, signature, prehash(message))
 
 
 # Reading back what was written.
@@ -246,7 +246,7 @@ def test_rel_25_another_public_key_file_is_refused(data: bytes, sentence: str) -
 
 
 def test_a_good_signature_is_good() -> None:
-    check(KEY, Signature.parse(FILE), digest_bytes(MESSAGE))
+    check(KEY, Signature.parse(FILE), prehash(MESSAGE))
     judge(KEY, signed_legacy(), MESSAGE)
 
 
@@ -262,7 +262,7 @@ def test_the_key_id_is_looked_at_before_the_signature(make: Callable[..., Signat
 
 def test_a_legacy_signature_is_no_prehashed_one() -> None:
     with pytest.raises(SignatureError, match="legacy kind") as caught:
-        check(KEY, signed_legacy(), digest_bytes(MESSAGE))
+        check(KEY, signed_legacy(), prehash(MESSAGE))
     assert caught.value.code == "E_SIG"
 
 
@@ -286,7 +286,7 @@ def test_rel_21_the_comment_of_another_signature_of_the_key_is_refused() -> None
         signed(), trusted_comment=other.trusted_comment, global_signature=other.global_signature
     )
     with pytest.raises(SignatureError, match="trusted comment does not belong"):
-        check(KEY, swapped, digest_bytes(MESSAGE))
+        check(KEY, swapped, prehash(MESSAGE))
 
 
 SMALL_ORDER_POINTS = {
@@ -321,12 +321,12 @@ def _second_s(signature: bytes) -> bytes:
 def test_a_signature_has_no_second_spelling() -> None:
     good, old = signed(), signed_legacy()
     with pytest.raises(SignatureError, match="does not match the file"):
-        check(KEY, replace(good, signature=_second_s(good.signature)), digest_bytes(MESSAGE))
+        check(KEY, replace(good, signature=_second_s(good.signature)), prehash(MESSAGE))
     with pytest.raises(SignatureError, match="trusted comment does not belong"):
         check(
             KEY,
             replace(good, global_signature=_second_s(good.global_signature)),
-            digest_bytes(MESSAGE),
+            prehash(MESSAGE),
         )
     with pytest.raises(SignatureError, match="does not match the file"):
         judge(KEY, replace(old, signature=_second_s(old.signature)), MESSAGE)
@@ -373,7 +373,7 @@ def refused(data: bytes, digest: bytes) -> bool:
 
 
 def test_each_single_bit_of_a_signature_file_matters_but_in_the_untrusted_comment() -> None:
-    digest = digest_bytes(MESSAGE)
+    digest = prehash(MESSAGE)
     unsigned = range(len(b"untrusted comment: "), FILE.index(b"\n"))
     let_pass = set()
     for at in range(len(FILE) - 1):
@@ -403,11 +403,11 @@ def test_each_single_bit_of_the_public_key_matters() -> None:
         for bit in range(8):
             raw[at] ^= 1 << bit
             with pytest.raises(SignatureError):
-                check(PublicKey(bytes(raw[:8]), bytes(raw[8:])), signed(), digest_bytes(MESSAGE))
+                check(PublicKey(bytes(raw[:8]), bytes(raw[8:])), signed(), prehash(MESSAGE))
             raw[at] ^= 1 << bit
 
 
 def test_the_end_of_the_signed_file_matters() -> None:
     for other in (MESSAGE[:-1], MESSAGE + b"\0", MESSAGE[1:], b"", MESSAGE * 2):
         with pytest.raises(SignatureError, match="does not match the file"):
-            check(KEY, signed(), digest_bytes(other))
+            check(KEY, signed(), prehash(other))

@@ -52,6 +52,8 @@ _FROM: dict[str, tuple[str, str]] = {
     "store to file": ("s3://bucket/manifest.json", "file:///etc/passwd"),
     "https to http": ("https://host/stable/manifest.json", "http://host/file"),
     "store to http": ("s3://bucket/manifest.json", "http://host/file"),
+    "https to store": ("https://host/stable/manifest.json", "s3://bucket/file"),
+    "store to another": ("gs://bucket/stable/manifest.json", "s3://bucket/file"),
 }
 
 

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from nacl.signing import SigningKey
 
 from release_tools import secret_key as module
-from release_tools.hashing import digest_bytes
-from release_tools.minisign import FormatError, SignatureError, check
+from release_tools.minisign import FormatError, SignatureError, check, prehash
 from release_tools.secret_key import SecretKey, parse_secret_key, render_secret_key, sign
 from tests.support.properties import examples
 from tests.support.signatures import MESSAGE, secret_key
@@ -204,21 +203,21 @@ def test_too_little_memory_for_a_password_is_said() -> None:
 
 
 def test_what_is_signed_is_good() -> None:
-    signature = sign(secret_key(), digest_bytes(MESSAGE), "file:ä\thashed")
-    check(secret_key().public_key, signature, digest_bytes(MESSAGE))
+    signature = sign(secret_key(), prehash(MESSAGE), "file:ä\thashed")
+    check(secret_key().public_key, signature, prehash(MESSAGE))
     assert dict(signature.comment_words)["file"] == "ä"
     assert not signature.legacy
 
 
 def test_signing_twice_gives_the_same_bytes() -> None:
-    one, other = (sign(secret_key(), digest_bytes(MESSAGE), "x").render() for _ in range(2))
+    one, other = (sign(secret_key(), prehash(MESSAGE), "x").render() for _ in range(2))
     assert one == other
 
 
 def test_the_longest_comment_is_that_of_minisign() -> None:
-    sign(secret_key(), digest_bytes(MESSAGE), "x" * 4077)
+    sign(secret_key(), prehash(MESSAGE), "x" * 4077)
     with pytest.raises(FormatError, match="too long"):
-        sign(secret_key(), digest_bytes(MESSAGE), "ä" * 2039)
+        sign(secret_key(), prehash(MESSAGE), "ä" * 2039)
 
 
 @pytest.mark.parametrize(
@@ -226,7 +225,7 @@ def test_the_longest_comment_is_that_of_minisign() -> None:
 )
 def test_a_comment_with_a_control_character_is_not_signed(comment: str) -> None:
     with pytest.raises(FormatError, match="control character"):
-        sign(secret_key(), digest_bytes(MESSAGE), comment)
+        sign(secret_key(), prehash(MESSAGE), comment)
 
 
 # Secrets stay secret.

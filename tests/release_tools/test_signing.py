@@ -42,6 +42,17 @@ def test_signing_an_unsigned_release_gives_what_a_signed_build_gives(
     assert tree(tools.folder / "dist") == tree(tools.folder / "other")
 
 
+def test_a_release_in_the_folder_of_another_channel_is_not_signed(
+    unsigned: Path, tools: Tools, key: dict[str, str]
+) -> None:
+    (tools.folder / "dist/stable").rename(tools.folder / "dist/dev")
+    before = tree(tools.folder / "dist")
+    signed = tools("sign", "dist/dev/manifest.json.unsigned", env=key)
+    assert signed.returncode == 1
+    assert "is of the channel stable, and lies in dev" in signed.stderr
+    assert tree(tools.folder / "dist") == before
+
+
 def test_the_signatures_are_named_one_on_a_line_and_the_manifests_last(
     unsigned: Path, tools: Tools, key: dict[str, str]
 ) -> None:

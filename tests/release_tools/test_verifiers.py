@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from release_tools.hashing import digest_bytes
 from release_tools.keys import load_public_key
-from release_tools.minisign import Signature, SignatureError
+from release_tools.minisign import Signature, SignatureError, prehash
 from release_tools.verifiers import open_verifier
 from tests.support.releases import VERSION, KeyPair, Tools
 from tests.support.resigning import change_manifest, sign_bytes, sign_file
@@ -35,7 +34,7 @@ def judge(
         opened.judging(signed, Signature.parse(signed)) as judging,
     ):
         judging.feed(memoryview(data))
-        judging.conclude(digest_bytes(data))
+        judging.conclude(prehash(data))
 
 
 @pytest.mark.parametrize("verifier", ["native", "system", "both"])

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from release_tools.hashing import digest_bytes
+from release_tools.minisign import prehash
 from release_tools.policy import render_comment
 from release_tools.secret_key import parse_secret_key, sign
 from tests.support.releases import KeyPair
@@ -16,7 +16,7 @@ from tests.support.releases import KeyPair
 def sign_bytes(data: bytes, key_pair: KeyPair, comment: str) -> bytes:
     """The signature file of `data` with that trusted comment."""
     key = parse_secret_key(key_pair.secret.read_bytes(), str)
-    return sign(key, digest_bytes(data), comment).render()
+    return sign(key, prehash(data), comment).render()
 
 
 def sign_file(path: Path, key_pair: KeyPair, comment: str | None = None) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from release_tools.hashing import digest_bytes
-from release_tools.minisign import LEGACY, Signature
+from release_tools.minisign import LEGACY, Signature, prehash
 from release_tools.secret_key import SecretKey, sign
 
 MESSAGE = b"bytes of an artefact\n"
@@ -23,7 +22,7 @@ def signed(
     message: bytes = MESSAGE, comment: str = COMMENT, key: SecretKey | None = None
 ) -> Signature:
     """A prehashed signature of `message`."""
-    return sign(key or secret_key(), digest_bytes(message), comment)
+    return sign(key or secret_key(), prehash(message), comment)
 
 
 def signed_legacy(
