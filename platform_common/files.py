@@ -6,7 +6,6 @@ import contextlib
 import errno
 import os
 import re
-import secrets
 import shutil
 import signal
 import stat
@@ -21,7 +20,7 @@ _TEMPORARY_NAME = re.compile(r"\..+\.([0-9]+)\.[0-9a-f]{8}\.tmp", re.DOTALL)
 
 def temporary_name(name: str) -> str:
     """A hidden sibling of `name` that says which process is writing it."""
-    return f".{name[:200]}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
+    return f".{name[:200]}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
 
 
 def remove_left_overs(directory: Path, *, of_process: int | None = None) -> None:

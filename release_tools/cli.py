@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import gc
 import json
 import math
 import os
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from platform_common.errors import PlatformError
+from platform_common.leaving import run_and_leave
 from platform_common.version import VERSION
 from release_tools.vocabulary import CHANNELS, VERIFIER_NAMES
 
@@ -61,7 +61,6 @@ class _Seconds(click.FloatRange):
         return seconds
 
 
-_OBJECTS_BETWEEN_COLLECTIONS = 100_000
 _AS_JSON = "release_tools.as_json"
 
 
@@ -166,8 +165,6 @@ def main(ctx: click.Context) -> None:
       4  the manifest is of another schema version: upgrade the control CLI
       5  something could not be read or reached
     """  # noqa: D301 - \b keeps the lines apart, for click
-    # What a command imports is many objects and no garbage: collecting meanwhile costs time.
-    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     if os.environ.get("NO_COLOR"):
         ctx.color = False
     signal.signal(signal.SIGTERM, _ended)
@@ -555,3 +552,8 @@ def compare(a: str, b: str, as_json: bool) -> None:
         _print_json({"order": order})
         return
     click.echo(f"{a} {'=><'[order]} {b}")
+
+
+def program() -> None:
+    """The program `release-tools`."""
+    run_and_leave(main)

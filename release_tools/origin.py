@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote, unquote_to_bytes, urlsplit
@@ -64,12 +63,12 @@ def show_url(url: str) -> str:
     return unquote(parts.path) if parts.scheme == "file" else without_secrets(url)
 
 
-@dataclass
 class Origin:
     """Opens and reads URLs; `timeout_s` is the longest silence, or slowness, it bears."""
 
-    timeout_s: float = 30.0
-    _local: threading.local = field(default_factory=threading.local, repr=False)
+    def __init__(self, timeout_s: float = 30.0) -> None:
+        self.timeout_s = timeout_s
+        self._local = threading.local()
 
     def open(self, url: str, *, of: str | None = None) -> AbstractContextManager[Stream]:
         """The stream of `url`, as it is named by the document at `of`.
@@ -129,14 +128,15 @@ def _refuse_reach(of: str, scheme: str, url: str) -> None:
         )
 
 
-@dataclass
 class _FileStream:
-    descriptor: int
     size: int | None
+
+    def __init__(self, descriptor: int, size: int) -> None:
+        self._descriptor, self.size = descriptor, size
 
     def readinto(self, buffer: memoryview) -> int:
         try:
-            return os.readv(self.descriptor, [buffer])
+            return os.readv(self._descriptor, [buffer])
         except OSError as error:
             raise UnreadableError(f"reading failed: {error.strerror}") from error
 

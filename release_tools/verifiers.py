@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from release_tools.keys import candidates, check_signature
@@ -34,29 +33,28 @@ class Verifier(Protocol):
         """The judging of one signature; raises `SignatureError` when no key is known for it."""
 
 
-@dataclass(frozen=True, slots=True)
 class NativeVerifier:
     """Judges with this program's own code."""
 
-    keys: Sequence[PublicKey]
+    def __init__(self, keys: Sequence[PublicKey]) -> None:
+        self._keys = keys
 
     @contextlib.contextmanager
     def judging(self, data: bytes, signature: Signature) -> Iterator[Judging]:
         """See `Verifier`."""
-        candidates(self.keys, signature)
-        yield _Native(self.keys, signature)
+        candidates(self._keys, signature)
+        yield _Native(self._keys, signature)
 
 
-@dataclass(frozen=True, slots=True)
 class _Native:
-    keys: Sequence[PublicKey]
-    signature: Signature
+    def __init__(self, keys: Sequence[PublicKey], signature: Signature) -> None:
+        self._keys, self._signature = keys, signature
 
     def feed(self, chunk: memoryview) -> None:
         pass
 
     def conclude(self, blake2b: bytes) -> None:
-        check_signature(self.keys, self.signature, blake2b)
+        check_signature(self._keys, self._signature, blake2b)
 
 
 @contextlib.contextmanager

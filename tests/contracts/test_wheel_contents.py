@@ -100,7 +100,7 @@ def test_every_folder_of_modules_is_a_package_of_the_wheel(
 def test_the_metadata_names_the_licence_and_the_command(built: Distributions) -> None:
     with zipfile.ZipFile(built.wheel) as archive:
         (points,) = (name for name in archive.namelist() if name.endswith("/entry_points.txt"))
-        assert "release-tools = release_tools.cli:main" in archive.read(points).decode()
+        assert "release-tools = release_tools.cli:program" in archive.read(points).decode()
         assert any(name.endswith("/LICENSE") for name in archive.namelist())
 
 

@@ -1,0 +1,31 @@
+"""Ending a command-line program."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
+
+def run_and_leave(main: Callable[[], object]) -> NoReturn:
+    """Run `main` and end the process with its exit status.
+
+    The interpreter is not taken apart object by object, which costs a short
+    command a fifth of its time; `main` must have closed and removed its own.
+    What `main` raises other than `SystemExit` is raised.
+    """
+    ended: SystemExit = SystemExit()
+    try:
+        main()
+    except SystemExit as raised:
+        ended = raised
+    status = ended.code or 0
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        raise ended from None
+    if not isinstance(status, int):
+        raise ended
+    os._exit(status)

@@ -1,0 +1,63 @@
+"""Ending a program: its status and its output arrive, whatever it ends with."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import IO
+
+import pytest
+
+_PROGRAM = """
+import sys, threading, time
+from platform_common.leaving import run_and_leave
+def main():
+    print("said")
+    print("told", file=sys.stderr)
+    {body}
+run_and_leave(main)
+"""
+
+
+def run(body: str, stdout: IO[str] | int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", _PROGRAM.format(body=body)],
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ("pass", 0),
+        ("sys.exit()", 0),
+        ("sys.exit(0)", 0),
+        ("sys.exit(5)", 5),
+        ("sys.exit(143)", 143),
+        ("threading.Thread(target=time.sleep, args=(60,), daemon=True).start(); sys.exit(1)", 1),
+    ],
+    ids=["returns", "exits", "0", "5", "143", "with a thread that hangs"],
+)
+def test_status_and_output_arrive(body: str, status: int) -> None:
+    done = run(body)
+    assert (done.returncode, done.stdout, done.stderr) == (status, "said\n", "told\n")
+
+
+def test_a_text_as_status_is_told_and_is_1() -> None:
+    done = run("sys.exit('no way')")
+    assert (done.returncode, done.stderr) == (1, "told\nno way\n")
+
+
+def test_an_error_is_not_swallowed() -> None:
+    done = run("raise ValueError('a mistake of ours')")
+    assert done.returncode == 1
+    assert done.stderr.endswith("ValueError: a mistake of ours\n")
+
+
+def test_output_that_does_not_arrive_is_no_success() -> None:
+    with open("/dev/full", "w") as full:
+        assert run("pass", stdout=full).returncode != 0
