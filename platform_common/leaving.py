@@ -22,8 +22,9 @@ def run_and_leave(main: Callable[[], object]) -> NoReturn:
         ended = raised
     status = ended.code or 0
     try:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        # A stream that was closed before we started is None.
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            stream.flush()
     except OSError:
         raise ended from None
     if not isinstance(status, int):
