@@ -78,7 +78,7 @@ lock: $(LOCK_VENV)/made ## pin every dependency anew, with hashes (ARGS=--upgrad
 # $(call compile,LOCK FILE,OF WHAT)
 compile = $(LOCK_VENV)/bin/uv pip compile $(2) $(ARGS) --quiet \
 	--universal --python-version 3.11 --generate-hashes --no-annotate \
-	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+	--custom-compile-command "make lock" \
 	--output-file requirements/$(1).txt
 
 .PHONY: clean
