@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 import pytest
 
 from tests.support.faults import FaultServer, Run, Site, until_missed
@@ -17,6 +19,24 @@ _FAULTS = [
     "write:error=EDQUOT",
     "readv:error=EIO",
 ]
+
+
+def failures(
+    site: Site, run: Callable[[int], Run], *, may_leave_files: bool = False
+) -> Iterator[Run]:
+    """Every run that failed, each told in one sentence and with a whole release, old or new."""
+    seen = 0
+    for _, ended in until_missed(run):
+        if ended.returncode == 0:
+            # The call was not needed after all, such as one for a folder that is there already.
+            assert site.state() == "new"
+            continue
+        seen += 1
+        _assert_one_sentence(ended)
+        assert site.state() in ("old", "new")
+        assert may_leave_files or hidden(site.dist) == []
+        yield ended
+    assert seen
 
 
 def _assert_one_sentence(run: Run) -> None:
@@ -37,19 +57,8 @@ def test_fs_03_a_system_call_that_fails_in_a_build_is_told_and_the_old_release_s
         return server.run(*args, cwd=site.folder, env=site.env, fault=one)
 
     old_artefacts = tree(site.folder / "before" / "stable" / VERSION)
-    failures = 0
-    for _, failed in until_missed(run):
-        if failed.returncode == 0:
-            # Not needed after all, such as a folder that is there already.
-            assert site.state() == "new"
-            continue
-        _assert_one_sentence(failed)
-        failures += 1
-        assert site.state() in ("old", "new")
+    for _ in failures(site, run, may_leave_files=fault.startswith("unlink")):
         assert tree(site.dist / "stable" / VERSION) == old_artefacts
-        if not fault.startswith("unlink"):
-            assert hidden(site.dist) == []
-    assert failures
 
 
 @pytest.mark.parametrize(
@@ -65,16 +74,8 @@ def test_fs_03_a_system_call_that_fails_in_signing_is_told_and_the_old_release_s
         one = f"{fault}:when={count}"
         return server.run(*args, cwd=site.folder, env=site.env, fault=one)
 
-    failures = 0
-    for _, failed in until_missed(run):
-        if failed.returncode == 0:
-            assert site.state() == "new"
-            continue
-        _assert_one_sentence(failed)
-        failures += 1
-        assert site.state() in ("old", "new")
-        assert hidden(site.dist) == []
-    assert failures
+    for _ in failures(site, run):
+        pass
 
 
 def test_fs_03_every_rename_that_fails_leaves_the_old_release(

@@ -20,10 +20,10 @@ SHORT_S = 0.3
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
     """Every test ends with the threads and descriptors that it began with."""
-    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+    before = open_descriptors()
     with no_thread_left():
         yield
-    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+    assert open_descriptors() == before
 
 
 def run(*argv: str, data: bytes = b"", timeout_s: float = LONG_S) -> Finished:
@@ -48,6 +48,11 @@ def gone(pid: int) -> bool:
             return True
         time.sleep(0.005)
     return False
+
+
+def open_descriptors() -> int:
+    """How many files this process has open."""
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def test_a_program_reads_what_it_is_fed_and_its_output_comes_back() -> None:

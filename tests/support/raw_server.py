@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Self
 
 
@@ -95,7 +96,7 @@ class RawServer:
             except OSError:
                 return
             self._open.append(connection)
-            self._start(lambda connection=connection: self._serve(connection))  # type: ignore[misc]
+            self._start(partial(self._serve, connection))
 
     def _serve(self, connection: socket.socket) -> None:
         # A client that goes away is what many of the tests are about.
