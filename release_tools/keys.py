@@ -53,8 +53,12 @@ def load_public_key(text: str) -> PublicKey:
 
 def writable_by_others(text: str) -> bool:
     """Whether `text` names a file that others than its owner may change."""
-    path = Path(text)
-    return path.is_file() and bool(path.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+    try:
+        mode = Path(text).stat().st_mode
+    except (OSError, ValueError):
+        # Too long for a name, say, because it is no name but a key.
+        return False
+    return stat.S_ISREG(mode) and bool(mode & (stat.S_IWGRP | stat.S_IWOTH))
 
 
 def check_signature(keys: Sequence[PublicKey], signature: Signature, blake2b: bytes) -> PublicKey:
