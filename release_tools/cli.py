@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import math
 import os
-import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from platform_common.command_line import CommandGroup, Text, prepare, print_json
 from platform_common.errors import PlatformError
 from platform_common.leaving import run_and_leave
 from platform_common.version import VERSION
@@ -40,16 +39,6 @@ class _Version(click.ParamType["CalVer"]):
             self.fail(f"{error.message}. {error.hint}", param, ctx)
 
 
-class _Text(click.ParamType[str]):
-    name = "text"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        # Bytes that are not UTF-8 arrive as lone surrogates, which no JSON can hold.
-        if any("\ud800" <= c <= "\udfff" for c in value):
-            self.fail(f"{value!a} is not UTF-8.", param, ctx)
-        return value
-
-
 class _Seconds(click.FloatRange):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -61,90 +50,33 @@ class _Seconds(click.FloatRange):
         return seconds
 
 
-_AS_JSON = "release_tools.as_json"
+class _Group(CommandGroup):
+    def exit_code(self, error: PlatformError) -> int:
+        from platform_common.errors import UnreadableError, WrongUsageError
+        from release_tools.calver import CalVerError
+        from release_tools.manifest import ManifestError, SchemaVersionError
 
+        families: tuple[tuple[type[PlatformError], int], ...] = (
+            (SchemaVersionError, 4),
+            (ManifestError, 3),
+            (CalVerError, 3),
+            (UnreadableError, 5),
+            (WrongUsageError, 2),
+        )
+        return next((code for family, code in families if isinstance(error, family)), 1)
 
-class _Group(click.Group):
-    """Turns every known error into one sentence, JSON where asked for, and an exit code."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        # Here and not by the option, which a command with another wrong option never reaches.
-        ctx.meta[_AS_JSON] = "--json" in (args[: args.index("--")] if "--" in args else args)
-        return super().parse_args(ctx, args)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        from platform_common.errors import UnreadableError
-
-        try:
-            return super().invoke(ctx)
-        except PlatformError as error:
-            _tell(ctx, error)
-        except click.UsageError as error:
-            error.show()
-            _tell_json(ctx, error.exit_code, {"message": error.format_message(), "hint": ""})
-        except OSError as error:
-            # Whoever reads our output has enough: click ends the program quietly.
-            if error.errno == errno.EPIPE:
-                raise
-            if error.filename is None:
-                _discard_output()
-            _tell(ctx, UnreadableError.of(error.filename or "reading or writing", error))
-        except (KeyboardInterrupt, click.Abort):
-            click.secho("Interrupted; nothing half-done was left behind.", err=True)
-            ctx.exit(130)
-
-
-def _discard_output() -> None:
-    """Keep this program from failing once more, now over telling what stdout did not take."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _exit_code(error: PlatformError) -> int:
-    from platform_common.errors import UnreadableError, WrongUsageError
-    from release_tools.calver import CalVerError
-    from release_tools.manifest import ManifestError, SchemaVersionError
-
-    families: tuple[tuple[type[PlatformError], int], ...] = (
-        (SchemaVersionError, 4),
-        (ManifestError, 3),
-        (CalVerError, 3),
-        (UnreadableError, 5),
-        (WrongUsageError, 2),
-    )
-    return next((code for family, code in families if isinstance(error, family)), 1)
-
-
-def _tell(ctx: click.Context, error: PlatformError) -> None:
-    from platform_common.terminal import printable
-
-    click.echo(f"{click.style('error:', fg='red', bold=True)} {printable(error.message)}", err=True)
-    if error.hint:
-        click.echo(f"{click.style('hint:', fg='yellow')} {printable(error.hint)}", err=True)
-    document: dict[str, Any] = {"message": error.message, "hint": error.hint}
-    problems = getattr(error, "problems", None)
-    if problems is not None:
-        document["problems"] = list(problems)
-    _tell_json(ctx, _exit_code(error), document)
-
-
-def _tell_json(ctx: click.Context, exit_code: int, document: dict[str, Any]) -> None:
-    if ctx.meta[_AS_JSON]:
-        _print_json({"ok": False, "exit_code": exit_code, "error": document})
-    ctx.exit(exit_code)
+    def failure(self, exit_code: int, error: PlatformError) -> dict[str, Any]:
+        document: dict[str, Any] = {"message": error.message, "hint": error.hint}
+        problems = getattr(error, "problems", None)
+        if problems is not None:
+            document["problems"] = list(problems)
+        return {"ok": False, "exit_code": exit_code, "error": document}
 
 
 def _shown(path: Path) -> str:
     from platform_common.terminal import printable
 
     return printable(str(path))
-
-
-def _print_json(document: Any) -> None:
-    click.echo(json.dumps(document, indent=2))
-
-
-def _ended(signal_number: int, frame: object) -> None:
-    sys.exit(128 + signal_number)
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -165,9 +97,7 @@ def main(ctx: click.Context) -> None:
       4  the manifest is of another schema version: upgrade the control CLI
       5  something could not be read or reached
     """  # noqa: D301 - \b keeps the lines apart, for click
-    if os.environ.get("NO_COLOR"):
-        ctx.color = False
-    signal.signal(signal.SIGTERM, _ended)
+    prepare(ctx)
 
 
 @main.command(
@@ -197,7 +127,7 @@ def keygen(secret_key: Path, public_key: Path, no_password: bool, as_json: bool)
     made = generate(secret_key, public_key, password)
     if as_json:
         files = {"secret_key": str(secret_key), "public_key": str(public_key)}
-        _print_json({"ok": True, "key_id": show_key_id(made.key_id), **files})
+        print_json({"ok": True, "key_id": show_key_id(made.key_id), **files})
         return
     paths = f"secret key {_shown(secret_key)}, public key {_shown(public_key)}"
     click.echo(f"Key {show_key_id(made.key_id)}: {paths}.")
@@ -269,10 +199,10 @@ Example:
 )
 @click.option("--targets", type=_PATH, help="Target matrix (TOML); the shipped one by default.")
 @click.option(
-    "--tracker", multiple=True, type=_Text(), metavar="ID=TAG", help="Upstream tag of a profile."
+    "--tracker", multiple=True, type=Text(), metavar="ID=TAG", help="Upstream tag of a profile."
 )
-@click.option("--wizard-version", type=_Text(), help="Version of the bundled wizard.")
-@click.option("--chat-ui-version", type=_Text(), help="Version of the bundled chat UI.")
+@click.option("--wizard-version", type=Text(), help="Version of the bundled wizard.")
+@click.option("--chat-ui-version", type=Text(), help="Version of the bundled chat UI.")
 @click.option("--jobs", type=click.IntRange(1, 256), help="Files at a time; the cores by default.")
 @_JSON
 def build(
@@ -318,7 +248,7 @@ def build(
         built = build_release(request, key, start)
     count = len(built.manifest.artefacts)
     if as_json:
-        _print_json(
+        print_json(
             {
                 "ok": True,
                 "manifest": str(built.manifest_path),
@@ -372,7 +302,7 @@ def sign(paths: tuple[Path, ...], as_json: bool) -> None:
     with byte_progress("Signing", shown=_progress_shown()) as start:
         written = sign_paths(list(dict.fromkeys(paths)), key, _timestamp(), start)
     if as_json:
-        _print_json({"ok": True, "signatures": [str(path) for path in written]})
+        print_json({"ok": True, "signatures": [str(path) for path in written]})
         return
     for path in written:
         click.echo(_shown(path))
@@ -451,7 +381,7 @@ def verify(location: str, public_keys: tuple[str, ...], as_json: bool, **options
     with byte_progress("Verifying", shown=_progress_shown()) as start:
         reports = verify_location(VerifyRequest(location, keys, **options), start)
     if as_json:
-        _print_json(verification_json(location, reports))
+        print_json(verification_json(location, reports))
     else:
         print_verification(reports)
     click.get_current_context().exit(overall_exit_code(reports))
@@ -493,9 +423,7 @@ def verify_file(
     comment, key_id = checked.comment_text, show_key_id(checked.key_id)
     if as_json:
         warnings = [finding.message for finding in findings]
-        _print_json(
-            {"ok": True, "key_id": key_id, "trusted_comment": comment, "warnings": warnings}
-        )
+        print_json({"ok": True, "key_id": key_id, "trusted_comment": comment, "warnings": warnings})
         return
     click.secho(f"Good signature of key {key_id}.", fg="green")
     click.echo(f"Trusted comment: {printable(comment)}")
@@ -527,7 +455,7 @@ def inspect(location: str, as_json: bool) -> None:
             for url, manifest in manifests
             for ours in [{"manifest": without_secrets(url), "verified": False}]
         ]
-        _print_json(documents[0] if len(documents) == 1 else documents)
+        print_json(documents[0] if len(documents) == 1 else documents)
         return
     for url, manifest in manifests:
         print_manifest(url, manifest)
@@ -549,7 +477,7 @@ def compare(a: str, b: str, as_json: bool) -> None:
 
     order = order_of(CalVer.parse(a), CalVer.parse(b))
     if as_json:
-        _print_json({"order": order})
+        print_json({"order": order})
         return
     click.echo(f"{a} {'=><'[order]} {b}")
 
