@@ -1,39 +1,63 @@
-"""Files: the one way to write one whole, and the one way to open one we do not trust."""
+"""Files that others read: the one way to write one whole."""
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import re
 import shutil
 import signal
-import stat
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from platform_common.errors import PlatformError, UnreadableError
 
-_TEMPORARY_NAME = re.compile(r"\..+\.([0-9]+)\.[0-9a-f]{8}\.tmp", re.DOTALL)
+_NAME_LENGTH = 200
+_TEMPORARY_NAME = re.compile(r"\.(?P<name>.+)\.(?P<process>[0-9]+)\.[0-9a-f]{8}\.tmp", re.DOTALL)
+
+
+class ExistsError(PlatformError):
+    """A file that was to be made is there already."""
+
+
+class Owner(NamedTuple):
+    """The user and the group that a file is to belong to, by name."""
+
+    user: str
+    group: str
 
 
 def temporary_name(name: str) -> str:
     """A hidden sibling of `name` that says which process is writing it."""
-    return f".{name[:200]}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
+    return f".{name[:_NAME_LENGTH]}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
 
 
-def remove_left_overs(directory: Path, *, of_process: int | None = None) -> None:
+def remove_left_overs(
+    directory: Path,
+    *,
+    of_process: int | None = None,
+    of_name: str | None = None,
+    of_file: os.stat_result | None = None,
+) -> None:
     """Remove what killed programs of this user left unfinished in `directory`.
 
-    Without `of_process` only for a caller that no other writer can run beside.
+    Without `of_process` only for a caller that no other writer of these files,
+    or of the one called `of_name`, can run beside. With `of_file` only further
+    names of that file.
     """
     with os.scandir(directory) as entries:
         found = [(entry, _TEMPORARY_NAME.fullmatch(entry.name)) for entry in entries]
     for entry, match in found:
-        if match is None or (of_process is not None and int(match[1]) != of_process):
+        if match is None or (of_process is not None and int(match["process"]) != of_process):
             continue
-        if entry.stat(follow_symlinks=False).st_uid != os.geteuid():
+        if of_name is not None and match["name"] != of_name[:_NAME_LENGTH]:
+            continue
+        status = entry.stat(follow_symlinks=False)
+        if status.st_uid != os.geteuid():
+            continue
+        if of_file is not None and not os.path.samestat(status, of_file):
             continue
         if entry.is_dir(follow_symlinks=False):
             shutil.rmtree(entry.path, ignore_errors=True)
@@ -57,16 +81,20 @@ def nothing_left_in(*directories: Path) -> Iterator[None]:
         raise
 
 
-def write_atomic(path: Path, data: bytes, *, mode: int = 0o644) -> None:
+def write_atomic(path: Path, data: bytes, *, mode: int = 0o644, owner: Owner | None = None) -> None:
     """Put `data` at `path` with `mode`: a reader sees the old file or the new one.
 
-    The bytes and the mode are on the disk before the name is, and the name
-    before this returns. Raises `UnreadableError`, the old file then untouched.
+    The bytes, the mode and the owner are on the disk before the name is, and
+    the name before this returns. The owner counts for root alone, and as far as
+    such a user and group exist. Raises `UnreadableError`, the old file then
+    untouched.
     """
-    write_atomic_together({path: data}, mode=mode)
+    write_atomic_together({path: data}, mode=mode, owner=owner)
 
 
-def write_atomic_together(contents: dict[Path, bytes], *, mode: int = 0o644) -> None:
+def write_atomic_together(
+    contents: dict[Path, bytes], *, mode: int = 0o644, owner: Owner | None = None
+) -> None:
     """Like `write_atomic` for several files of one directory, renamed in the order given.
 
     All bytes are durable before the first name changes, so that running out of
@@ -79,7 +107,7 @@ def write_atomic_together(contents: dict[Path, bytes], *, mode: int = 0o644) -> 
     try:
         for path, data in contents.items():
             staged[path] = path.with_name(temporary_name(path.name))
-            _write_durable(staged[path], data, mode)
+            _write_durable(staged[path], data, mode, owner)
         for path in list(contents)[:-1]:
             kept[path] = path.with_name(temporary_name(path.name))
             # Without hard links a failed rename leaves no pair that anyone would trust.
@@ -135,15 +163,15 @@ def signals_held() -> Iterator[None]:
             signal.raise_signal(late)
 
 
-def create_exclusive(path: Path, data: bytes, *, mode: int) -> None:
-    """Write a new file durably; raises `PlatformError` when `path` exists already."""
+def create_exclusive(path: Path, data: bytes, *, mode: int, owner: Owner | None = None) -> None:
+    """Write a new file durably; raises `ExistsError` when there is one."""
     temporary = path.with_name(temporary_name(path.name))
     try:
-        _write_durable(temporary, data, mode)
+        _write_durable(temporary, data, mode, owner)
         os.link(temporary, path)
         fsync_directory(path.parent)
     except FileExistsError as error:
-        raise PlatformError(f"{path} exists already and is not overwritten") from error
+        raise ExistsError(f"{path} exists already and is not overwritten") from error
     except OSError as error:
         raise UnreadableError.of(path, error) from error
     finally:
@@ -151,13 +179,28 @@ def create_exclusive(path: Path, data: bytes, *, mode: int) -> None:
             temporary.unlink()
 
 
-def _write_durable(path: Path, data: bytes, mode: int) -> None:
+def _write_durable(path: Path, data: bytes, mode: int, owner: Owner | None) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
         file.flush()
+        if owner is not None and os.geteuid() == 0:
+            os.fchown(descriptor, *_ids(owner))
         os.fchmod(descriptor, mode)
         os.fsync(descriptor)
+
+
+def _ids(owner: Owner) -> tuple[int, int]:
+    """The numbers of an owner; -1, which changes nothing, for a name that does not exist."""
+    import grp
+    import pwd
+
+    user = group = -1
+    with contextlib.suppress(KeyError):
+        user = pwd.getpwnam(owner.user).pw_uid
+    with contextlib.suppress(KeyError):
+        group = grp.getgrnam(owner.group).gr_gid
+    return user, group
 
 
 def fsync_directory(directory: Path) -> None:
@@ -167,41 +210,3 @@ def fsync_directory(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-@contextlib.contextmanager
-def open_regular(path: Path, *, follow_link: bool = True) -> Iterator[int]:
-    """A read-only descriptor of a regular file; a FIFO, device or folder is refused.
-
-    Raises `FileNotFoundError` as it is and `UnreadableError` for the rest.
-    """
-    flags = os.O_RDONLY | os.O_NONBLOCK | (0 if follow_link else os.O_NOFOLLOW)
-    try:
-        descriptor = os.open(path, flags)
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise UnreadableError(f"{path} is a symbolic link, not a regular file") from error
-        raise UnreadableError.of(path, error) from error
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise UnreadableError(f"{path} is not a regular file")
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def read_bounded(path: Path, limit_bytes: int) -> bytes:
-    """The bytes of a regular file that may hold `limit_bytes` at most.
-
-    Raises `UnreadableError`, also when the file is missing or larger.
-    """
-    try:
-        with open_regular(path) as descriptor, os.fdopen(os.dup(descriptor), "rb") as file:
-            data = file.read(limit_bytes + 1)
-    except OSError as error:
-        raise UnreadableError.of(path, error) from error
-    if len(data) > limit_bytes:
-        raise UnreadableError(f"{path} is larger than {limit_bytes:,} bytes")
-    return data

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from platform_common.errors import PlatformError, UnreadableError, WrongUsageError
-from platform_common.files import read_bounded
+from platform_common.reading import read_bounded
 from release_tools.calver import CalVer
 from release_tools.vocabulary import CHANNELS, FORMATS
 

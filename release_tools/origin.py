@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote, unquote_to_bytes, urlsplit
 
 from platform_common.errors import UnreadableError
-from platform_common.files import open_regular
+from platform_common.reading import open_regular
 
 if TYPE_CHECKING:
     import requests

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from platform_common.errors import PlatformError, UnreadableError
-from platform_common.files import open_regular
+from platform_common.reading import open_regular
 from release_tools.hashing import Digests, TooLongError, digest_stream
 
 # ioctl_ficlone(2): share the blocks of another file, copied when one side changes.

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from platform_common.errors import UnreadableError
-from platform_common.files import nothing_left_in, read_bounded, remove_left_overs, write_atomic
+from platform_common.files import nothing_left_in, remove_left_overs, write_atomic
+from platform_common.reading import read_bounded
 from release_tools.hashing import Digests, cores
 from release_tools.layout import (
     MANIFEST_LIMIT_BYTES,

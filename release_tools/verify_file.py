@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from platform_common.errors import UnreadableError
-from platform_common.files import open_regular, read_bounded
+from platform_common.reading import open_regular, read_bounded
 from release_tools.hashing import BUFFER_BYTES
 from release_tools.keys import candidates, check_signature
 from release_tools.layout import SIGNATURE_LIMIT_BYTES

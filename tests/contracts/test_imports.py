@@ -14,6 +14,7 @@ from dev.distributions import ROOT
 # What each package may import of ours, beside itself.
 PACKAGES: Mapping[str, frozenset[str]] = {
     "platform_common": frozenset(),
+    "platformctl": frozenset({"platform_common", "release_tools"}),
     "release_tools": frozenset({"platform_common"}),
 }
 # Test code, tools and the two mapped folders are no modules of a package.
@@ -24,7 +25,13 @@ DOORS: Mapping[str, tuple[str, ...]] = {
     "werkzeug": (),
     "jinja2": (),
     "subprocess": ("platform_common/processes.py",),
-    "requests": ("release_tools/http_origin.py", "release_tools/origin.py"),
+    "requests": (
+        "platform_common/key_check.py",
+        "release_tools/http_origin.py",
+        "release_tools/origin.py",
+    ),
+    "requests_aws4auth": ("platform_common/key_check.py",),
+    "tomlkit": ("platform_common/records/voice.py", "platform_common/records/cost_caps.py"),
     "obstore": ("release_tools/object_origin.py",),
     "nacl": ("release_tools/minisign.py", "release_tools/secret_key.py"),
     "jsonschema": ("release_tools/manifest_rules.py",),
@@ -33,7 +40,12 @@ DOORS: Mapping[str, tuple[str, ...]] = {
 }
 # Who may look at the environment: command lines, who passes a part of it on to programs,
 # and the door to object stores, which are set up by variables of their own.
-ENVIRONMENT = ("*/cli.py", "platform_common/processes.py", "release_tools/object_origin.py")
+ENVIRONMENT = (
+    "*/cli.py",
+    "platform_common/command_line.py",
+    "platform_common/processes.py",
+    "release_tools/object_origin.py",
+)
 # Names that shadow the standard library, or that say nothing.
 BAD_NAMES = frozenset(
     [

@@ -19,14 +19,13 @@ import pytest
 from platform_common.errors import PlatformError, UnreadableError
 from platform_common.files import (
     create_exclusive,
-    open_regular,
-    read_bounded,
     remove_left_overs,
     signals_held,
     temporary_name,
     write_atomic,
     write_atomic_together,
 )
+from platform_common.reading import open_regular, read_bounded
 
 
 def mode_of(path: Path) -> int:
@@ -360,7 +359,7 @@ def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path) -> None:
     program = (
         "import os; from pathlib import Path\n"
         "from platform_common.errors import UnreadableError\n"
-        "from platform_common.files import read_bounded\n"
+        "from platform_common.reading import read_bounded\n"
         "if os.geteuid() == 0: os.setgid(65534), os.setuid(65534)\n"
         "try: read_bounded(Path('f'), 10)\n"
         "except UnreadableError as error: print(error.message)\n"

@@ -1,0 +1,74 @@
+"""From bytes that we did not write to typed values; an error names the place.
+
+Shapes are `msgspec.Struct` classes: names, types, defaults, and what must hold
+of a value in `__post_init__`. Members that a shape does not name are ignored.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeVar
+
+import msgspec
+
+from platform_common.errors import PlatformError
+from platform_common.jsonread import JsonError, load_strict
+
+T = TypeVar("T")
+_PLACE = re.compile(r"(?P<problem>.*) - at `(?:key in )?\$?\.?(?P<place>.*)`", re.DOTALL)
+
+
+class DecodingError(PlatformError):
+    """Bytes that are not what they should be: `<place>: <what is wrong>`."""
+
+
+def from_json(data: bytes, shape: type[T]) -> T:
+    """The value of type `shape` that strict JSON `data` holds; raises `DecodingError`."""
+    try:
+        return shaped(load_strict(data), shape)
+    except JsonError as error:
+        raise DecodingError(error.message) from None
+
+
+def from_toml(data: bytes, shape: type[T]) -> T:
+    """The value of type `shape` that TOML `data` holds; raises `DecodingError`."""
+    import tomllib
+
+    try:
+        tree = tomllib.loads(utf8(data))
+    except tomllib.TOMLDecodeError as error:
+        raise DecodingError(f"not valid TOML: {error}") from None
+    except RecursionError:
+        raise DecodingError("the TOML is nested too deeply") from None
+    except ValueError:
+        raise DecodingError("the TOML holds a number with too many digits") from None
+    return shaped(tree, shape)
+
+
+def utf8(data: bytes) -> str:
+    """The text of a file; raises `DecodingError` for another encoding or a byte-order mark."""
+    if data.startswith(b"\xef\xbb\xbf"):
+        raise DecodingError("the file starts with a byte-order mark")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise DecodingError(f"line {line} is not UTF-8") from None
+
+
+def shaped(tree: Any, shape: type[T]) -> T:
+    """`tree`, as JSON or TOML gives it, as a `shape`; raises `DecodingError`."""
+    try:
+        return msgspec.convert(tree, shape)
+    except msgspec.ValidationError as error:
+        raise DecodingError(_sentence(str(error))) from None
+    except RecursionError:
+        raise DecodingError("nested too deeply") from None
+
+
+def _sentence(text: str) -> str:
+    """Msgspec's words, with the place in front: `providers[3].kind: expected str, got int`."""
+    found = _PLACE.fullmatch(text)
+    problem = found["problem"] if found else text
+    problem = problem[:1].lower() + problem[1:].replace("`", "")
+    return f"{found['place']}: {problem}" if found else problem

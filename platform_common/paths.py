@@ -1,0 +1,102 @@
+"""Where things are on the device: one root, and what may stand in for a file of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from platform_common.errors import PlatformError
+from platform_common.resources import data_path
+
+AGENT_HOME = "/home/agent"
+
+
+class Place(Struct, frozen=True):
+    """Where a configuration file is looked for: its variable, the device, the package.
+
+    `device` is an absolute path on the device; an empty `variable` or `shipped`
+    means that there is none.
+    """
+
+    device: str
+    variable: str = ""
+    shipped: str = ""
+
+
+class Found(Struct, frozen=True):
+    """A file to read; `shipped` when it is the default inside the package."""
+
+    path: Path
+    shipped: bool = False
+
+
+PROVIDERS = Place("/etc/platform/providers.json", "PLATFORM_PROVIDERS_FILE", "providers.json")
+COST_DEFAULTS = Place(
+    "/etc/platform/cost-defaults.json", "PLATFORM_COST_DEFAULTS", "cost-defaults.json"
+)
+VOICE = Place("/etc/platform/voice.toml", "PLATFORM_VOICE_CONFIG", "voice.toml")
+LIMITS = Place("/etc/platform/limits.json", "PLATFORM_LIMITS_FILE", "limits/qemu-x86_64.json")
+PROFILES = Place("/etc/platform/profiles", "PLATFORM_PROFILES_DIR", "profiles")
+COST_CAPS = Place("/etc/platform/cost.toml", "PLATFORM_COST_CONFIG")
+SECRETS = Place("/etc/platform/secrets.env", "PLATFORM_SECRETS_FILE")
+AIRGAP = Place("/etc/platform/airgap.flag", "PLATFORM_AIRGAP_FLAG")
+ACTIVE_PROFILE = Place("/etc/platform/active-profile")
+ACTIVE_PROVIDER = Place("/etc/platform/active-provider")
+ACTIVE_MODEL = Place("/etc/platform/active-model")
+ACTIVE_ENDPOINT = Place("/etc/platform/active-endpoint")
+INSTALLED_VERSION = Place("/etc/platform/version")
+UPDATE_URL = Place("/etc/platform/update-url")
+CONTROL_SOCKET = Place("/run/platform/control.sock")
+COST_LEDGER_VARIABLE = "PLATFORM_COST_LEDGER"
+
+
+class Paths:
+    """Paths of one device: `root` is `/`, or the folder that stands for the device."""
+
+    def __init__(self, root: Path, variables: Mapping[str, str]) -> None:
+        self.root = root
+        self._variables = variables
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> Paths:
+        """The device that `PLATFORM_ROOT` names, `/` by default."""
+        return cls(Path(env.get("PLATFORM_ROOT") or "/"), env)
+
+    def on_device(self, path: str) -> Path:
+        """Where the device's absolute `path` is; `~/` is the home of agent."""
+        whole = AGENT_HOME + path[1:] if path.startswith("~/") else path
+        if not whole.startswith("/") or ".." in whole.split("/"):
+            raise PlatformError(f"{path!a} is no path on the device")
+        return self.root / whole.lstrip("/")
+
+    def named(self, variable: str) -> Path | None:
+        """The path that `variable` gives, or None."""
+        value = self._variables.get(variable)
+        return Path(value) if value else None
+
+    def writable(self, place: Place) -> Path:
+        """Where to write `place`: what its variable names, or its path on the device."""
+        return self.named(place.variable) or self.on_device(place.device)
+
+    def find(self, place: Place) -> Found:
+        """Where to read `place`: its variable, the device, the shipped default.
+
+        Whatever lies at the device path counts, readable or not: a default never
+        hides a file that is broken.
+        """
+        path = self.writable(place)
+        if not place.shipped or self.named(place.variable) or _anything_at(path):
+            return Found(path)
+        return Found(data_path(place.shipped), shipped=True)
+
+
+def _anything_at(path: Path) -> bool:
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return True

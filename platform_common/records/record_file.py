@@ -1,0 +1,101 @@
+"""Records: the files in which the device keeps what it knows about itself.
+
+A record module holds frozen shapes, `parse(data) -> R`, and, for what we write
+ourselves, a way back to bytes; it never touches a file. Here is how one gets
+from the disk to `parse`, and back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from platform_common.errors import PlatformError
+from platform_common.files import Owner, remove_left_overs, write_atomic
+from platform_common.locks import changing
+from platform_common.paths import Found
+from platform_common.reading import read_own
+
+R = TypeVar("R")
+LIMIT_BYTES = 1 << 20
+
+
+class RecordError(PlatformError):
+    """A record that cannot be used: `<file>: <place>: <what is wrong>`."""
+
+
+class MissingRecordError(RecordError):
+    """There is no such record on this device."""
+
+
+def read(found: Found, parse: Callable[[bytes], R]) -> R:
+    """The record at `found`; raises `RecordError` with the file and the place in it."""
+    try:
+        data = read_own(found.path, LIMIT_BYTES, links=found.shipped)
+    except FileNotFoundError as error:
+        raise MissingRecordError(f"{found.path}: there is no such file") from error
+    except PlatformError as error:
+        raise RecordError(error.message, hint=error.hint) from error
+    return _parsed(found.path, parse, data)
+
+
+def read_line(path: Path) -> str | None:
+    """What a file of one line says, such as `active-profile`; None when there is none.
+
+    Raises `RecordError`.
+    """
+    try:
+        return read(Found(path), parse_line)
+    except MissingRecordError:
+        return None
+
+
+def parse_line(data: bytes) -> str:
+    """The one line of a file; raises `PlatformError`."""
+    from platform_common.decoding import DecodingError, utf8
+
+    line = utf8(data).removesuffix("\n")
+    if not line or not line.isprintable() or line != line.strip():
+        raise DecodingError("must be one line, without blanks around it")
+    return line
+
+
+def replace(path: Path, data: bytes, *, mode: int, owner: Owner) -> None:
+    """Put a whole new record at `path`."""
+    edit(path, lambda _: data, mode=mode, owner=owner)
+
+
+def edit(
+    path: Path,
+    change: Callable[[bytes | None], bytes],
+    *,
+    mode: int,
+    owner: Owner,
+) -> None:
+    """Replace the record at `path` by what `change` makes of its bytes (None: there are none).
+
+    No other writer comes in between, and what one that was killed left over is
+    gone. Raises `RecordError` and whatever the writing raises; the old record
+    then stays.
+    """
+    path.parent.mkdir(0o755, parents=True, exist_ok=True)
+    with changing(path):
+        remove_left_overs(path.parent, of_name=path.name)
+        try:
+            before = read_own(path, LIMIT_BYTES)
+        except FileNotFoundError:
+            before = None
+        write_atomic(path, _parsed(path, change, before), mode=mode, owner=owner)
+
+
+D = TypeVar("D")
+
+
+def _parsed(path: Path, function: Callable[[D], R], data: D) -> R:
+    try:
+        return function(data)
+    except RecordError:
+        raise
+    except PlatformError as error:
+        raise RecordError(f"{path}: {error.message}", hint=error.hint) from error

@@ -1,0 +1,63 @@
+"""The command line `platformctl`: which commands there are, and what an error ends in."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+
+import click
+
+from platform_common.command_line import CommandGroup, prepare
+from platform_common.errors import PlatformError, WrongUsageError
+from platform_common.leaving import run_and_leave
+from platform_common.paths import Paths
+from platform_common.version import VERSION
+
+# Each is the attribute `command` of its module, imported when it is called or listed.
+COMMANDS = {
+    "status": "platformctl.commands.status",
+    "version": "platformctl.commands.version",
+    "limits": "platformctl.commands.limits",
+    "cost": "platformctl.commands.cost",
+    "doctor": "platformctl.commands.doctor",
+    "model": "platformctl.commands.model",
+    "profile": "platformctl.commands.profile",
+    "voice": "platformctl.commands.voice",
+}
+
+
+class _Group(CommandGroup):
+    usage_exit_code = 64
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(COMMANDS[cmd_name]).command
+        return command
+
+    def exit_code(self, error: PlatformError) -> int:
+        return 64 if isinstance(error, WrongUsageError) else 1
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(VERSION, prog_name="platformctl")
+@click.pass_context
+def main(ctx: click.Context) -> None:
+    """Show and change what this device knows about itself.
+
+    \b
+    Exit codes:
+      0   done and good
+      1   it failed, or a check failed
+      64  wrong usage
+    """  # noqa: D301 - \b keeps the lines apart, for click
+    prepare(ctx)
+    ctx.obj = Paths.from_env(os.environ)
+
+
+def program() -> None:
+    """The program `platformctl`."""
+    run_and_leave(main)
