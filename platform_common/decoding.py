@@ -1,12 +1,14 @@
 """From bytes that we did not write to typed values; an error names the place.
 
 Shapes are `msgspec.Struct` classes: names, types, defaults, and what must hold
-of a value in `__post_init__`. Members that a shape does not name are ignored.
+of a value in `__post_init__`, as a `ValueError("<member>: <what is wrong>")`.
+Members that a shape does not name are ignored.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
@@ -16,6 +18,9 @@ from platform_common.jsonread import JsonError, load_strict
 
 T = TypeVar("T")
 _PLACE = re.compile(r"(?P<problem>.*) - at `(?:key in )?\$?\.?(?P<place>.*)`", re.DOTALL)
+# A rule of our own, in `__post_init__`, may name the member that it is about.
+_MEMBER = re.compile(r"(?P<member>[a-z_]+(?:\[[0-9]+\])?): ")
+_LONGEST = 200
 
 
 class DecodingError(PlatformError):
@@ -56,19 +61,37 @@ def utf8(data: bytes) -> str:
         raise DecodingError(f"line {line} is not UTF-8") from None
 
 
-def shaped(tree: Any, shape: type[T]) -> T:
-    """`tree`, as JSON or TOML gives it, as a `shape`; raises `DecodingError`."""
+def shaped(tree: Any, shape: type[T], at: str = "") -> T:
+    """`tree`, as JSON or TOML gives it, as a `shape`; raises `DecodingError`.
+
+    `at` is the place of `tree` in its file, such as `providers[3]`.
+    """
     try:
         return msgspec.convert(tree, shape)
     except msgspec.ValidationError as error:
-        raise DecodingError(_sentence(str(error))) from None
+        raise DecodingError(_sentence(str(error), at)) from None
     except RecursionError:
         raise DecodingError("nested too deeply") from None
 
 
-def _sentence(text: str) -> str:
+def check_member(name: str, check: Callable[[str], None], value: str) -> None:
+    """Run `check`; its error then says that it is about the member `name`."""
+    try:
+        check(value)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def _sentence(text: str, at: str) -> str:
     """Msgspec's words, with the place in front: `providers[3].kind: expected str, got int`."""
     found = _PLACE.fullmatch(text)
-    problem = found["problem"] if found else text
-    problem = problem[:1].lower() + problem[1:].replace("`", "")
-    return f"{found['place']}: {problem}" if found else problem
+    problem = (found["problem"] if found else text).replace("`", "")
+    place = f"{at}.{found['place'] if found else ''}"
+    if own := _MEMBER.match(problem):
+        place, problem = f"{place}.{own['member']}", problem[own.end() :]
+    if problem[1:2].islower():
+        problem = problem[0].lower() + problem[1:]
+    if len(problem) > _LONGEST:
+        problem = problem[:_LONGEST] + "…"
+    place = re.sub(r"\.+(?=[.\[])", "", place).strip(".")
+    return f"{place}: {problem}" if place else problem

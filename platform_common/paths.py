@@ -91,6 +91,10 @@ class Paths:
             return Found(path)
         return Found(data_path(place.shipped), shipped=True)
 
+    def has(self, place: Place) -> bool:
+        """Whether `place` is there, such as the mark of an offline build."""
+        return _anything_at(self.writable(place))
+
 
 def _anything_at(path: Path) -> bool:
     try:
