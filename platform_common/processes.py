@@ -14,13 +14,13 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import IO, cast
+from typing import IO, NamedTuple, cast
 
 from platform_common.errors import PlatformError
 
 _OUTPUT_LIMIT_BYTES = 1 << 20
 _LOOK_UP_MS = 100
+_CHUNK_BYTES = 1 << 16
 _PASSED_ON = ("PATH", "HOME", "TMPDIR")
 
 
@@ -28,12 +28,21 @@ class ProcessError(PlatformError):
     """A program that could not be started, hung, or printed without end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """How a program ended: its status (negative for a signal) and what it printed."""
+class Finished(NamedTuple):
+    """How a program ended: its status (negative for a signal) and what it printed.
+
+    `errors` is its standard error, where that is not a part of `output`.
+    """
 
     status: int
-    output: str
+    output: bytes
+    errors: bytes = b""
+
+    @property
+    def last_line(self) -> str:
+        """What it said last, on standard error if anything is there."""
+        said = (self.errors.strip() or self.output.strip()).decode("utf-8", "replace")
+        return said.rpartition("\n")[2].strip()
 
 
 class Feed:
@@ -69,7 +78,7 @@ class Feed:
         poll.register(descriptor, select.POLLOUT)
         while chunk:
             if not poll.poll(self._timeout_s * 1000):
-                raise self._hung()
+                raise _hung(self._name, self._timeout_s)
             try:
                 chunk = chunk[os.write(descriptor, chunk) :]
             except BlockingIOError:
@@ -87,16 +96,13 @@ class Feed:
         try:
             status = self._process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
-            raise self._hung() from None
-        return Finished(status, self._output.decode("utf-8", "replace"))
+            raise _hung(self._name, self._timeout_s) from None
+        return Finished(status, bytes(self._output))
 
     def join(self) -> None:
         """Wait until nothing reads its output any more."""
         self._over.set()
         self._reader.join()
-
-    def _hung(self) -> ProcessError:
-        return ProcessError(f"{self._name} did not finish in {self._timeout_s:g} s")
 
     def _read_output(self, stdout: IO[bytes]) -> None:
         # A process that left the group may hold the pipe open for ever, so we look up.
@@ -105,7 +111,7 @@ class Feed:
         while not self._over.is_set():
             if not poll.poll(_LOOK_UP_MS):
                 continue
-            if not (chunk := os.read(stdout.fileno(), 1 << 16)):
+            if not (chunk := os.read(stdout.fileno(), _CHUNK_BYTES)):
                 return
             self._output += chunk
             if len(self._output) > _OUTPUT_LIMIT_BYTES:
@@ -120,18 +126,7 @@ def feeding(argv: Sequence[str], *, timeout_s: float) -> Iterator[Feed]:
 
     Raises `ProcessError` when it cannot be started.
     """
-    environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    try:
-        process = subprocess.Popen(
-            argv,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env=environment | {"LC_ALL": "C.UTF-8"},
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise ProcessError(f"{argv[0]} could not be started: {error.strerror}") from error
+    process = _started(argv, stderr=subprocess.STDOUT)
     stdin, stdout = cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
     feed = Feed(argv[0], process, stdin, stdout, timeout_s)
     try:
@@ -143,6 +138,105 @@ def feeding(argv: Sequence[str], *, timeout_s: float) -> Iterator[Feed]:
             stdin.close()
         feed.join()
         stdout.close()
+
+
+def run(argv: Sequence[str], *, timeout_s: float, stdin: bytes = b"") -> Finished:
+    """Run `argv` in `/` to its end, with `stdin` for it to read; nothing of it stays behind.
+
+    Raises `ProcessError` when it cannot be started, when it takes longer than
+    `timeout_s`, and when either of its outputs is over a mebibyte.
+    """
+    process = _started(argv, stderr=subprocess.PIPE, directory="/")
+    pipes = [cast("IO[bytes]", pipe) for pipe in (process.stdin, process.stdout, process.stderr)]
+    try:
+        output, errors = _exchange(process, pipes, stdin, time.monotonic() + timeout_s)
+    except TimeoutError:
+        raise _hung(argv[0], timeout_s) from None
+    except OSError as error:
+        raise _not_started(argv[0], error) from error
+    finally:
+        kill_group(process)
+        process.wait()
+        for pipe in pipes:
+            pipe.close()
+    for printed in (output, errors):
+        if len(printed) > _OUTPUT_LIMIT_BYTES:
+            raise ProcessError(f"{argv[0]} printed more than {_OUTPUT_LIMIT_BYTES:,} bytes")
+    return Finished(process.returncode, output, errors)
+
+
+def _exchange(
+    process: subprocess.Popen[bytes], pipes: Sequence[IO[bytes]], stdin: bytes, deadline: float
+) -> tuple[bytes, bytes]:
+    """What the program prints until it ends, or until that is too much.
+
+    Raises `TimeoutError` past the deadline.
+    """
+    to_it, *from_it = (pipe.fileno() for pipe in pipes)
+    printed = {descriptor: bytearray() for descriptor in from_it}
+    poll = select.poll()
+    for descriptor in (to_it, *from_it):
+        os.set_blocking(descriptor, False)
+        poll.register(descriptor, select.POLLOUT if descriptor == to_it else select.POLLIN)
+    with open(os.pidfd_open(process.pid), "rb") as ended:
+        poll.register(ended, select.POLLIN)
+        while max(map(len, printed.values())) <= _OUTPUT_LIMIT_BYTES:
+            wait_s = deadline - time.monotonic()
+            ready = [descriptor for descriptor, _ in poll.poll(max(0.0, wait_s) * 1000)]
+            if not ready or wait_s <= 0:
+                raise TimeoutError
+            if ended.fileno() in ready:
+                kill_group(process)
+                # What it printed is in the pipes by now: who else holds them does not count.
+                if printed.keys().isdisjoint(ready):
+                    break
+            if to_it in ready and not (stdin := _passed_on(to_it, stdin)):
+                poll.unregister(to_it)
+                pipes[0].close()
+            for descriptor in printed.keys() & ready:
+                chunk = os.read(descriptor, _CHUNK_BYTES)
+                printed[descriptor] += chunk
+                if not chunk:
+                    poll.unregister(descriptor)
+    output, errors = map(bytes, printed.values())
+    return output, errors
+
+
+def _passed_on(descriptor: int, data: bytes) -> bytes:
+    """What of `data` the pipe did not take yet; nothing when nobody reads it any more."""
+    try:
+        return data[os.write(descriptor, data[:_CHUNK_BYTES]) :]
+    except BlockingIOError:
+        return data
+    except BrokenPipeError:
+        return b""
+
+
+def _hung(name: str, timeout_s: float) -> ProcessError:
+    return ProcessError(f"{name} did not finish in {timeout_s:g} s")
+
+
+def _not_started(name: str, error: OSError) -> ProcessError:
+    return ProcessError(f"{name} could not be started: {error.strerror or error}")
+
+
+def _started(
+    argv: Sequence[str], *, stderr: int, directory: str | None = None
+) -> subprocess.Popen[bytes]:
+    """The program, in a session of its own and with little of our environment."""
+    environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    try:
+        return subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            cwd=directory,
+            env=environment | {"LC_ALL": "C.UTF-8"},
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise _not_started(argv[0], error) from error
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:

@@ -78,8 +78,8 @@ class _System:
             raise _failed(error) from error
         if not any(result.status == 0 for result in results):
             last = results[-1]
-            words = last.output[:_SHOWN_OUTPUT].strip().replace("\n", " ")
-            said = printable(words) or "nothing"
+            words = last.output[:_SHOWN_OUTPUT].decode("utf-8", "replace")
+            said = printable(words.strip().replace("\n", " ")) or "nothing"
             raise SignatureError(
                 "E_SIG", f"{PROGRAM} refuses it (status {last.status}), saying: {said}"
             )
