@@ -1,0 +1,150 @@
+"""The keys of the gateways: `/etc/platform/secrets.env`, which systemd reads as well.
+
+We read it line by line. systemd knows values that go on over several lines
+(`parse_env_file_internal` in its `env-file.c`), and one bad byte spoils the whole
+file for it: what we write, it must be able to see.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+
+from platform_common.errors import PlatformError
+from platform_common.secret import Secret
+
+_BLANKS = b" \t\r\n"
+# What systemd takes as one thing, whole or cut short by the end of the file. Its
+# versions differ about what follows a comment that ends in a backslash.
+_ENTRY = re.compile(
+    rb"""
+      [#;] (?: [^\\\r\n] | \\[^\r\n] )*+ (?: \\ .* )?
+    | (?P<assignment>
+        [^\ \t\r\n#;] [^=\r\n]*+ =
+        (?: [\ \t] | '[^']*+'? | "(?: [^"\\] | \\.? )*+"? )*+
+        (?: (?: [^\ \t\r\n'"\\] | \\.? ) (?: [^\r\n\\] | \\.? )*+ )?
+      )
+    | [^\ \t\r\n#;] [^\r\n]*+
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+
+
+class UnseenError(PlatformError):
+    """A value that systemd would not see, or that would change others, if it were written."""
+
+
+class SecretsEnv:
+    """The file; its `repr` shows no value."""
+
+    __slots__ = ("_lines",)
+
+    def __init__(self, lines: Sequence[bytes]) -> None:
+        self._lines = tuple(lines)
+
+    def get(self, name: str) -> Secret | None:
+        """The value of the variable `name`, the last one as for systemd; None for none or empty."""
+        for line in reversed(self._lines):
+            if _name(line) == name.encode():
+                return _value(line)
+        return None
+
+    def with_value(self, name: str, secret: Secret) -> SecretsEnv:
+        """With `name` set to `secret` on every line that sets it, or on a new last one.
+
+        All other lines stay as they are. Raises `UnseenError`.
+        """
+        lines = list(self._lines)
+        own = [number for number, line in enumerate(lines) if _name(line) == name.encode()]
+        if not own:
+            if lines:
+                lines[-1] = _content(lines[-1]) + (_ending(lines[-1]) or b"\n")
+            own = [len(lines)]
+            lines.append(name.encode() + b"=\n")
+        _refuse_unseen(lines, own)
+        for number in own:
+            ending = _ending(lines[number]) or b"\n"
+            lines[number] = name.encode() + b"=" + secret.reveal().encode() + ending
+        return SecretsEnv(lines)
+
+    def render(self) -> bytes:
+        """The bytes of the file."""
+        return b"".join(self._lines)
+
+    def __repr__(self) -> str:
+        return f"SecretsEnv({len(self._lines)} lines)"
+
+
+def parse(data: bytes) -> SecretsEnv:
+    """The file that `data` is; whatever is no assignment counts as a comment."""
+    return SecretsEnv(data.splitlines(keepends=True))
+
+
+def _name(line: bytes) -> bytes | None:
+    """The variable that a line sets; None for a comment, or without `=`."""
+    name, equals, _ = line.partition(b"=")
+    name = name.strip(_BLANKS)
+    return name if equals and not name.startswith(b"#") else None
+
+
+def _value(line: bytes) -> Secret | None:
+    value = line.partition(b"=")[2].strip(_BLANKS)
+    if len(value) > 1 and value[:1] == value[-1:] and value[:1] in (b'"', b"'"):
+        value = value[1:-1]
+    return Secret(value.decode("utf-8", "replace")) if value else None
+
+
+def _content(line: bytes) -> bytes:
+    return line.rstrip(b"\r\n")
+
+
+def _ending(line: bytes) -> bytes:
+    return line[len(_content(line)) :]
+
+
+def _refuse_unseen(lines: Sequence[bytes], own: Sequence[int]) -> None:
+    """Raise `UnseenError` unless systemd takes the lines `own` each for itself."""
+    data = b"".join(lines)
+    if b"\0" in data:
+        raise _unseen(data, data.index(b"\0"), "holds a NUL, which makes systemd refuse the file")
+    starts, ends = _spans(lines, own)
+    for entry in _ENTRY.finditer(data):
+        touched = range(bisect_right(ends, entry.start()), bisect_left(starts, entry.end()))
+        for number in touched:
+            swallowed = data[ends[number] : entry.end()].strip(_BLANKS)
+            if entry.start() < starts[number] or swallowed:
+                raise _unseen(
+                    data,
+                    entry.start(),
+                    "goes on over the lines that follow it (an open quote, or a backslash at its"
+                    " end), so systemd would not see the new value",
+                )
+        if not touched and entry["assignment"] is not None and not _is_text(entry[0]):
+            raise _unseen(
+                data, entry.start(), "is not UTF-8, which makes systemd refuse the whole file"
+            )
+
+
+def _spans(lines: Sequence[bytes], own: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Where the contents of the lines `own` begin, and where they end, in the file."""
+    positions = [0, *accumulate(map(len, lines))]
+    starts = [positions[number] for number in own]
+    return starts, [positions[number] + len(_content(lines[number])) for number in own]
+
+
+def _is_text(data: bytes) -> bool:
+    """Whether systemd takes `data` for UTF-8: no code point that stands for no character."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return not any(ord(c) & 0xFFFE == 0xFFFE or "\ufdd0" <= c <= "\ufdef" for c in text)
+
+
+def _unseen(data: bytes, position: int, problem: str) -> UnseenError:
+    number = len(data[: position + 1].splitlines())
+    return UnseenError(
+        f"line {number} {problem}", hint="Repair or remove that line, then try again."
+    )
