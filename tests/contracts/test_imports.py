@@ -31,7 +31,7 @@ DOORS: Mapping[str, tuple[str, ...]] = {
         "release_tools/origin.py",
     ),
     "requests_aws4auth": ("platform_common/key_check.py",),
-    "tomlkit": ("platform_common/records/voice.py", "platform_common/records/cost_caps.py"),
+    "tomlkit": ("platform_common/toml_editing.py",),
     "obstore": ("release_tools/object_origin.py",),
     "nacl": ("release_tools/minisign.py", "release_tools/secret_key.py"),
     "jsonschema": ("release_tools/manifest_rules.py",),
