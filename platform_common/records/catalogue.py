@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Literal
 
 from msgspec import Struct
 
 from platform_common.decoding import DecodingError, check_member, from_json, shaped
 from platform_common.endpoints import check_base_url
+from platform_common.names import check_id, check_variable
 
 Kind = Literal[
     "chat-compatible",
@@ -18,25 +18,6 @@ Kind = Literal[
     "signed-cloud",
     "hosted-inference",
 ]
-_ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-_LONGEST_ID = 64
-_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
-# What the loader, a shell, an interpreter or this system reads: a key never goes there.
-_TAKEN = frozenset(
-    [
-        *("PATH", "HOME", "SHELL", "USER", "LOGNAME", "PWD", "OLDPWD", "TERM", "LANG", "TZ"),
-        *("ENV", "IFS", "CDPATH", "PS4", "SHELLOPTS", "TMPDIR", "TMP", "TEMP"),
-        *("HOSTALIASES", "LOCPATH", "NLSPATH", "RES_OPTIONS", "LOCALDOMAIN"),
-        *("JAVA_TOOL_OPTIONS", "RUBYOPT", "RUBYLIB", "PERLLIB", "PERL5LIB", "PERL5OPT"),
-        *("PERL5DB", "EDITOR", "VISUAL", "PAGER", "SSLKEYLOGFILE", "REQUESTS_CA_BUNDLE"),
-        *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "NOTIFY_SOCKET"),
-    ]
-)
-_TAKEN_STARTS = (
-    *("LD_", "DYLD_", "LC_", "BASH", "PYTHON", "NODE_", "NPM_", "PIP_", "UV_", "GIT_", "SSL_"),
-    *("OPENSSL_", "CURL_", "GCONV_", "GLIBC_", "MALLOC_", "SYSTEMD_", "DBUS_", "XDG_", "LISTEN_"),
-    *("PLATFORM_", "WIZARD_", "PWA_"),
-)
 
 
 class Provider(Struct, frozen=True):
@@ -63,8 +44,7 @@ class Provider(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         """Refuse what cannot be a name, an address or a variable."""
-        if len(self.id) > _LONGEST_ID or not _ID.fullmatch(self.id):
-            raise ValueError("id: must be lower-case letters and digits, in parts joined by hyphens")
+        check_member("id", check_id, self.id)
         if not self.display_name:
             raise ValueError("display_name: must not be empty")
         if self.endpoint_default:
@@ -124,11 +104,3 @@ def parse(data: bytes) -> Catalogue:
         else:
             found[provider.id] = provider
     return Catalogue(tuple(found.values()), tuple(problems))
-
-
-def check_variable(name: str) -> None:
-    """Raise `ValueError` unless `name` may be that of a variable in `secrets.env`."""
-    if not _VARIABLE.fullmatch(name):
-        raise ValueError("must be the name of a variable: capital letters, digits, underscores")
-    if name in _TAKEN or name.startswith(_TAKEN_STARTS):
-        raise ValueError("must not be a variable that the system itself reads")

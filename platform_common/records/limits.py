@@ -1,0 +1,79 @@
+"""What the device can do and what it cannot: `/etc/platform/limits.json`."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from platform_common.decoding import DecodingError, from_json, shaped
+
+Tier = Literal["low", "standard", "high"]
+_REQUIRED = (
+    *("target", "tier", "ram_mb", "ram_class", "storage_class"),
+    *("capabilities", "limitations"),
+)
+
+
+class Capabilities(Struct, frozen=True):
+    """What the device can do; `channels_disabled_by_ram` are those that it is too small for."""
+
+    local_llm: bool = False
+    voice_wake_word: bool = False
+    voice_tts: bool = False
+    clamav_daemon: bool = False
+    channels_heavy: tuple[str, ...] = ()
+    channels_disabled_by_ram: tuple[str, ...] = ()
+
+
+class Limitation(Struct, frozen=True):
+    """One thing that it cannot do, why, and what would change that."""
+
+    id: str
+    reason: str
+    unblock: str = ""
+
+
+class Limits(Struct, frozen=True):
+    """The limits of one device.
+
+    Every member has a default, for who reads the answer of a control CLI; the
+    record itself must have most of them.
+    """
+
+    target: str = ""
+    tier: Tier = "standard"
+    ram_mb: int = 0
+    ram_class: Tier = "standard"
+    storage_class: Literal["sd", "ssd", "nvme", "block", "qcow2", "ntfs"] = "ssd"
+    capabilities: Capabilities = Capabilities()
+    limitations: tuple[Limitation, ...] = ()
+    cloud: str = ""
+    airgap_supported: bool = False
+    airgap_max_tier: Literal["lean", "standard", "rich"] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a memory of less than nothing."""
+        if self.ram_mb < 0:
+            raise ValueError("ram_mb: must not be negative")
+
+
+def parse(data: bytes) -> Limits:
+    """The limits in the JSON `data`; raises `DecodingError`."""
+    return _checked(data)[1]
+
+
+def parse_whole(data: bytes) -> dict[str, Any]:
+    """The same as plain JSON, with the members that this version does not know."""
+    return _checked(data)[0]
+
+
+def _checked(data: bytes) -> tuple[dict[str, Any], Limits]:
+    tree = from_json(data, dict[str, Any])
+    limits = shaped(tree, Limits)
+    for name in _REQUIRED:
+        if name not in tree:
+            raise DecodingError(f"object missing required field {name}")
+    if not limits.target:
+        raise DecodingError("target: must not be empty")
+    return tree, limits
