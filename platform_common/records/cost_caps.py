@@ -33,10 +33,11 @@ class Caps(Struct, frozen=True):
     monthly_usd: float = 100.0
 
     def __post_init__(self) -> None:
+        """Refuse what is no amount."""
         for name in ("daily_usd", "monthly_usd"):
             value = getattr(self, name)
             if not math.isfinite(value) or value > MOST_USD:
-                raise ValueError(f"{name} must be a number of dollars up to {MOST_USD:,.0f}")
+                raise ValueError(f"{name}: must be a number of dollars up to {MOST_USD:,.0f}")
 
 
 class Behaviour(Struct, frozen=True):
@@ -46,8 +47,9 @@ class Behaviour(Struct, frozen=True):
     warn_at_pct: float = 80.0
 
     def __post_init__(self) -> None:
+        """Refuse what is no part of a cap."""
         if not 0 < self.warn_at_pct <= 100:
-            raise ValueError("warn_at_pct must be more than 0 and 100 at most")
+            raise ValueError("warn_at_pct: must be more than 0 and 100 at most")
 
 
 class CostCaps(Struct, frozen=True):

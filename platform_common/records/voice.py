@@ -1,0 +1,145 @@
+"""The settings of the voice relay: `/etc/platform/voice.toml`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Literal
+
+from msgspec import Struct
+
+from platform_common.decoding import check_member, from_toml
+from platform_common.names import check_id
+from platform_common.records.limits import Limits
+
+SttModel = Literal["whisper-tiny.en", "whisper-base.en", "whisper-small.en"]
+Changes = Mapping[tuple[str, str], str | bool]
+# The first row that fits: a target, the memory that it must have, its speech model.
+_MODELS: tuple[tuple[str, int, SttModel], ...] = (
+    ("x86_64-mini-pc", 0, "whisper-small.en"),
+    # What a board of 16 GB has left is less, and more than one of 8 GB ever has.
+    ("rpi5", 12_288, "whisper-base.en"),
+)
+_SMALLEST: SttModel = "whisper-tiny.en"
+_LONGEST_WAKE_WORD = 32
+_LONGEST_PATH = 1024
+_WAKE_WORD_MARKS = "-'"
+_DEVICE = re.compile(r"default|[a-z][a-z0-9_]*:[A-Za-z0-9_=,.:-]{1,64}")
+_VOICE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+
+def check_wake_word(word: str) -> None:
+    """Raise `ValueError` for what could never be heard as one word."""
+    if not 1 <= len(word) <= _LONGEST_WAKE_WORD:
+        raise ValueError(f"must have 1 to {_LONGEST_WAKE_WORD} characters")
+    if not word[0].isalnum() or not all(c.isalnum() or c in _WAKE_WORD_MARKS for c in word):
+        raise ValueError("must be one word of letters, digits, hyphens and apostrophes")
+
+
+def _check_device(device: str) -> None:
+    if not _DEVICE.fullmatch(device):
+        raise ValueError("must be default, or an ALSA device such as plughw:1,0")
+
+
+def _check_voice_id(voice: str) -> None:
+    if not _VOICE_ID.fullmatch(voice):
+        raise ValueError("must be the id of a voice, such as en_US-lessac-medium")
+
+
+def _check_path(path: str) -> None:
+    if not path.startswith("/") or not path.isprintable() or len(path) > _LONGEST_PATH:
+        raise ValueError("must be an absolute path")
+
+
+class Voice(Struct, frozen=True):
+    """`[voice]`: whether it listens, for what, and with which models."""
+
+    enabled: bool = False
+    wake_word: str = "agent"
+    stt_model: SttModel = _SMALLEST
+    tts_voice: str = "en_US-lessac-medium"
+    audio_device: str = "default"
+
+    def __post_init__(self) -> None:
+        """Refuse a word, a voice or a device that is none."""
+        check_member("wake_word", check_wake_word, self.wake_word)
+        check_member("tts_voice", _check_voice_id, self.tts_voice)
+        check_member("audio_device", _check_device, self.audio_device)
+
+
+class Engine(Struct, frozen=True):
+    """`[stt]` and `[tts]`: a program and its model; empty when none is installed."""
+
+    model_path: str = ""
+    binary: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse what depends on the folder that a program was started in."""
+        for name in ("model_path", "binary"):
+            if getattr(self, name):
+                check_member(name, _check_path, getattr(self, name))
+
+
+class Relay(Struct, frozen=True):
+    """`[relay]`: where what was heard goes, and as what."""
+
+    socket_path: str = "/run/platform/relay.sock"
+    voice_reply_socket: str = "/run/platform/voice-reply.sock"
+    hook_kind: str = "pre-message"
+    source_tag: str = "voice"
+
+    def __post_init__(self) -> None:
+        """Refuse what is no socket and no name."""
+        check_member("socket_path", _check_path, self.socket_path)
+        check_member("voice_reply_socket", _check_path, self.voice_reply_socket)
+        check_member("hook_kind", check_id, self.hook_kind)
+        check_member("source_tag", check_id, self.source_tag)
+
+
+class VoiceConfig(Struct, frozen=True):
+    """The whole file; what it leaves out has its default."""
+
+    voice: Voice = Voice()
+    stt: Engine = Engine()
+    tts: Engine = Engine()
+    relay: Relay = Relay()
+
+
+def parse(data: bytes) -> VoiceConfig:
+    """The settings in the TOML `data`; raises `DecodingError`."""
+    return from_toml(data, VoiceConfig)
+
+
+def edited(data: bytes, changes: Changes) -> bytes:
+    """The TOML `data` with `changes`, by section and key, and otherwise as it was.
+
+    Raises `DecodingError` for a file that cannot be read, and for such values.
+    """
+    from platform_common.toml_editing import with_values
+
+    parse(data)
+    after = with_values(data, changes)
+    parse(after)
+    return after
+
+
+def for_device(template: bytes, limits: Limits) -> bytes:
+    """The shipped settings `template` with the speech model that the device can bear."""
+    model = default_model(limits)
+    if parse(template).voice.stt_model == model:
+        return template
+    path = parse(template).stt.model_path.replace(_SMALLEST, model)
+    return edited(template, {("voice", "stt_model"): model, ("stt", "model_path"): path})
+
+
+def default_model(limits: Limits) -> SttModel:
+    """The speech model for a device: the largest that it runs as fast as one speaks."""
+    for target, ram_mb, model in _MODELS:
+        if limits.target == target and limits.ram_mb >= ram_mb:
+            return model
+    return _SMALLEST
+
+
+def supported(limits: Limits) -> bool:
+    """Whether the device can hear its wake word; its limits record alone says so."""
+    return limits.capabilities.voice_wake_word
