@@ -26,17 +26,28 @@ SIGNS = {
     "e2fsprogs": "mkfs.ext4",
     "git": "git",
     "minisign": "minisign",
+    "mmdebstrap": "mmdebstrap",
     "nginx-light": "nginx",
     "openssl": "openssl",
     "python3-venv": "module:ensurepip",
     "qemu-utils": "qemu-img",
     "strace": "strace",
+    "systemd-container": "systemd-nspawn",
     "xz-utils": "xz",
 }
 _IMAGES = ("ca-certificates", "e2fsprogs", "python3-venv", "qemu-utils", "xz-utils")
 NEEDS: Mapping[str, Sequence[str]] = {
     "run": _IMAGES,
-    "test": (*_IMAGES, "git", "minisign", "nginx-light", "openssl", "strace"),
+    "test": (
+        *_IMAGES,
+        "git",
+        "minisign",
+        "mmdebstrap",
+        "nginx-light",
+        "openssl",
+        "strace",
+        "systemd-container",
+    ),
     "bench": ("minisign", "openssl"),
 }
 
