@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from platform_common.decoding import from_json
+from platform_common.records.voice import VoiceConfig
 
 V = TypeVar("V")
 UNAVAILABLE = "unavailable"
@@ -105,6 +106,27 @@ class Cost(Struct, frozen=True):
     recent_expensive: tuple[Expense, ...] = ()
 
 
+class LedgerEntry(Struct, frozen=True):
+    """One message of the ledger; `cost_usd` is 0 when it is unknown."""
+
+    timestamp: str = ""
+    provider: str = ""
+    model: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float = 0.0
+    estimated: bool = False
+    cost_unknown: bool = False
+    request_id: str = ""
+
+
+class Ledger(Struct, frozen=True):
+    """`cost ledger`: its newest messages, oldest first, and lines among them that are none."""
+
+    entries: tuple[LedgerEntry, ...] = ()
+    unreadable_lines: int = 0
+
+
 class Outcome(Struct, frozen=True):
     """How a check of `doctor` went."""
 
@@ -151,6 +173,13 @@ class ModelTest(Struct, frozen=True):
     elapsed_ms: int = 0
     ok: bool = False
     error: str = ""
+
+
+class VoiceStatus(VoiceConfig, frozen=True):
+    """`voice status`: the settings, whether the device has voice, whether the relay runs."""
+
+    supported: bool = False
+    service_active: bool = False
 
 
 class _Providers(Struct, frozen=True):

@@ -1,0 +1,154 @@
+"""What was spent, and how close that is to the caps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from platform_common.installed_profiles import active_profile
+from platform_common.paths import COST_CAPS, COST_DEFAULTS, COST_LEDGER_VARIABLE, Paths
+from platform_common.reading_back import blocks_from_end
+from platform_common.records import cost_caps, cost_ledger, cost_sheet, record_file
+from platform_common.records.cost_caps import CostCaps
+from platform_common.records.cost_ledger import NANO, Message, Priced, Spent
+from platform_common.records.record_file import MissingRecordError
+from platform_common.views import Cost, CostState, Day, Expense, Ledger, LedgerEntry
+
+_LEDGER = "cost-ledger.jsonl"
+
+
+class Summary(NamedTuple):
+    """The answer to `cost`, and what it was made of; `ledger` is None without a profile."""
+
+    cost: Cost
+    caps: CostCaps
+    spent: Spent
+    ledger: Path | None
+
+
+def summary(paths: Paths, now: datetime | None = None) -> Summary:
+    """What was spent until now; raises `PlatformError`."""
+    caps = read_caps(paths)
+    path = ledger_path(paths)
+    spent = cost_ledger.spent(_blocks(path), now or datetime.now(UTC), _sheet(paths).cost)
+    return Summary(_cost(spent, caps), caps, spent, path)
+
+
+def tripped(paths: Paths) -> bool:
+    """Whether a cap is reached; raises `PlatformError`."""
+    return summary(paths).cost.tripped
+
+
+def read_caps(paths: Paths) -> CostCaps:
+    """The caps of this device, or the usual ones; raises `RecordError`."""
+    try:
+        return record_file.read(paths.find(COST_CAPS), cost_caps.parse)
+    except MissingRecordError:
+        return CostCaps()
+
+
+def ledger_path(paths: Paths) -> Path | None:
+    """Where the ledger is; None without a profile, of which it would be."""
+    if named := paths.named(COST_LEDGER_VARIABLE):
+        return named
+    profile = active_profile(paths)
+    return paths.on_device(profile.data_dir) / _LEDGER if profile else None
+
+
+def newest(paths: Paths, count: int) -> Ledger:
+    """The last `count` messages of the ledger; raises `PlatformError`."""
+    price = _sheet(paths).cost
+    found: list[Message] = []
+    unreadable = 0
+    for line in _lines_from_end(ledger_path(paths)):
+        if len(found) == count:
+            break
+        message = cost_ledger.parse(line)
+        if message is None:
+            unreadable += 1
+        else:
+            found.append(message)
+    return Ledger(
+        tuple(_entry(cost_ledger.priced(message, price)) for message in reversed(found)),
+        unreadable,
+    )
+
+
+def window_state(spent_nano: int, cap_usd: float, warn_at_pct: float) -> tuple[float, CostState]:
+    """How many per cent of a cap were spent, and whether that is too much; 0 is no cap."""
+    if cap_usd <= 0:
+        return 0.0, "ok"
+    cap = max(cost_ledger.nano(cap_usd), 1)
+    pct = 100 * spent_nano / cap
+    if spent_nano >= cap:
+        return pct, "tripped"
+    return pct, "warn" if pct >= warn_at_pct else "ok"
+
+
+def _cost(spent: Spent, caps: CostCaps) -> Cost:
+    today = spent.days[-1][1]
+    warn_at = caps.behaviour.warn_at_pct
+    daily_pct, daily_state = window_state(today, caps.caps.daily_usd, warn_at)
+    monthly_pct, monthly_state = window_state(spent.month, caps.caps.monthly_usd, warn_at)
+    return Cost(
+        today_usd=today / NANO,
+        month_usd=spent.month / NANO,
+        daily_cap_usd=caps.caps.daily_usd,
+        monthly_cap_usd=caps.caps.monthly_usd,
+        daily_pct=daily_pct,
+        monthly_pct=monthly_pct,
+        daily_state=daily_state,
+        monthly_state=monthly_state,
+        tripped="tripped" in (daily_state, monthly_state),
+        unknown_messages=spent.unknown,
+        days=tuple(Day(day.isoformat(), nano / NANO) for day, nano in spent.days),
+        recent_expensive=tuple(
+            Expense(
+                _utc(one.message.timestamp), one.message.provider, one.message.model, one.cost_usd
+            )
+            for one in spent.dearest
+        ),
+    )
+
+
+def _entry(one: Priced) -> LedgerEntry:
+    message = one.message
+    return LedgerEntry(
+        timestamp=_utc(message.timestamp),
+        provider=message.provider,
+        model=message.model,
+        input_tokens=message.input_tokens,
+        output_tokens=message.output_tokens,
+        cost_usd=one.cost_usd,
+        estimated=one.estimated,
+        cost_unknown=one.cost_unknown,
+        request_id=message.request_id,
+    )
+
+
+def _utc(moment: datetime) -> str:
+    try:
+        return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    except OverflowError:
+        # In the year 1 or 9999, where UTC would be a year that cannot be written.
+        return moment.isoformat()
+
+
+def _sheet(paths: Paths) -> cost_sheet.CostSheet:
+    return record_file.read(paths.find(COST_DEFAULTS), cost_sheet.parse)
+
+
+def _blocks(path: Path | None) -> Iterator[list[bytes]]:
+    if path is None:
+        return
+    try:
+        yield from blocks_from_end(path)
+    except FileNotFoundError:
+        return
+
+
+def _lines_from_end(path: Path | None) -> Iterator[bytes]:
+    for lines in _blocks(path):
+        yield from reversed(lines)
