@@ -49,6 +49,7 @@ ACTIVE_ENDPOINT = Place("/etc/platform/active-endpoint")
 INSTALLED_VERSION = Place("/etc/platform/version")
 UPDATE_URL = Place("/etc/platform/update-url")
 CONTROL_SOCKET = Place("/run/platform/control.sock")
+LAST_DOCTOR = Place("/run/platform/doctor.json")
 COST_LEDGER_VARIABLE = "PLATFORM_COST_LEDGER"
 
 
