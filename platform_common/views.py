@@ -182,6 +182,19 @@ class VoiceStatus(VoiceConfig, frozen=True):
     service_active: bool = False
 
 
+class ModelSet(Struct, frozen=True):
+    """`model set`: the variable that was stored, and which of that provider's have no value.
+
+    `unit` is the gateway that sees it once it is restarted; empty when none is active.
+    """
+
+    provider: str = ""
+    variable: str = ""
+    ok: bool = False
+    missing: tuple[str, ...] = ()
+    unit: str = ""
+
+
 class _Providers(Struct, frozen=True):
     providers: tuple[Model, ...]
 

@@ -1,0 +1,40 @@
+"""`platformctl control-helper`, which systemd starts for each connection to its socket."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import socket
+from pathlib import Path
+
+import click
+
+from platform_common.control_helper import serve
+from platform_common.paths import Paths
+from platform_common.secret import keep_out_of_core_files
+from platform_common.terminal import printable
+from platformctl.operations import OPERATIONS
+
+
+@click.command(
+    hidden=True,
+    epilog="\b\nExample:\n  platformctl control-helper --user platform",
+)
+@click.option(
+    "--root",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default="/",
+    help="Folder that stands for the device.",
+)
+@click.option("--user", default="platform", help="User who may ask, beside root.")
+def command(root: Path, user: str) -> None:
+    """Answer one request of an unprivileged program on standard input.
+
+    Nothing of the caller's environment counts. What was asked for, and by whom, goes
+    to standard error.
+    """
+    keep_out_of_core_files()
+    users = [entry.pw_uid for entry in pwd.getpwall() if entry.pw_name == user]
+    with socket.socket(fileno=os.dup(0)) as connection:
+        said = serve(connection, OPERATIONS, Paths(root, {}), users=users)
+    click.echo(printable(said), err=True)

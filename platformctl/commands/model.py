@@ -1,0 +1,140 @@
+"""`platformctl model`: the providers of models, and their keys."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from platform_common.command_line import Text, print_json, warn
+from platform_common.errors import PlatformError, WrongUsageError
+from platform_common.paths import Paths
+from platform_common.secret import Secret, keep_out_of_core_files, parse_secret
+from platform_common.views import Model, ModelSet, to_json
+from platformctl import models
+from platformctl.key_input import read_key
+from platformctl.printing import as_json, print_table, styled
+
+
+class _Group(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*super().list_commands(ctx), "test"]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name != "test":
+            return super().get_command(ctx, cmd_name)
+        # It alone needs HTTP.
+        from platformctl.commands import model_test
+
+        return model_test.command
+
+
+@click.group(cls=_Group)
+def command() -> None:
+    """Show, set and test the keys of the model providers."""
+    keep_out_of_core_files()
+
+
+@command.command(
+    "list", epilog="\b\nExamples:\n  platformctl model list\n  platformctl model list --json"
+)
+@as_json
+@click.pass_obj
+def list_command(paths: Paths, as_json: bool) -> None:
+    """Show the providers, and which of them have their keys.
+
+    Of a key no more is shown than it takes to recognise it.
+    """
+    listing = models.list_models(paths)
+    for problem in listing.problems:
+        warn(PlatformError(problem))
+    if as_json:
+        print_json(to_json(listing.models))
+        return
+    print_table(
+        ("", "ID", "PROVIDER", "KEY", "VARIABLE", "DEFAULT MODEL"),
+        [_row(model, active=model.id == listing.active) for model in listing.models],
+    )
+
+
+def _row(model: Model, *, active: bool) -> tuple[str, ...]:
+    if model.configured:
+        key = styled(model.masked_key_prefix, "green")
+    elif model.masked_key_prefix:
+        key = styled(f"{model.masked_key_prefix} incomplete", "yellow")
+    else:
+        key = styled("not set", dim=True)
+    return (
+        styled("*" if active else " ", "green", bold=True),
+        styled(model.id, bold=active),
+        styled(model.display_name),
+        key,
+        styled(model.key_env_var),
+        styled(model.default_model),
+    )
+
+
+@command.command(
+    "set",
+    epilog="\b\nExamples:\n"
+    "  platformctl model set --provider openai\n"
+    "  platformctl model set --provider openai --key-from-stdin --yes\n"
+    "  platformctl model set --provider bedrock --variable AWS_REGION",
+)
+@click.option("--provider", "provider_id", type=Text(), required=True, help="Id of the provider.")
+@click.option(
+    "--variable",
+    type=Text(),
+    default="",
+    help="Another variable of the provider than that of its key.",
+)
+@click.option("--key-from-stdin", is_flag=True, help="Read the key, one line, on standard input.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@as_json
+@click.pass_obj
+def set_command(
+    paths: Paths, provider_id: str, variable: str, key_from_stdin: bool, yes: bool, as_json: bool
+) -> None:
+    """Store the key of a provider, and make it the active provider.
+
+    The key comes from standard input, or from a prompt that does not show it. The
+    gateway sees it once it is restarted. When another provider was active, the
+    model and the endpoint that were chosen for that one are forgotten.
+    """
+    on_terminal = bool(sys.stdin and sys.stdin.isatty())
+    if not on_terminal and not (key_from_stdin and yes):
+        raise WrongUsageError(
+            "There is no terminal to ask on",
+            hint="Send the key on standard input, with --key-from-stdin --yes.",
+        )
+    provider, name = models.named(paths, provider_id, variable)
+    if not yes and not click.confirm(
+        f"Store {name} and make {provider.id} the active provider?", err=True
+    ):
+        raise PlatformError("Nothing was changed")
+    done = models.set_key(paths, provider.id, name, _ask(name) if on_terminal else read_key(0))
+    if as_json:
+        print_json(to_json(done))
+    else:
+        _tell(done)
+
+
+def _ask(name: str) -> Secret:
+    return parse_secret(click.prompt(name, hide_input=True, err=True))
+
+
+def _tell(done: ModelSet) -> None:
+    click.echo(
+        styled("Stored", "green")
+        + styled(f" {done.variable}; {done.provider} is the active provider.")
+    )
+    for variable in done.missing:
+        click.echo(
+            styled("Missing", "yellow")
+            + styled(
+                f" {variable}: platformctl model set --provider {done.provider}"
+                f" --variable {variable}"
+            )
+        )
+    if done.unit:
+        click.echo(f"The gateway sees it after a restart: systemctl restart {styled(done.unit)}")
