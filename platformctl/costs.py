@@ -7,16 +7,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from platform_common.appending import put_aside
+from platform_common.files import Owner
 from platform_common.installed_profiles import active_profile
 from platform_common.paths import COST_CAPS, COST_DEFAULTS, COST_LEDGER_VARIABLE, Paths
 from platform_common.reading_back import blocks_from_end
 from platform_common.records import cost_caps, cost_ledger, cost_sheet, record_file
-from platform_common.records.cost_caps import CostCaps
+from platform_common.records.cost_caps import Changes, CostCaps
 from platform_common.records.cost_ledger import NANO, Message, Priced, Spent
 from platform_common.records.record_file import MissingRecordError
 from platform_common.views import Cost, CostState, Day, Expense, Ledger, LedgerEntry
 
 _LEDGER = "cost-ledger.jsonl"
+_ROOT = Owner("root", "root")
 
 
 class Summary(NamedTuple):
@@ -74,6 +77,25 @@ def newest(paths: Paths, count: int) -> Ledger:
         tuple(_entry(cost_ledger.priced(message, price)) for message in reversed(found)),
         unreadable,
     )
+
+
+def set_caps(paths: Paths, changes: Changes) -> CostCaps:
+    """Change those values of the caps, and return what holds now; raises `PlatformError`."""
+    path = paths.writable(COST_CAPS)
+    record_file.edit(
+        path, lambda before: cost_caps.edited(before, changes), mode=0o644, owner=_ROOT
+    )
+    return read_caps(paths)
+
+
+def reset(paths: Paths, now: datetime | None = None) -> Path | None:
+    """Put the ledger aside; where it is now, or None if there was none; raises `PlatformError`."""
+    path = ledger_path(paths)
+    if path is None:
+        return None
+    when = (now or datetime.now(UTC)).astimezone(UTC)
+    aside = path.with_name(f"{path.stem}.{when:%Y%m%dT%H%M%SZ}{path.suffix}")
+    return aside if put_aside(path, aside) else None
 
 
 def window_state(spent_nano: int, cap_usd: float, warn_at_pct: float) -> tuple[float, CostState]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
@@ -10,6 +11,7 @@ from msgspec import Struct
 from platform_common.decoding import from_toml
 
 OnTrip = Literal["pause", "warn", "nothing"]
+Changes = Mapping[tuple[str, str], str | float]
 MOST_USD = 1_000_000.0
 _NEW = b"""\
 # What the messages to the model providers may cost, in US dollars; 0 is no cap.
@@ -64,28 +66,15 @@ def parse(data: bytes) -> CostCaps:
     return from_toml(data, CostCaps)
 
 
-def edited(
-    data: bytes | None,
-    *,
-    daily_usd: float | None = None,
-    monthly_usd: float | None = None,
-    on_cap_trip: OnTrip | None = None,
-    warn_at_pct: float | None = None,
-) -> bytes:
-    """The TOML `data` (None: a new file) with those values that are given.
+def edited(data: bytes | None, changes: Changes) -> bytes:
+    """The TOML `data` (None: a new file) with `changes`, by section and key.
 
     Raises `DecodingError` for a file that cannot be read, and for such values.
     """
     from platform_common.toml_editing import with_values
 
-    wanted = {
-        ("caps", "daily_usd"): daily_usd,
-        ("caps", "monthly_usd"): monthly_usd,
-        ("behaviour", "on_cap_trip"): on_cap_trip,
-        ("behaviour", "warn_at_pct"): warn_at_pct,
-    }
     before = _NEW if data is None else data
     parse(before)
-    after = with_values(before, {k: value for k, value in wanted.items() if value is not None})
+    after = with_values(before, changes)
     parse(after)
     return after
