@@ -97,9 +97,11 @@ def serve(
     user = _peer(connection)
     name = "request"
     try:
+        # Who is refused would not see the answer behind what nobody read.
+        data = _receive(connection, _REQUEST_LIMIT_BYTES, _REQUEST_TIMEOUT_S, "The request")
         if user not in (_ROOT, *users):
             raise PlatformError("This user may not use the control helper")
-        request = _request(connection)
+        request = _request(data)
         operation = operations.get(request.operation)
         if operation is None:
             raise PlatformError(f"The control helper has no operation {request.operation!a}")
@@ -122,15 +124,14 @@ def _exchange(path: Path, request: bytes) -> bytes:
         connection.connect(str(path))
         if _peer(connection) != _ROOT:
             raise UnreadableError(f"{path} is not root's, so nothing is sent there")
-        # Who is refused outright is not read: the answer says why.
+        # A helper that ended early may have said why.
         with contextlib.suppress(BrokenPipeError):
             connection.sendall(request)
             connection.shutdown(socket.SHUT_WR)
         return _receive(connection, _ANSWER_LIMIT_BYTES, _ANSWER_TIMEOUT_S, "The answer")
 
 
-def _request(connection: socket.socket) -> _Request:
-    data = _receive(connection, _REQUEST_LIMIT_BYTES, _REQUEST_TIMEOUT_S, "The request")
+def _request(data: bytes) -> _Request:
     if data.find(b"\n") != len(data) - 1:
         raise PlatformError("The request is not one line")
     return from_json(data, _Request)
