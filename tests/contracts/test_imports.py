@@ -26,11 +26,11 @@ DOORS: Mapping[str, tuple[str, ...]] = {
     "jinja2": (),
     "subprocess": ("platform_common/processes.py",),
     "requests": (
-        "platform_common/key_check.py",
+        "platform_common/key_request.py",
         "release_tools/http_origin.py",
         "release_tools/origin.py",
     ),
-    "requests_aws4auth": ("platform_common/key_check.py",),
+    "requests_aws4auth": ("platform_common/key_request.py",),
     "tomlkit": ("platform_common/toml_editing.py",),
     "obstore": ("release_tools/object_origin.py",),
     "nacl": ("release_tools/minisign.py", "release_tools/secret_key.py"),

@@ -1,0 +1,18 @@
+"""The device's clock, which a board without a battery starts at 1970."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+
+from platform_common.version import VERSION
+
+
+def today() -> date:
+    """The day that the device believes it is, UTC."""
+    return datetime.now(UTC).date()
+
+
+def is_implausible(day: date) -> bool:
+    """Whether `day` lies before this software was made."""
+    year, month, *_ = VERSION.split(".")
+    return day < date(int(year), int(month), 1)

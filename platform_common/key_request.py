@@ -1,0 +1,141 @@
+"""The request that tests a key: one for each kind of provider, made without any IO."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+from urllib.parse import quote, urlsplit
+
+from msgspec import Struct
+
+from platform_common.endpoints import check_base_url
+from platform_common.errors import PlatformError
+from platform_common.records.catalogue import Kind, Provider
+from platform_common.secret import Secret, parse_secret
+from platform_common.version import VERSION
+
+_HEADERS = {"Accept": "application/json", "User-Agent": f"platform-appliance/{VERSION}"}
+# What a catalogue of another maker does not name.
+_SIGNED_CLOUD_ENV = ("AWS_SECRET_ACCESS_KEY", "AWS_REGION")
+_RUNTIME_HOST = re.compile(
+    r"bedrock(?:-runtime)?(?P<fips>-fips)?\.[a-z0-9-]+\.(?P<domain>amazonaws\.com(?:\.cn)?)"
+)
+_REGION = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)+")
+
+
+class IncompleteError(PlatformError):
+    """Something is missing, or cannot be right, before anything is sent."""
+
+
+class KeyRequest(Struct, frozen=True):
+    """A GET; its `repr` shows the base address alone, for the rest may hold the key."""
+
+    endpoint: str
+    url: str
+    headers: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return f"KeyRequest({self.endpoint!r})"
+
+
+class _Asking(NamedTuple):
+    """Which path is asked for, and how the credentials are put into the request."""
+
+    path: str
+    attach: Callable[..., KeyRequest]
+
+
+def variables_of(provider: Provider) -> tuple[str, ...]:
+    """The variables that the credentials of `provider` are made of, the key's first."""
+    if provider.kind == "signed-cloud" and not provider.extra_env:
+        return (*provider.variables, *_SIGNED_CLOUD_ENV)
+    return provider.variables
+
+
+def build_request(
+    provider: Provider, credentials: Mapping[str, Secret], *, endpoint: str = "", model: str = ""
+) -> KeyRequest:
+    """What to ask `provider`; `credentials` are by variable, `endpoint` is instead of the default.
+
+    Raises `IncompleteError` or `SecretError`, which show no value.
+    """
+    names = variables_of(provider)
+    absent = [name for name in names if name not in credentials]
+    if absent:
+        raise IncompleteError(f"{provider.display_name} also needs {' and '.join(absent)}")
+    if (provider.requires_model or provider.kind == "hosted-inference") and not model:
+        raise IncompleteError(
+            f"{provider.display_name} needs the id of a model",
+            hint="Choose a model that it hosts.",
+        )
+    values = [parse_secret(credentials[name].reveal(), name).reveal() for name in names]
+    path, attach = _KINDS[provider.kind]
+    if provider.takes_address:
+        base = _base(values[0], names[0])
+        return KeyRequest(base, f"{base}{path}", _HEADERS)
+    base = _base(endpoint or provider.endpoint_default, f"The address of {provider.display_name}")
+    return attach(KeyRequest(base, f"{base}{path}", _HEADERS), *values)
+
+
+def _base(url: str, what: str) -> str:
+    if not url:
+        raise IncompleteError(
+            f"{what} is missing", hint="Give its base URL, such as http://192.168.1.20:8000/v1."
+        )
+    try:
+        check_base_url(url)
+    except ValueError as error:
+        # Where the address is, a key may have been put by mistake: it is not shown.
+        problem = str(error)
+    else:
+        return url.rstrip("/")
+    raise IncompleteError(f"{what} {problem}")
+
+
+def _with(request: KeyRequest, headers: Mapping[str, str], url: str = "") -> KeyRequest:
+    return KeyRequest(request.endpoint, url or request.url, {**request.headers, **headers})
+
+
+def _bearer(request: KeyRequest, key: str) -> KeyRequest:
+    return _with(request, {"Authorization": f"Bearer {key}"})
+
+
+def _own_header(request: KeyRequest, key: str) -> KeyRequest:
+    return _with(request, {"x-api-key": key, "anthropic-version": "2023-06-01"})
+
+
+def _in_query(request: KeyRequest, key: str) -> KeyRequest:
+    return _with(request, {}, f"{request.url}?key={quote(key, safe='')}")
+
+
+def _signed(request: KeyRequest, access_key: str, secret_key: str, region: str) -> KeyRequest:
+    if not _REGION.fullmatch(region):
+        raise IncompleteError("The region is none", hint="A region is written like us-east-1.")
+    import requests
+    from requests_aws4auth import AWS4Auth
+
+    url = _control_url(request.url, region)
+    prepared = requests.Request("GET", url, headers={"Host": urlsplit(url).netloc}).prepare()
+    signed = AWS4Auth(access_key, secret_key, region, "bedrock")(prepared)
+    return _with(request, signed.headers, url)
+
+
+def _control_url(url: str, region: str) -> str:
+    """The address that lists models, in `region`; an address that is not Amazon's stays."""
+    parts = urlsplit(url)
+    found = _RUNTIME_HOST.fullmatch(parts.hostname or "")
+    if not found:
+        return url
+    host = f"bedrock{found['fips'] or ''}.{region}.{found['domain']}"
+    return parts._replace(netloc=host).geturl()
+
+
+_KINDS: Mapping[Kind, _Asking] = {
+    "chat-compatible": _Asking("/models", _bearer),
+    "chat-reference": _Asking("/models", _bearer),
+    "messages-header": _Asking("/v1/models", _own_header),
+    "query-key": _Asking("/models", _in_query),
+    "signed-cloud": _Asking("/foundation-models", _signed),
+    "hosted-inference": _Asking("/models", _bearer),
+}
