@@ -65,6 +65,11 @@ class Paths:
         """The device that `PLATFORM_ROOT` names, `/` by default."""
         return cls(Path(env.get("PLATFORM_ROOT") or "/"), env)
 
+    @property
+    def is_machine(self) -> bool:
+        """Whether the device is the machine that we run on, not a folder of it."""
+        return self.root == Path("/")
+
     def on_device(self, path: str) -> Path:
         """Where the device's absolute `path` is; `~/` is the home of agent."""
         whole = AGENT_HOME + path[1:] if path.startswith("~/") else path

@@ -81,7 +81,7 @@ def _doctor(fails: int | None) -> str:
 
 def _duration(seconds: int) -> str:
     """The two largest units, such as `3 d 4 h`."""
-    words = []
+    words: list[str] = []
     for unit, length in _UNITS:
         count, seconds = divmod(seconds, length)
         if count or (unit == "s" and not words):

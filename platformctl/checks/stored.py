@@ -1,0 +1,101 @@
+"""Checks of what the device has stored about itself."""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+import stat
+from collections.abc import Callable, Iterator, Mapping
+
+from platform_common import paths as places
+from platform_common.errors import PlatformError
+from platform_common.installed_profiles import installed_profiles
+from platform_common.paths import Paths, Place
+from platform_common.records import (
+    catalogue,
+    cost_caps,
+    cost_sheet,
+    limits,
+    record_file,
+    secrets_env,
+    voice,
+)
+from platform_common.records.record_file import MissingRecordError
+from platformctl.checks.finding import Finding, failed, passed, skipped
+
+_RECORDS: Mapping[Place, Callable[[bytes], object]] = {
+    places.PROVIDERS: catalogue.parse,
+    places.COST_DEFAULTS: cost_sheet.parse,
+    places.VOICE: voice.parse,
+    places.LIMITS: limits.parse,
+    places.COST_CAPS: cost_caps.parse,
+    places.SECRETS: secrets_env.parse,
+    places.ACTIVE_PROFILE: record_file.parse_line,
+    places.ACTIVE_PROVIDER: record_file.parse_line,
+    places.ACTIVE_MODEL: record_file.parse_line,
+    places.ACTIVE_ENDPOINT: record_file.parse_line,
+    places.INSTALLED_VERSION: record_file.parse_line,
+    places.UPDATE_URL: record_file.parse_line,
+}
+_MODES = (0o600, 0o640)
+_OWNER = ("root", "agent")
+
+
+def records_readable(paths: Paths) -> Finding:
+    """Whether every record is there or has a default, and can be understood."""
+    problems = [problem for place in _RECORDS for problem in _problems(paths, place)]
+    problems += [problem.message for problem in installed_profiles(paths).problems]
+    if not problems:
+        return passed()
+    return failed(
+        "; ".join(problems),
+        "Correct each file at the place named; what ships has a default, so that such a file may"
+        " also be put aside",
+    )
+
+
+def _problems(paths: Paths, place: Place) -> Iterator[str]:
+    found = paths.find(place)
+    if place is places.SECRETS and os.geteuid() != 0 and not os.access(found.path, os.R_OK):
+        return  # As it should be.
+    try:
+        record = record_file.read(found, _RECORDS[place])
+    except MissingRecordError as error:
+        # A record without a default may be absent, unless somebody said that it is there.
+        if paths.named(place.variable):
+            yield error.message
+    except PlatformError as error:
+        yield error.message
+    else:
+        if isinstance(record, catalogue.Catalogue):
+            yield from (f"{found.path}: {problem}" for problem in record.problems)
+
+
+def secrets_mode(paths: Paths) -> Finding:
+    """Whether nobody but root and the gateways can read the keys."""
+    path = paths.find(places.SECRETS).path
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return skipped("no key is stored yet")
+    fix = f"Run chown root:agent {path} && chmod 0640 {path}"
+    if not stat.S_ISREG(status.st_mode):
+        return failed(f"{path} is not a regular file", f"Put it aside: mv {path} {path}.old")
+    mode = stat.S_IMODE(status.st_mode)
+    if mode not in _MODES:
+        return failed(f"{path} has the mode {mode:04o}, not 0640", fix)
+    if paths.is_machine and (owner := _owner(status)) not in (_OWNER, ("root", "root")):
+        return failed(f"{path} belongs to {':'.join(owner)}, not to {':'.join(_OWNER)}", fix)
+    return passed()
+
+
+def _owner(status: os.stat_result) -> tuple[str, str]:
+    """Who owns a file, by name, or by number where there is none."""
+    user, group = str(status.st_uid), str(status.st_gid)
+    try:
+        user = pwd.getpwuid(status.st_uid).pw_name
+        group = grp.getgrgid(status.st_gid).gr_name
+    except KeyError:
+        pass
+    return user, group

@@ -1,0 +1,82 @@
+"""`platformctl doctor`."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from platform_common.command_line import print_json
+from platform_common.paths import Paths
+from platform_common.views import Check, Verdict, to_json
+from platformctl import printing
+from platformctl.doctor import examine, remember
+from platformctl.printing import styled
+
+_LOOKS = {
+    "Pass": ("✓", "green"),
+    "Warn": ("!", "yellow"),
+    "Fail": ("✗", "red"),
+    "Skip": ("-", ""),
+}
+
+
+@click.command(
+    "doctor",
+    epilog="""\b
+Examples:
+  platformctl doctor
+  platformctl doctor --json
+""",
+)
+@printing.as_json
+@click.pass_context
+def command(ctx: click.Context, as_json: bool) -> None:
+    """Check whether the device is well.
+
+    Runs every check side by side, in six seconds at most. Some look at what
+    only root may see and are skipped for others. Whatever is wrong is told with
+    what to do about it; the exit code is 0 when nothing failed, and 1 otherwise.
+    """
+    paths: Paths = ctx.obj
+    verdict = examine(paths)
+    remember(paths, verdict, time.time())
+    if as_json:
+        print_json(to_json(verdict))
+    else:
+        _show(verdict)
+    ctx.exit(1 if verdict.fails else 0)
+
+
+def _show(verdict: Verdict) -> None:
+    printing.print_table(("", "check", "found"), [_row(check) for check in verdict.checks])
+    fixes = [check for check in verdict.checks if check.fix]
+    if fixes:
+        click.echo("\nWhat to do:")
+        for check in fixes:
+            click.echo(f"  {_styled(check, check.name)}: {styled(check.fix)}")
+    click.echo(f"\n{_summary(verdict)}")
+
+
+def _row(check: Check) -> tuple[str, str, str]:
+    sign, _ = _LOOKS[check.outcome.kind]
+    return _styled(check, sign), styled(check.name), _styled(check, check.outcome.detail)
+
+
+def _styled(check: Check, text: str) -> str:
+    quiet = check.outcome.kind in ("Pass", "Skip")
+    is_sign = len(text) == 1
+    colour = _LOOKS[check.outcome.kind][1]
+    return styled(text, colour if is_sign or not quiet else "", dim=quiet and not is_sign)
+
+
+def _summary(verdict: Verdict) -> str:
+    counts = (
+        ("failed", verdict.fails, "red"),
+        ("warned", verdict.warns, "yellow"),
+        ("passed", verdict.passes, "green"),
+        ("skipped", verdict.skips, ""),
+    )
+    return ", ".join(
+        styled(f"{count} {word}", colour if count else "") for word, count, colour in counts
+    )
