@@ -1,0 +1,125 @@
+"""`platformctl voice`."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import click
+
+from platform_common.command_line import Text, print_json
+from platform_common.errors import WrongUsageError
+from platform_common.paths import Paths
+from platform_common.records.voice import check_wake_word
+from platform_common.views import VoiceStatus, to_json
+from platformctl import voice
+from platformctl.asking import agree, yes_option
+from platformctl.printing import as_json, print_facts, styled
+
+_CONSENT = """\
+The microphone of this device will be on all the time, and what is said near it
+turned into text here, by the program and the model that voice.toml names. Sound
+stays in memory. What follows the wake word goes to the gateway as a message, and
+with it to the model provider, as what is typed does. `platformctl voice disable`
+switches it off.
+
+Does everyone who is heard here agree to that?"""
+
+
+@click.group()
+def command() -> None:
+    """Show and change the settings of the voice relay."""
+
+
+@command.command(
+    epilog="""\b
+Examples:
+  platformctl voice status
+  platformctl voice status --json
+"""
+)
+@as_json
+@click.pass_obj
+def status(paths: Paths, *, as_json: bool) -> None:
+    """Show the settings, whether the device has voice, and whether the relay runs."""
+    found = voice.status(paths)
+    if as_json:
+        print_json(to_json(found))
+    else:
+        _print(found)
+
+
+@command.command(
+    epilog="""\b
+Examples:
+  platformctl voice enable
+  platformctl voice enable --yes
+"""
+)
+@yes_option
+@click.pass_obj
+def enable(paths: Paths, *, yes: bool) -> None:
+    """Let the device listen for its wake word, after asking."""
+    voice.check_supported(paths)
+    agree(_CONSENT, yes=yes)
+    _say("Voice is on", voice.switch(paths, on=True))
+
+
+@command.command(
+    epilog="""\b
+Example:
+  platformctl voice disable
+"""
+)
+@click.pass_obj
+def disable(paths: Paths) -> None:
+    """Switch the microphone off and stop the relay."""
+    _say("Voice is off", voice.switch(paths, on=False))
+
+
+@command.command(
+    "set-wake-word",
+    epilog="""\b
+Example:
+  platformctl voice set-wake-word computer
+""",
+)
+@click.argument("word", type=Text())
+@click.pass_obj
+def set_wake_word(paths: Paths, *, word: str) -> None:
+    """Change the word that the device listens for: one of 1 to 32 characters.
+
+    Letters, digits, hyphens and apostrophes; case does not count.
+    """
+    word = unicodedata.normalize("NFC", word)
+    try:
+        check_wake_word(word)
+    except ValueError as error:
+        raise WrongUsageError(f"The wake word {error}") from None
+    voice.change(paths, {("voice", "wake_word"): word})
+    click.echo(f"The wake word is {styled(word, bold=True)}.")
+    if voice.status(paths).service_active:
+        click.echo(f"The relay hears it after: systemctl restart {voice.UNIT}")
+
+
+def _say(what: str, service_switched: bool) -> None:
+    click.echo(f"{what}.")
+    if not service_switched:
+        click.echo(f"The service {voice.UNIT} was left as it is: no systemd runs this device.")
+
+
+def _print(found: VoiceStatus) -> None:
+    print_facts(
+        (
+            ("Voice", styled("on", "green") if found.voice.enabled else styled("off")),
+            ("Relay", styled("active", "green") if found.service_active else styled("not active")),
+            ("This device", styled("can" if found.supported else "cannot") + " hear a wake word"),
+            ("Wake word", styled(found.voice.wake_word, bold=True)),
+            ("Speech to text", styled(f"{found.voice.stt_model}, {found.stt.model_path}")),
+            ("", styled(found.stt.binary, dim=True)),
+            ("Text to speech", styled(f"{found.voice.tts_voice}, {found.tts.model_path}")),
+            ("", styled(found.tts.binary, dim=True)),
+            ("Audio device", styled(found.voice.audio_device)),
+            ("Sends to", styled(found.relay.socket_path)),
+            ("As", styled(f"{found.relay.hook_kind} from {found.relay.source_tag}")),
+        )
+    )
