@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import SplitResult, urlsplit
 
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_LOOPBACK = re.compile(r"127(?:\.[0-9]{1,3}){3}|localhost|::1")
 _LONGEST = 2048
 
 
@@ -14,7 +15,7 @@ def check_http_url(url: str) -> None:
     What a log or a page must not show, such as a password, has no place in it.
     """
     parts = _split(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if not url.startswith(("http://", "https://")) or not parts.hostname:
         raise ValueError("must be an http or https URL")
     if "@" in parts.netloc:
         raise ValueError("must not hold a user name or a password")
@@ -30,7 +31,7 @@ def check_base_url(url: str) -> None:
 def check_loopback_url(url: str) -> None:
     """Like `check_http_url`, for an address of this device alone."""
     check_http_url(url)
-    if _split(url).hostname not in _LOOPBACK:
+    if not _LOOPBACK.fullmatch(_split(url).hostname or ""):
         raise ValueError("must be an address of this device, such as http://127.0.0.1:8080/")
 
 

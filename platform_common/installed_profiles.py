@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from platform_common.errors import UnreadableError
+from platform_common.names import check_id
 from platform_common.paths import ACTIVE_PROFILE, PROFILES, Found, Paths
 from platform_common.records import record_file
 from platform_common.records.profiles import Profile, parse
@@ -22,28 +23,47 @@ class InstalledProfiles(Struct, frozen=True):
 
 def installed_profiles(paths: Paths) -> InstalledProfiles:
     """Every profile of the device; raises `RecordError` when their folder cannot be listed."""
-    folder = paths.find(PROFILES).path
-    try:
-        names = sorted(entry.name for entry in folder.iterdir())
-    except OSError as error:
-        raise RecordError(UnreadableError.of(folder, error).message) from error
     profiles, problems = [], []
-    for name in names:
-        if name.endswith(_ENDING) and not name.startswith("."):
-            try:
-                profiles.append(profile(paths, name.removesuffix(_ENDING)))
-            except RecordError as error:
-                problems.append(error)
+    for file in profile_files(paths):
+        try:
+            profiles.append(read_profile(file))
+        except RecordError as error:
+            problems.append(error)
     return InstalledProfiles(tuple(profiles), tuple(problems))
 
 
-def profile(paths: Paths, profile_id: str) -> Profile:
-    """The profile of that id; raises `MissingRecordError` when there is none, or `RecordError`."""
+def profile_files(paths: Paths) -> list[Found]:
+    """The files that define profiles; raises `RecordError` when their folder cannot be listed."""
     folder = paths.find(PROFILES)
-    if "/" in profile_id or "\0" in profile_id:
-        raise MissingRecordError(f"There is no profile {profile_id!a}")
-    file = Found(folder.path / f"{profile_id}{_ENDING}", folder.shipped)
-    return record_file.read(file, lambda data: parse(data, profile_id))
+    try:
+        names = sorted(entry.name for entry in folder.path.iterdir())
+    except OSError as error:
+        raise RecordError(UnreadableError.of(folder.path, error).message) from error
+    return [
+        Found(folder.path / name, folder.shipped)
+        for name in names
+        if name.endswith(_ENDING) and not name.startswith(".")
+    ]
+
+
+def profile_file(paths: Paths, profile_id: str) -> Found:
+    """Where the profile of that id is defined; raises `RecordError` for what is no id."""
+    try:
+        check_id(profile_id)
+    except ValueError as error:
+        raise RecordError(f"The profile id {profile_id[:80]!a} {error}") from None
+    folder = paths.find(PROFILES)
+    return Found(folder.path / f"{profile_id}{_ENDING}", folder.shipped)
+
+
+def read_profile(file: Found) -> Profile:
+    """The profile in `file`, which is called after its id; raises `RecordError`."""
+    return record_file.read(file, lambda data: parse(data, file.path.name.removesuffix(_ENDING)))
+
+
+def profile(paths: Paths, profile_id: str) -> Profile:
+    """The profile of that id; raises `RecordError`, when there is none `MissingRecordError`."""
+    return read_profile(profile_file(paths, profile_id))
 
 
 def active_profile(paths: Paths) -> Profile | None:
@@ -56,6 +76,6 @@ def active_profile(paths: Paths) -> Profile | None:
         return profile(paths, profile_id)
     except MissingRecordError as error:
         raise RecordError(
-            f"{path}: the profile {profile_id!a} is not installed",
+            f"{path}: the profile {profile_id} is not installed",
             hint="See which ones are with `platformctl profile list`.",
         ) from error

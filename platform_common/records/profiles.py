@@ -14,6 +14,7 @@ from platform_common.names import check_id, check_unit, check_variable
 _PORT = re.compile(r"(?P<number>[1-9][0-9]{0,4})/(?:tcp|udp)")
 _HIGHEST_PORT = 65535
 _LONGEST_PATH = 1024
+_LONGEST_URL_PATH = 2048
 
 
 class Chat(Struct, frozen=True):
@@ -160,5 +161,11 @@ def _check_port(port: str) -> None:
 
 
 def _check_url_path(path: str) -> None:
-    if not path.startswith("/") or not path.isascii() or not path.isprintable() or " " in path:
+    if (
+        len(path) > _LONGEST_URL_PATH
+        or not path.startswith("/")
+        or not path.isascii()
+        or not path.isprintable()
+        or " " in path
+    ):
         raise ValueError("must start with a slash and hold printable ASCII without blanks")

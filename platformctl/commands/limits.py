@@ -1,0 +1,78 @@
+"""`platformctl limits`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from platform_common.command_line import print_json
+from platform_common.paths import LIMITS, Paths
+from platform_common.records import record_file
+from platform_common.records.limits import Limits, parse, parse_whole
+from platformctl.printing import as_json, print_facts, styled
+
+_CAPABILITIES = {
+    "local_llm": "run a language model of its own",
+    "voice_wake_word": "listen for the wake word",
+    "voice_tts": "speak",
+    "clamav_daemon": "scan for viruses all the time",
+}
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  platformctl limits
+  platformctl limits --json
+"""
+)
+@as_json
+@click.pass_obj
+def command(paths: Paths, *, as_json: bool) -> None:
+    """Show what this device can do, what it cannot, and what would change that."""
+    found = paths.find(LIMITS)
+    if as_json:
+        print_json(record_file.read(found, parse_whole))
+    else:
+        _print(record_file.read(found, parse), shipped=found.shipped)
+
+
+def _print(limits: Limits, *, shipped: bool) -> None:
+    facts = [
+        ("Device", styled(limits.target, bold=True)),
+        ("Tier", styled(limits.tier)),
+        ("Memory", styled(f"{limits.ram_mb:,} MB ({limits.ram_class})")),
+        ("Storage", styled(limits.storage_class)),
+    ]
+    if limits.cloud:
+        facts.append(("Host", styled(limits.cloud)))
+    if limits.airgap_supported:
+        facts.append(("Offline", styled(f"up to {limits.airgap_max_tier or limits.tier}")))
+    print_facts(facts)
+    able = limits.capabilities
+    _print_list("Can", "+", "green", [_CAPABILITIES[n] for n in _CAPABILITIES if getattr(able, n)])
+    _print_list("Can, but each takes much memory", "+", "green", able.channels_heavy)
+    if limits.limitations:
+        click.echo(f"\n{styled('Cannot', bold=True)}")
+    for limitation in limits.limitations:
+        name = styled(limitation.id, dim=True)
+        click.echo(f"  {styled('-', 'yellow')} {styled(limitation.reason)}  {name}")
+        if limitation.unblock:
+            click.echo(f"    {styled(limitation.unblock, dim=True)}")
+    _print_list(
+        "Channels that it has too little memory for",
+        "-",
+        "yellow",
+        able.channels_disabled_by_ram,
+    )
+    if shipped:
+        note = "This device has no limits of its own; these are the shipped ones."
+        click.echo(f"\n{styled(note, dim=True)}")
+
+
+def _print_list(title: str, mark: str, colour: str, items: Sequence[str]) -> None:
+    if items:
+        click.echo(f"\n{styled(title, bold=True)}")
+    for item in items:
+        click.echo(f"  {styled(mark, colour)} {styled(item)}")

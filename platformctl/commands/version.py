@@ -1,0 +1,49 @@
+"""`platformctl version`."""
+
+from __future__ import annotations
+
+import click
+
+from platform_common.command_line import print_json, warn
+from platform_common.paths import Paths
+from platform_common.views import Version, to_json
+from platformctl import device
+from platformctl.printing import as_json, print_facts, styled
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  platformctl version
+  platformctl version --json
+"""
+)
+@as_json
+@click.pass_obj
+def command(paths: Paths, *, as_json: bool) -> None:
+    """Show what runs on this device.
+
+    A record that cannot be used leaves its member empty and is told of on stderr.
+    """
+    view, problems = device.version(paths)
+    if as_json:
+        print_json(to_json(view))
+    else:
+        _print(view)
+    for problem in problems:
+        warn(problem)
+
+
+def _print(view: Version) -> None:
+    from platformctl.commands.profile import print_profiles
+
+    facts = (
+        ("Release", view.release_version),
+        ("Channel", view.channel),
+        ("Target", view.target),
+        ("Kernel", view.kernel),
+        ("Control CLI", view.binary_version),
+    )
+    print_facts([(label, styled(value or "-", dim=not value)) for label, value in facts])
+    click.echo()
+    print_profiles(view.profiles)

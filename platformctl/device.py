@@ -1,0 +1,123 @@
+"""What runs on this device: its release, its kernel, its target, its profiles."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from msgspec import Struct
+
+from platform_common.installed_profiles import (
+    active_profile,
+    installed_profiles,
+    profile_file,
+    profile_files,
+    read_profile,
+)
+from platform_common.paths import INSTALLED_VERSION, LIMITS, UPDATE_URL, Found, Paths
+from platform_common.records import record_file
+from platform_common.records.limits import Limits
+from platform_common.records.limits import parse as parse_limits
+from platform_common.records.record_file import RecordError
+from platform_common.version import VERSION
+from platform_common.views import InstalledProfile, Version
+
+_CHANNELS = ("dev", "beta", "stable")
+T = TypeVar("T")
+
+
+class ListedProfiles(Struct, frozen=True):
+    """The installed profiles, and what is wrong with other files or the choice of one."""
+
+    profiles: tuple[InstalledProfile, ...] = ()
+    problems: tuple[RecordError, ...] = ()
+
+
+class ProfileVerdict(Struct, frozen=True):
+    """Whether the definition of a profile in `file` can be used; why not, in one sentence."""
+
+    file: str
+    ok: bool
+    error: str = ""
+
+
+def version(paths: Paths) -> tuple[Version, list[RecordError]]:
+    """The versions of everything, and the records that could not say theirs."""
+    problems: list[RecordError] = []
+
+    def known(read: Callable[[], T], otherwise: T) -> T:
+        try:
+            return read()
+        except RecordError as error:
+            problems.append(error)
+            return otherwise
+
+    def line(path: Path) -> str:
+        return known(lambda: record_file.read_line(path), None) or ""
+
+    limits = known(lambda: record_file.read(paths.find(LIMITS), parse_limits), Limits())
+    listed = known(lambda: profile_list(paths), ListedProfiles())
+    problems += listed.problems
+    return Version(
+        binary_version=VERSION,
+        channel=_channel(line(paths.writable(UPDATE_URL))),
+        release_version=line(paths.writable(INSTALLED_VERSION)),
+        kernel=os.uname().release,
+        target=limits.target,
+        profiles=listed.profiles,
+    ), problems
+
+
+def profile_list(paths: Paths) -> ListedProfiles:
+    """What profiles there are, and which is active.
+
+    Raises `RecordError` when they cannot be listed.
+    """
+    found = installed_profiles(paths)
+    problems = list(found.problems)
+    active = None
+    try:
+        active = active_profile(paths)
+    except RecordError as error:
+        if str(error) not in map(str, problems):
+            problems.append(error)
+    profiles = tuple(
+        InstalledProfile(
+            id=profile.id,
+            display_name=profile.display_name,
+            pinned_version=profile.pinned_version,
+            active=active is not None and profile.id == active.id,
+        )
+        for profile in found.profiles
+    )
+    return ListedProfiles(profiles, tuple(problems))
+
+
+def check_profiles(paths: Paths, named: Sequence[str]) -> tuple[ProfileVerdict, ...]:
+    """Whether each of `named` (profile ids or files) can be used; without any, all installed.
+
+    Raises `RecordError` when the installed ones cannot be listed.
+    """
+    files = [_profile_file(paths, name) for name in named] or profile_files(paths)
+    return tuple(_verdict(file) for file in files)
+
+
+def _profile_file(paths: Paths, name: str) -> Found:
+    if "/" in name or name.endswith(".toml"):
+        return Found(Path(name))
+    return profile_file(paths, name)
+
+
+def _verdict(file: Found) -> ProfileVerdict:
+    try:
+        read_profile(file)
+    except RecordError as error:
+        return ProfileVerdict(str(file.path), ok=False, error=str(error))
+    return ProfileVerdict(str(file.path), ok=True)
+
+
+def _channel(update_url: str) -> str:
+    last = update_url.partition("?")[0].rstrip("/").rpartition("/")[2]
+    return last if last in _CHANNELS else ""
