@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from release_tools.keys import generate
+from tests.support.devices import Device
 from tests.support.releases import VERSION, KeyPair, Tools, write_artefacts
 
 # A shell that starts the tests in the background has them, and all they start, ignore Ctrl-C.
@@ -30,6 +31,14 @@ def key_pair(tmp_path_factory: pytest.TempPathFactory) -> KeyPair:
 def tools(tmp_path: Path) -> Tools:
     """The program `release-tools`, run in this test's folder."""
     return Tools(tmp_path)
+
+
+@pytest.fixture
+def device(tmp_path: Path) -> Device:
+    """A device in a folder, without a single record of its own."""
+    root = tmp_path / "device"
+    root.mkdir()
+    return Device(root)
 
 
 @pytest.fixture(scope="session")
