@@ -16,8 +16,6 @@ from platform_common.secret import Secret, parse_secret
 from platform_common.version import VERSION
 
 _HEADERS = {"Accept": "application/json", "User-Agent": f"platform-appliance/{VERSION}"}
-# What a catalogue of another maker does not name.
-_SIGNED_CLOUD_ENV = ("AWS_SECRET_ACCESS_KEY", "AWS_REGION")
 _RUNTIME_HOST = re.compile(
     r"bedrock(?:-runtime)?(?P<fips>-fips)?\.[a-z0-9-]+\.(?P<domain>amazonaws\.com(?:\.cn)?)"
 )
@@ -46,13 +44,6 @@ class _Asking(NamedTuple):
     attach: Callable[..., KeyRequest]
 
 
-def variables_of(provider: Provider) -> tuple[str, ...]:
-    """The variables that the credentials of `provider` are made of, the key's first."""
-    if provider.kind == "signed-cloud" and not provider.extra_env:
-        return (*provider.variables, *_SIGNED_CLOUD_ENV)
-    return provider.variables
-
-
 def build_request(
     provider: Provider, credentials: Mapping[str, Secret], *, endpoint: str = "", model: str = ""
 ) -> KeyRequest:
@@ -60,7 +51,7 @@ def build_request(
 
     Raises `IncompleteError` or `SecretError`, which show no value.
     """
-    names = variables_of(provider)
+    names = provider.variables
     absent = [name for name in names if name not in credentials]
     if absent:
         raise IncompleteError(f"{provider.display_name} also needs {' and '.join(absent)}")

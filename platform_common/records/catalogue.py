@@ -19,6 +19,9 @@ Kind = Literal[
     "hosted-inference",
 ]
 
+# What every signature needs beside the access key id, should an entry not name it.
+_SIGNED_CLOUD_ENV = ("AWS_SECRET_ACCESS_KEY", "AWS_REGION")
+
 
 class Provider(Struct, frozen=True):
     """One vendor of models, and how its key is named and tested.
@@ -56,7 +59,8 @@ class Provider(Struct, frozen=True):
     @property
     def variables(self) -> tuple[str, ...]:
         """Every variable of `secrets.env` that it needs, the key's first."""
-        return (self.key_env_var, *self.extra_env)
+        usual = _SIGNED_CLOUD_ENV if self.kind == "signed-cloud" else ()
+        return (self.key_env_var, *(self.extra_env or usual))
 
     @property
     def takes_address(self) -> bool:
