@@ -1,0 +1,66 @@
+"""`platformctl model test`."""
+
+from __future__ import annotations
+
+import click
+
+from platform_common.command_line import Text, print_json, warn
+from platform_common.errors import PlatformError
+from platform_common.paths import Paths
+from platform_common.views import ModelTest, to_json
+from platformctl import key_test
+from platformctl.printing import as_json, print_facts, styled
+
+
+@click.command(
+    "test",
+    epilog="\b\nExamples:\n"
+    "  platformctl model test\n"
+    "  platformctl model test --provider openrouter --json",
+)
+@click.option(
+    "--provider",
+    "provider_id",
+    type=Text(),
+    default="",
+    help="Id of the provider, the active one by default.",
+)
+@click.option(
+    "--model", type=Text(), default="", help="Model to test with, where the provider needs one."
+)
+@as_json
+@click.pass_obj
+def command(paths: Paths, provider_id: str, model: str, as_json: bool) -> None:
+    """Ask a provider whether it takes the stored key.
+
+    One request, which costs nothing, lists its models; it ends within ten seconds.
+    """
+    provider_id, check = key_test.run(paths, provider_id, model)
+    if as_json:
+        print_json(
+            to_json(
+                ModelTest(
+                    provider=provider_id,
+                    endpoint=check.endpoint,
+                    http_status=check.http_status,
+                    elapsed_ms=check.elapsed_ms,
+                    ok=check.ok,
+                    error="" if check.ok else check.message,
+                )
+            )
+        )
+    elif check.endpoint:
+        answer = "none" if check.http_status is None else f"HTTP {check.http_status}"
+        print_facts(
+            [
+                ("Provider", styled(provider_id, bold=True)),
+                ("Address", styled(check.endpoint)),
+                ("Answer", styled(f"{answer}, after {check.elapsed_ms:,} ms")),
+            ]
+        )
+    if not check.ok:
+        raise PlatformError(check.message, hint=check.hint)
+    if not check.proved:
+        warn(PlatformError(check.message, hint=check.hint))
+    elif not as_json:
+        click.echo(styled(f"{check.message}.", "green"))
