@@ -1,0 +1,102 @@
+"""The JSON Schemas and the code judge every document alike."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from platform_common.decoding import DecodingError
+from platform_common.records import catalogue, cost_sheet, limits, profiles
+from platform_common.resources import schema
+from tests.support.record_cases import CASES, GOOD, Case, shipped_files
+from tests.support.toml_text import toml
+
+_RECORDS = tuple(GOOD)
+
+
+def _providers(data: bytes) -> None:
+    problems = catalogue.parse(data).problems
+    if problems:
+        raise DecodingError(problems[0])
+
+
+_PARSERS: dict[str, Callable[[bytes], object]] = {
+    "providers": _providers,
+    "cost-defaults": cost_sheet.parse,
+    "limits": limits.parse,
+    "profile": lambda data: profiles.parse(data, "x"),
+}
+_VALIDATORS = {record: Draft202012Validator(schema(record)) for record in _RECORDS}
+
+
+def _encoded(record: str, document: Any) -> bytes:
+    return toml(document).encode() if record == "profile" else json.dumps(document).encode()
+
+
+def _taken(record: str, document: Any) -> bool:
+    try:
+        _PARSERS[record](_encoded(record, document))
+    except DecodingError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
+def test_the_code_judges_as_the_table_says(case: Case) -> None:
+    assert _taken(case.record, case.document()) == case.good
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
+def test_the_schema_judges_as_the_table_says(case: Case) -> None:
+    assert _VALIDATORS[case.record].is_valid(case.document()) == (case.good or case.schema_cannot)
+
+
+@pytest.mark.parametrize("record", _RECORDS)
+def test_a_schema_is_one_and_its_examples_hold(record: str) -> None:
+    Draft202012Validator.check_schema(schema(record))
+    assert schema(record)["$id"] == f"urn:platform:{record}"
+    for example in schema(record)["examples"]:
+        _VALIDATORS[record].validate(example)
+
+
+@pytest.mark.parametrize("file", shipped_files(), ids=lambda file: file.stem)
+def test_what_ships_is_valid(file: Path) -> None:
+    record, data = shipped_files()[file], file.read_bytes()
+    document = tomllib.loads(data.decode()) if record == "profile" else json.loads(data)
+    _VALIDATORS[record].validate(document)
+    if record == "profile":
+        profiles.parse(data, file.stem)
+    else:
+        _PARSERS[record](data)
+
+
+@pytest.mark.parametrize("record", _RECORDS)
+def test_every_member_of_a_schema_is_described_or_an_object(record: str) -> None:
+    def members(node: Any) -> Any:
+        if isinstance(node, dict):
+            yield from node.get("properties", {}).items()
+            for child in node.values():
+                yield from members(child)
+
+    assert [
+        name
+        for name, member in members(schema(record))
+        if "description" not in member and "properties" not in member and "$ref" not in member
+    ] in ([], ["providers"], ["limitations"])
+
+
+@pytest.mark.parametrize("record", _RECORDS)
+def test_the_message_of_a_refusal_names_the_place(record: str) -> None:
+    refused = next(
+        case for case in CASES if case.record == record and len(case.place) > 1 and not case.good
+    )
+    with pytest.raises(DecodingError) as error:
+        _PARSERS[record](_encoded(record, refused.document()))
+    assert re.match(r"[a-z_]+[\[.a-z0-9_\]]*: ", error.value.message)
