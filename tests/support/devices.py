@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 from platform_common.paths import Paths
@@ -13,6 +15,11 @@ from tests.support.releases import clean_environment, program
 
 # Root reads a file of mode 0 all the same, unless this is taken from it.
 _WITHOUT_PRIVILEGE = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
+
+KEYS = {
+    "OPENAI_API_KEY": "sk-canary-0123456789abcdef",
+    "HUGGINGFACE_API_KEY": "hf_canary0123456789",
+}
 
 
 @dataclass
@@ -33,35 +40,80 @@ class Device:
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
-    def put(self, on_device: str, content: str | bytes, mode: int = 0o644) -> Path:
-        """Write a file of the device."""
-        path = self.path(on_device)
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        path.chmod(mode)
+    @property
+    def paths(self) -> Paths:
+        """The same device for a call in this process."""
+        return Paths.from_env({"PLATFORM_ROOT": str(self.root), **self.environment})
+
+    def path(self, on_device: str) -> Path:
+        """Where the device's absolute path lies, in a folder that is there."""
+        path = self.root / on_device.lstrip("/")
+        path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
-    def ctl(
+    def put(self, on_device: str, content: str | bytes, mode: int = 0o644) -> Path:
+        """Write a file of the device."""
+        file = self.path(on_device)
+        file.write_bytes(content.encode() if isinstance(content, str) else content)
+        file.chmod(mode)
+        return file
+
+    def platformctl(
         self,
         *args: str | Path,
-        env: Mapping[str, str] | None = None,
         stdin: str = "",
+        env: Mapping[str, str] | None = None,
         privileged: bool = True,
-        timeout: float = 30,
     ) -> subprocess.CompletedProcess[str]:
-        """Run `platformctl`, without root's right to read everything when not `privileged`."""
-        prefix: Sequence[str] = ()
-        if not privileged and os.geteuid() == 0:
-            prefix = _WITHOUT_PRIVILEGE
+        """Run the installed program as its users do.
+
+        Without `privileged` root may no longer read what its mode forbids.
+        """
+        prefix = () if privileged or os.geteuid() != 0 else _WITHOUT_PRIVILEGE
+        environment = clean_environment() | {"PLATFORM_ROOT": str(self.root)} | self.environment
         return subprocess.run(
             [*prefix, program("platformctl"), *map(str, args)],
-            cwd=self.root,
-            env=clean_environment()
-            | {"PLATFORM_ROOT": str(self.root)}
-            | self.environment
-            | dict(env or {}),
+            env=environment | dict(env or {}),
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=timeout,
+            timeout=60,
             check=False,
         )
+
+
+def set_up(device: Device) -> None:
+    """Make it a device as the setup wizard leaves it, with some messages in its ledger."""
+    for name, line in {
+        "active-profile": "openclaw",
+        "active-provider": "openai",
+        "active-model": "gpt-4o",
+        "version": "2026.11.1",
+        "update-url": "https://releases.example/stable/",
+    }.items():
+        device.put(f"/etc/platform/{name}", f"{line}\n")
+    device.put(
+        "/etc/platform/secrets.env",
+        "".join(f"{name}={key}\n" for name, key in KEYS.items()),
+        mode=0o640,
+    )
+    device.put("/etc/platform/cost.toml", "[caps]\ndaily_usd = 2.0\nmonthly_usd = 40.0\n")
+    device.put("/home/agent/.openclaw/cost-ledger.jsonl", _ledger(datetime.now(UTC)))
+    device.put("/run/platform/doctor.json", '{"checked_at": "2026-11-20T10:00:00Z", "fails": 2}\n')
+
+
+def _ledger(now: datetime) -> str:
+    stamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    messages = [
+        {"provider": "openai", "model": "gpt-4o", "cost_usd": 1.75},
+        {"provider": "openai", "model": "gpt-4o"},
+        {"provider": "nobody", "model": "unpriced"},
+    ]
+    return "".join(
+        json.dumps(
+            {"timestamp": stamp, **message, "input_tokens": 1000, "output_tokens": 500}
+            | {"request_id": f"request-{number}"}
+        )
+        + "\n"
+        for number, message in enumerate(messages)
+    )

@@ -109,9 +109,9 @@ def _cases(record: str, place: tuple[str | int, ...], good: Any = (), bad: Any =
 
 _ENTRY = ("providers", 1)
 _RATE = ("providers", "openai")
-_NOT_TEXT = (None, 1, True, ["a"], {})
-_NOT_FLAG = (None, 1, "true", [])
-_NOT_COUNT = (None, -1, True, "1", 1.5)
+_NOT_TEXT: tuple[Any, ...] = (None, 1, True, ["a"], {})
+_NOT_FLAG: tuple[Any, ...] = (None, 1, "true", [])
+_NOT_COUNT: tuple[Any, ...] = (None, -1, True, "1", 1.5)
 CASES = [
     *_cases("providers", (), bad=([], "x", None, 1)),
     *_cases("providers", ("providers",), ([],), (REMOVED, {}, None, "x")),
