@@ -1,0 +1,94 @@
+"""Reading a file of lines from its end."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from platform_common.errors import UnreadableError
+from platform_common.reading_back import LINE_BYTES, blocks_from_end
+from tests.support.properties import steady
+
+
+def lines_of(path: Path, block_bytes: int) -> list[bytes]:
+    """All lines in the order of the file."""
+    blocks = list(blocks_from_end(path, block_bytes=block_bytes))
+    return [line for lines in reversed(blocks) for line in lines]
+
+
+@steady
+@given(
+    st.lists(st.sampled_from([b"a", b"bc", b"\n", b"\n\n", b"\r\n", b"\xff"])).map(b"".join),
+    st.integers(1, 9),
+)
+def test_blocks_of_any_size_hold_the_same_lines(data: bytes, block_bytes: int) -> None:
+    path = Path(f"/dev/shm/reading-back-{os.getpid()}")
+    path.write_bytes(data)
+    try:
+        found = lines_of(path, block_bytes)
+    finally:
+        path.unlink()
+    assert found == [line for line in data.split(b"\n") if line]
+
+
+def test_the_last_block_comes_first_and_no_other_is_read_unasked(tmp_path: Path) -> None:
+    path = tmp_path / "lines"
+    path.write_bytes(b"old\n" * 1000 + b"new\n")
+    assert next(blocks_from_end(path, block_bytes=8)) == [b"new"]
+
+
+def test_of_an_over_long_line_only_an_end_is_kept_and_it_is_still_too_long(tmp_path: Path) -> None:
+    path = tmp_path / "lines"
+    path.write_bytes(b"first\n" + b"x" * (10 * LINE_BYTES) + b'{"end": 1}\nlast\n')
+    first, long, last = lines_of(path, LINE_BYTES // 3)
+    assert (first, last) == (b"first", b"last")
+    assert LINE_BYTES < len(long) < 3 * LINE_BYTES
+
+
+def test_a_line_of_the_longest_allowed_length_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "lines"
+    path.write_bytes(b"a\n" + b"x" * LINE_BYTES + b"\nb\n")
+    assert [len(line) for line in lines_of(path, LINE_BYTES // 3)] == [1, LINE_BYTES, 1]
+
+
+def test_no_more_is_read_than_the_limit(tmp_path: Path) -> None:
+    path = tmp_path / "lines"
+    path.write_bytes(b"line\n" * 100)
+    with pytest.raises(UnreadableError, match="lies more than 200 bytes before its end"):
+        list(blocks_from_end(path, block_bytes=100, limit_bytes=200))
+
+
+def test_a_file_without_end_is_refused_in_little_time(tmp_path: Path) -> None:
+    path = tmp_path / "lines"
+    path.touch()
+    os.truncate(path, 1 << 40)
+    with pytest.raises(UnreadableError, match="before its end"):
+        list(blocks_from_end(path, limit_bytes=1 << 24))
+
+
+def test_a_missing_file_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        list(blocks_from_end(tmp_path / "none"))
+
+
+@pytest.mark.parametrize("kind", ["link", "hard-link", "fifo", "folder", "device"])
+def test_fs_07_what_is_no_file_of_one_name_is_refused_and_named(tmp_path: Path, kind: str) -> None:
+    path, other = tmp_path / "ledger", tmp_path / "other"
+    other.write_bytes(b"line\n")
+    match kind:
+        case "link":
+            path.symlink_to(other)
+        case "hard-link":
+            path.hardlink_to(other)
+        case "fifo":
+            os.mkfifo(path)
+        case "folder":
+            path.mkdir()
+        case _:
+            path = Path("/dev/null")
+    with pytest.raises(UnreadableError, match=str(path)):
+        list(blocks_from_end(path))

@@ -1,0 +1,175 @@
+"""Changing values in a TOML file that people edit too."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from platform_common.decoding import DecodingError
+from platform_common.toml_editing import with_values
+from tests.support.properties import examples
+
+ENABLED = ("voice", "enabled")
+
+
+def said(data: bytes) -> dict[str, Any]:
+    return tomllib.loads(data.decode())
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(
+            "# top\n[voice] # head\n  enabled  =  false   # why\nx = 1\n\n# end\n",
+            "# top\n[voice] # head\n  enabled  =  true   # why\nx = 1\n\n# end\n",
+            id="comments-and-blanks",
+        ),
+        pytest.param(
+            "[voice]\r\nenabled = false # c\r\n[stt]\r\n",
+            "[voice]\r\nenabled = true # c\r\n[stt]\r\n",
+            id="windows-line-ends",
+        ),
+        pytest.param(
+            "[voice]\r\nx = 1\r\n[stt]\r\n",
+            "[voice]\r\nx = 1\r\nenabled = true\r\n[stt]\r\n",
+            id="a-new-key-among-windows-line-ends",
+        ),
+        pytest.param(
+            "voice.enabled = false # c\nvoice.x = 1\n",
+            "voice.enabled = true # c\nvoice.x = 1\n",
+            id="dotted-keys",
+        ),
+        pytest.param(
+            "voice = { enabled = false } # c\n",
+            "voice = { enabled = true } # c\n",
+            id="an-inline-table",
+        ),
+        pytest.param(
+            "[voice.sub]\na = 1\n[stt]\nb = 1\n[voice]\nenabled = false\n",
+            "[voice.sub]\na = 1\n[stt]\nb = 1\n[voice]\nenabled = true\n",
+            id="a-section-after-its-part",
+        ),
+        pytest.param(
+            "a = 1\n[[x]]\nb = 1\n[[x]]\nb = 2 # end\n",
+            "a = 1\n[[x]]\nb = 1\n[[x]]\nb = 2 # end\n\n[voice]\nenabled = true\n",
+            id="no-section-after-arrays-of-tables",
+        ),
+        pytest.param("", "[voice]\nenabled = true\n", id="an-empty-file"),
+        pytest.param(
+            '[voice]\n"enabled" = false\n', '[voice]\n"enabled" = true\n', id="a-quoted-key"
+        ),
+        pytest.param(
+            "[voice]\nenabled = false", "[voice]\nenabled = true", id="no-line-feed-at-the-end"
+        ),
+        pytest.param(
+            "[voice]\nx = nan\ny = 0x1F\n",
+            "[voice]\nx = nan\ny = 0x1F\nenabled = true\n",
+            id="numbers-as-they-were-written",
+        ),
+    ],
+)
+def test_only_the_value_changes(before: str, after: str) -> None:
+    assert with_values(before.encode(), {ENABLED: True}).decode() == after
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "it's",
+        'a "b"',
+        "C:\\n",
+        "é\u2028",
+        "#",
+        "]",
+        "a\nb\t\r",
+        "\x7f\x00",
+        True,
+        7,
+        0.1,
+        1e-7,
+        1e15,
+    ],
+    ids=repr,
+)
+def test_a_value_is_read_back_as_it_was_given(value: str | float) -> None:
+    for before in (b"", b"[voice]\nenabled = 1 # c\n", b"voice = {}\n"):
+        assert said(with_values(before, {ENABLED: value}))["voice"]["enabled"] == value
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        pytest.param(b"voice = 1\n", id="no-table"),
+        pytest.param(b"[[voice]]\nenabled = false\n", id="an-array-of-tables"),
+    ],
+)
+def test_what_cannot_be_changed_is_refused(before: bytes) -> None:
+    with pytest.raises(DecodingError, match=r"\[voice\] enabled cannot be changed by program"):
+        with_values(before, {ENABLED: True})
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        pytest.param(b"[voice\n", id="torn"),
+        pytest.param(b"a = 1\na = 2\n", id="a-key-twice"),
+        pytest.param(b"\xff", id="not-utf-8"),
+        pytest.param(b"\xef\xbb\xbf[voice]\n", id="byte-order-mark"),
+        pytest.param(b"x = " + b"[" * 5000, id="deeply-nested"),
+        pytest.param(b"[voice]\rx = 1\r", id="old-mac-line-ends"),
+        pytest.param(b"\x00", id="nul"),
+    ],
+)
+def test_what_is_no_toml_is_refused(before: bytes) -> None:
+    with pytest.raises(DecodingError):
+        with_values(before, {ENABLED: True})
+
+
+_COMMENT = st.sampled_from(["", " # c", "  # ünï [x] = \"'"])
+_VALUE = st.sampled_from(
+    [
+        "1",
+        '"a"',
+        "'b'",
+        "[1, 2,\n 3] ",
+        "{ a = 1, b.c = 2 }",
+        '"""x\n# no comment\n"""',
+        "nan",
+        "1979-05-27",
+    ]
+)
+_KEY = st.sampled_from(["a", "b.c", "b.d", '"q q"', "voice.k", "stt.binary"])
+_HEAD = st.sampled_from(["[voice]", "[stt]", "[stt.deep]", "[voice.deep]", "[[list]]", "[ a . z ]"])
+_LINE = st.one_of(
+    st.sampled_from(["", "   ", "# a comment", "\t# another"]),
+    st.tuples(_KEY, _VALUE, _COMMENT).map(lambda parts: f"{parts[0]} = {parts[1]}{parts[2]}"),
+    st.tuples(_HEAD, _COMMENT).map("".join),
+    st.sampled_from(["enabled = false", "enabled=false# c", "voice.enabled = false"]),
+)
+
+
+@examples(400)
+@given(st.lists(_LINE, max_size=8), st.sampled_from(["\n", "\r\n"]))
+def test_in_odd_files_all_else_stays_or_the_file_is_refused(lines: list[str], end: str) -> None:
+    text = "".join(line.replace("\n", end) + end for line in lines)
+    try:
+        before = tomllib.loads(text, parse_float=str)
+    except tomllib.TOMLDecodeError:
+        with pytest.raises(DecodingError):
+            with_values(text.encode(), {ENABLED: True})
+        return
+    try:
+        after = with_values(text.encode(), {ENABLED: True}).decode()
+    except DecodingError:
+        return
+    tree = tomllib.loads(after, parse_float=str)
+    assert tree["voice"].pop("enabled") is True
+    before.setdefault("voice", {}).pop("enabled", None)
+    assert tree == before
+    comments = [line.partition("#")[2] for line in text.split(end) if "#" in line]
+    assert [c for c in comments if c not in after] == []
+    assert not lines or end == "\n" or "\n" not in after.replace("\r\n", "")
