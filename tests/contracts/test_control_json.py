@@ -1,0 +1,229 @@
+"""What `platformctl … --json` prints is what its schema says and what the apps read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from dev.distributions import ROOT
+from platform_common import views
+from platform_common.decoding import DecodingError, from_json
+from platform_common.jsonread import JsonError
+from platform_common.records.limits import Limits
+from platform_common.records.profiles import Profile
+from platform_common.views import to_json
+from platformctl.device import ProfileVerdict
+from tests.support.devices import KEYS, Device, set_up
+
+SCHEMAS = ROOT / "schemas/control"
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call: its arguments, the shape of its answer, what it needs and how it ends."""
+
+    arguments: tuple[str, ...]
+    shape: Any
+    stdin: str = ""
+    status: int = 0
+    # Whether it answers with members that no shape names.
+    open: bool = False
+
+
+CALLS: Mapping[str, Call] = {
+    "status": Call(("status",), views.Status),
+    "version": Call(("version",), views.Version),
+    "limits": Call(("limits",), Limits, open=True),
+    "cost": Call(("cost",), views.Cost),
+    "cost-ledger": Call(("cost", "ledger"), views.Ledger),
+    # No gateway runs in a folder, so one check fails.
+    "doctor": Call(("doctor",), views.Verdict, status=1),
+    "profile-list": Call(("profile", "list"), tuple[views.InstalledProfile, ...]),
+    "profile-show": Call(("profile", "show", "khoj"), Profile),
+    "profile-validate": Call(("profile", "validate"), tuple[ProfileVerdict, ...]),
+    "voice-status": Call(("voice", "status"), views.VoiceStatus),
+    "model-list": Call(("model", "list"), tuple[views.Model, ...]),
+    # Its key is refused before anybody is asked.
+    "model-test": Call(("model", "test", "--provider", "anthropic"), views.ModelTest, status=1),
+    "model-set": Call(
+        ("model", "set", "--provider", "openai", "--key-from-stdin", "--yes"),
+        views.ModelSet,
+        stdin="sk-new-key-0123456789\n",
+    ),
+}
+NAMES = list(CALLS)
+
+
+@pytest.fixture
+def device(device: Device) -> Device:
+    """A device that is set up."""
+    set_up(device)
+    return device
+
+
+def schema(name: str) -> dict[str, Any]:
+    return cast("dict[str, Any]", json.loads((SCHEMAS / f"{name}.schema.json").read_text("utf-8")))
+
+
+def objects(tree: Any) -> Iterator[dict[str, Any]]:
+    """Every schema of an object inside a schema."""
+    if isinstance(tree, dict):
+        if "properties" in tree:
+            yield tree
+        for branch in tree.values():
+            yield from objects(branch)
+    elif isinstance(tree, list):
+        for branch in tree:
+            yield from objects(branch)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_program_prints_what_the_schema_says(name: str, device: Device) -> None:
+    call = CALLS[name]
+    done = device.ctl(*call.arguments, "--json", stdin=call.stdin)
+    assert done.returncode == call.status, done.stderr
+    Draft202012Validator(schema(name)).validate(json.loads(done.stdout))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_reader_finds_in_it_what_the_program_said(name: str, device: Device) -> None:
+    call = CALLS[name]
+    printed = device.ctl(*call.arguments, "--json", stdin=call.stdin).stdout.encode()
+    read, said = (
+        json.loads(json.dumps(to_json(from_json(printed, call.shape)))),
+        json.loads(printed),
+    )
+    # A record may leave out what has a default, and hold what we do not know.
+    assert ({**said, **read} == {**read, **said}) if call.open else read == said
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_answer_shows_a_key(name: str, device: Device) -> None:
+    call = CALLS[name]
+    for json_or_text in (["--json"], []):
+        done = device.ctl(*call.arguments, *json_or_text, stdin=call.stdin)
+        for key in (*KEYS.values(), call.stdin.strip() or "no key"):
+            assert key not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_text_for_people_is_plain_in_a_pipe(name: str, device: Device) -> None:
+    call = CALLS[name]
+    done = device.ctl(*call.arguments, stdin=call.stdin)
+    assert done.returncode == call.status
+    assert done.stdout.strip()
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_schema_is_valid_and_names_every_member(name: str) -> None:
+    Draft202012Validator.check_schema(schema(name))
+    if CALLS[name].open:
+        return
+    for node in objects(schema(name)):
+        assert node["additionalProperties"] is False
+        assert node["required"] == list(node["properties"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_schema_and_its_shape_have_the_same_members(name: str) -> None:
+    (_,), shapes = msgspec.json.schema_components([CALLS[name].shape])
+    assert {frozenset(node["properties"]) for node in objects(schema(name))} == {
+        frozenset(node["properties"]) for node in shapes.values() if "properties" in node
+    }
+
+
+def test_every_schema_is_of_a_call() -> None:
+    files = {path.name.removesuffix(".schema.json") for path in SCHEMAS.glob("*.json")}
+    assert files == set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_reader_has_a_default_for_every_member(name: str) -> None:
+    shape = CALLS[name].shape
+    if name in {"profile-show", "profile-validate"}:
+        return  # No app reads them.
+    empty = b"[{}]" if getattr(shape, "__origin__", None) is tuple else b"{}"
+    assert from_json(empty, shape)
+
+
+def test_models_are_read_from_an_object_too() -> None:
+    listed = b'[{"id": "openai"}]'
+    assert views.read_models(b'{"providers": ' + listed + b"}") == views.read_models(listed)
+
+
+# What another program might print in the place of ours.
+
+_LEAVES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=20),
+    st.sampled_from([10**308, -0.0, "x" * 10_000, [[[[]]]], {"a": {"b": {}}}]),
+)
+
+
+@st.composite
+def _changed(draw: st.DrawFn, tree: Any) -> Any:
+    """`tree` with some branches replaced, left out or added."""
+    if draw(st.integers(0, 9)) == 0:
+        return draw(_LEAVES)
+    if isinstance(tree, dict):
+        kept = {
+            name: draw(_changed(branch)) for name, branch in tree.items() if draw(st.booleans())
+        }
+        return kept | draw(st.dictionaries(st.text(max_size=5), _LEAVES, max_size=1))
+    if isinstance(tree, list):
+        return [draw(_changed(branch)) for branch in tree[:3]]
+    return tree
+
+
+def whole(shape: Any) -> Any:
+    """An answer with every member of the shape."""
+    empty = getattr(shape, "__origin__", None) is tuple
+    return [to_json(shape.__args__[0]())] if empty else to_json(shape())
+
+
+READERS = {
+    name: call.shape
+    for name, call in CALLS.items()
+    if name not in {"profile-show", "profile-validate"}
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_cli_14_whatever_a_program_says_is_a_view_or_a_decoding_error(
+    name: str, data: st.DataObject
+) -> None:
+    said = json.dumps(data.draw(_changed(whole(READERS[name])))).encode()
+    try:
+        view = from_json(said, READERS[name])
+    except DecodingError:
+        return
+    json.dumps(to_json(view))
+
+
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize(
+    "said",
+    [
+        *(b"", b"null", b"1", b'"text"', b"[1]", b"[[]]", b"{", b"not JSON", b"NaN", b'{"a": NaN}'),
+        *(b'{"a": 1, "a": 2}', b"\xff", b"\xef\xbb\xbf{}", b"{}{}", b'{"a": "\\ud800"}'),
+        *(b"[" * 100_000, b'{"a":' * 100_000, b"1" * 5_000, b'{"a": 1e999}', b"\0", b"<html>"),
+    ],
+    ids=lambda said: repr(said[:12]),
+)
+def test_cli_04_what_is_no_answer_is_a_decoding_error(name: str, said: bytes) -> None:
+    with pytest.raises((DecodingError, JsonError)):
+        from_json(said, READERS[name])
