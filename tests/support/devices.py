@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -40,17 +40,6 @@ class Device:
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
-    @property
-    def paths(self) -> Paths:
-        """The same device for a call in this process."""
-        return Paths.from_env({"PLATFORM_ROOT": str(self.root), **self.environment})
-
-    def path(self, on_device: str) -> Path:
-        """Where the device's absolute path lies, in a folder that is there."""
-        path = self.root / on_device.lstrip("/")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return path
-
     def put(self, on_device: str, content: str | bytes, mode: int = 0o644) -> Path:
         """Write a file of the device."""
         file = self.path(on_device)
@@ -58,18 +47,18 @@ class Device:
         file.chmod(mode)
         return file
 
-    def platformctl(
+    def ctl(
         self,
         *args: str | Path,
         stdin: str = "",
         env: Mapping[str, str] | None = None,
         privileged: bool = True,
     ) -> subprocess.CompletedProcess[str]:
-        """Run the installed program as its users do.
+        """Run `platformctl` as its users do.
 
         Without `privileged` root may no longer read what its mode forbids.
         """
-        prefix = () if privileged or os.geteuid() != 0 else _WITHOUT_PRIVILEGE
+        prefix: tuple[str, ...] = () if privileged or os.geteuid() != 0 else _WITHOUT_PRIVILEGE
         environment = clean_environment() | {"PLATFORM_ROOT": str(self.root)} | self.environment
         return subprocess.run(
             [*prefix, program("platformctl"), *map(str, args)],
@@ -104,7 +93,7 @@ def set_up(device: Device) -> None:
 
 def _ledger(now: datetime) -> str:
     stamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    messages = [
+    messages: list[dict[str, object]] = [
         {"provider": "openai", "model": "gpt-4o", "cost_usd": 1.75},
         {"provider": "openai", "model": "gpt-4o"},
         {"provider": "nobody", "model": "unpriced"},
