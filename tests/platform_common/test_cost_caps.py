@@ -1,0 +1,97 @@
+"""The cost caps."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+import jsonschema
+import pytest
+
+from platform_common.decoding import DecodingError
+from platform_common.records.cost_caps import Behaviour, Caps, CostCaps, edited, parse
+from platform_common.resources import schema
+
+WHOLE = b"""\
+[caps]
+daily_usd = 2.5
+monthly_usd = 50
+[behaviour]
+on_cap_trip = "warn"
+warn_at_pct = 70
+"""
+
+
+def test_a_whole_file_is_read() -> None:
+    assert parse(WHOLE) == CostCaps(Caps(2.5, 50.0), Behaviour("warn", 70.0))
+
+
+@pytest.mark.parametrize("data", [b"", b"[caps]\n", b"[other]\nx = 1\n[caps]\nnew = 2\n"])
+def test_what_is_left_out_has_its_default(data: bytes) -> None:
+    assert parse(data) == CostCaps(Caps(5.0, 100.0), Behaviour("pause", 80.0))
+
+
+@pytest.mark.parametrize("amount", ["0", "-1.0", "1e6", "0.000000001"])
+def test_an_amount_is_taken(amount: str) -> None:
+    data = f"[caps]\ndaily_usd = {amount}\n"
+    assert parse(data.encode()).caps.daily_usd == float(amount)
+    jsonschema.validate(tomllib.loads(data), schema("cost"))
+
+
+BAD = [
+    pytest.param("[caps]\ndaily_usd = nan", "caps.daily_usd: must be a number of", id="nan"),
+    pytest.param("[caps]\ndaily_usd = inf", "caps.daily_usd: must be a number of", id="infinity"),
+    pytest.param("[caps]\nmonthly_usd = -inf", "caps.monthly_usd: must be", id="minus-infinity"),
+    pytest.param("[caps]\nmonthly_usd = 1e7", "caps.monthly_usd: must be", id="huge"),
+    pytest.param(f"[caps]\nmonthly_usd = 1{'0' * 400}", "caps.monthly_usd", id="endless"),
+    pytest.param('[caps]\ndaily_usd = "5"', "caps.daily_usd: expected float", id="text"),
+    pytest.param("[caps]\ndaily_usd = true", "caps.daily_usd: expected float", id="true"),
+    pytest.param("caps = 5", "caps: expected object", id="no-section"),
+    pytest.param('[behaviour]\non_cap_trip = "stop"', "behaviour.on_cap_trip:", id="no-such-word"),
+    pytest.param("[behaviour]\nwarn_at_pct = 0", "behaviour.warn_at_pct: must be", id="no-share"),
+    pytest.param("[behaviour]\nwarn_at_pct = 101", "behaviour.warn_at_pct: must be", id="over-100"),
+    pytest.param("[behaviour]\nwarn_at_pct = nan", "behaviour.warn_at_pct: must", id="nan-share"),
+    pytest.param("[caps", "not valid TOML", id="torn"),
+    pytest.param("[caps]\ndaily_usd = 1\ndaily_usd = 2", "not valid TOML", id="a-key-twice"),
+]
+
+
+@pytest.mark.parametrize(("text", "problem"), BAD)
+def test_a_bad_value_is_refused_with_its_place(text: str, problem: str) -> None:
+    with pytest.raises(DecodingError) as caught:
+        parse(text.encode())
+    assert problem in caught.value.message
+
+
+@pytest.mark.parametrize(("text", "problem"), BAD)
+def test_a_broken_file_is_never_changed(text: str, problem: str) -> None:
+    with pytest.raises(DecodingError) as caught:
+        edited(text.encode(), {("caps", "daily_usd"): 1.0})
+    assert problem in caught.value.message
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e7, "5"])
+def test_what_would_be_refused_is_never_written(value: float | str) -> None:
+    with pytest.raises(DecodingError):
+        edited(WHOLE, {("caps", "daily_usd"): value})
+
+
+def test_a_new_file_explains_itself() -> None:
+    data = edited(None, {("caps", "daily_usd"): 1.0, ("behaviour", "on_cap_trip"): "nothing"})
+    assert parse(data) == CostCaps(Caps(1.0, 100.0), Behaviour("nothing", 80.0))
+    assert data.count(b"#") == 4
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        {"caps": {"daily_usd": "5"}},
+        {"caps": {"daily_usd": 1e7}},
+        {"behaviour": {"on_cap_trip": "stop"}},
+        {"behaviour": {"warn_at_pct": 0}},
+    ],
+    ids=str,
+)
+def test_the_schema_refuses_the_same(tree: dict[str, Any]) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(tree, schema("cost"))
