@@ -32,6 +32,7 @@ SIGNS = {
     "python3-venv": "module:ensurepip",
     "qemu-utils": "qemu-img",
     "strace": "strace",
+    "systemd": "systemd-socket-activate",
     "systemd-container": "systemd-nspawn",
     "xz-utils": "xz",
 }
@@ -46,6 +47,7 @@ NEEDS: Mapping[str, Sequence[str]] = {
         "nginx-light",
         "openssl",
         "strace",
+        "systemd",
         "systemd-container",
     ),
     "bench": ("minisign", "openssl"),

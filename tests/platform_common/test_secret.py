@@ -1,0 +1,136 @@
+"""Secrets: what may be one, and that none is shown."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from platform_common.secret import Secret, SecretError, parse_secret
+
+CANARY = "sk-canary-0123456789"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param(CANARY, CANARY, id="as-it-is"),
+        pytest.param(f" \t{CANARY}\r\n", CANARY, id="blanks-at-the-ends"),
+        pytest.param("a=b#c$d;e!~", "a=b#c$d;e!~", id="odd-characters"),
+        pytest.param("k" * 4096, "k" * 4096, id="the-longest"),
+    ],
+)
+def test_a_key(text: str, expected: str) -> None:
+    assert parse_secret(text).reveal() == expected
+
+
+UNFIT = [
+    pytest.param("", id="empty"),
+    pytest.param(" \r\n\t", id="blanks"),
+    pytest.param("k" * 4097, id="too-long"),
+    *(
+        pytest.param(f"{CANARY}{character}x", id=name)
+        for name, character in {
+            "line-feed": "\n",
+            "carriage-return": "\r",
+            "nul": "\0",
+            "blank": " ",
+            "escape": "\x1b",
+            "delete": "\x7f",
+            "double-quote": '"',
+            "single-quote": "'",
+            "backslash": "\\",
+            "back-tick": "`",
+            "ellipsis": "…",
+            "latin-1": "é",
+            "no-break-space": "\u00a0",
+            "emoji": "🔑",
+            "wide": "Ａ",
+            "surrogate": "\udc80",
+        }.items()
+    ),
+    pytest.param(f'"{CANARY}"', id="in-quotes"),
+    pytest.param(f"'{CANARY}'", id="in-single-quotes"),
+    pytest.param(f"{CANARY}\\", id="trailing-backslash"),
+]
+
+
+@pytest.mark.parametrize("text", UNFIT)
+def test_env_01_what_no_key_can_be_is_refused_without_being_shown(text: str) -> None:
+    with pytest.raises(SecretError) as caught:
+        parse_secret(text)
+    trace = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+    # The frame of this test has the text; those below it are the project's.
+    del trace.stack[0]
+    shown = f"{caught.value.message} {caught.value.hint} {''.join(trace.format())}"
+    assert "canary" not in shown
+    assert "kkkk" not in shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        pytest.param("abc", "…", id="short"),
+        pytest.param("abcdefgh", "ab…", id="a-quarter"),
+        pytest.param("sk-or-v1-" + "x" * 60, "sk-or-…", id="six-at-most"),
+    ],
+)
+def test_a_masked_key_is_no_more_than_recognisable(value: str, shown: str) -> None:
+    assert Secret(value).masked() == shown
+
+
+@pytest.mark.parametrize(
+    "show",
+    [repr, str, "{}".format, "%s".__mod__, lambda secret: f"{[secret]}{ {'key': secret} }"],
+    ids=["repr", "str", "format", "percent", "inside-others"],
+)
+def test_leak_08_a_secret_does_not_show_itself(show: Callable[[Secret], str]) -> None:
+    assert "•••" in show(Secret(CANARY))
+    assert CANARY not in show(Secret(CANARY))
+
+
+@pytest.mark.parametrize(
+    "write",
+    [pickle.dumps, copy.copy, msgspec.json.encode, msgspec.to_builtins],
+    ids=["pickle", "copy", "json", "plain-objects"],
+)
+def test_leak_08_a_secret_is_not_written_as_an_object(write: Callable[[Secret], object]) -> None:
+    with pytest.raises(TypeError):
+        write(Secret(CANARY))
+
+
+def test_leak_08_a_traceback_with_variables_shows_no_secret() -> None:
+    def use(secret: Secret) -> None:
+        raise ValueError(f"cannot use {secret}")
+
+    try:
+        use(Secret(CANARY))
+    except ValueError as error:
+        trace = traceback.TracebackException.from_exception(error, capture_locals=True)
+    assert "secret = •••" in "".join(trace.format())
+    assert CANARY not in "".join(trace.format())
+
+
+def test_a_process_that_holds_a_secret_leaves_no_core_file(tmp_path: Path) -> None:
+    program = (
+        "import os, resource, signal\n"
+        "from platform_common.secret import keep_out_of_core_files\n"
+        "resource.setrlimit(resource.RLIMIT_CORE, (1 << 30, 1 << 30))\n"
+        "keep_out_of_core_files()\n"
+        "os.kill(os.getpid(), signal.SIGSEGV)\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", program], cwd=tmp_path)
+    _, status = os.waitpid(process.pid, 0)
+    process.returncode = -signal.SIGSEGV
+    assert os.WTERMSIG(status) == signal.SIGSEGV
+    # Said by the kernel, wherever a core would go on this machine.
+    assert not os.WCOREDUMP(status)
