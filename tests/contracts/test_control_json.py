@@ -88,7 +88,7 @@ def objects(tree: Any) -> Iterator[dict[str, Any]]:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_program_prints_what_the_schema_says(name: str, device: Device) -> None:
     call = CALLS[name]
-    done = device.platformctl(*call.arguments, "--json", stdin=call.stdin)
+    done = device.ctl(*call.arguments, "--json", stdin=call.stdin)
     assert done.returncode == call.status, done.stderr
     Draft202012Validator(schema(name)).validate(json.loads(done.stdout))
 
@@ -96,7 +96,7 @@ def test_the_program_prints_what_the_schema_says(name: str, device: Device) -> N
 @pytest.mark.parametrize("name", NAMES)
 def test_a_reader_finds_in_it_what_the_program_said(name: str, device: Device) -> None:
     call = CALLS[name]
-    printed = device.platformctl(*call.arguments, "--json", stdin=call.stdin).stdout.encode()
+    printed = device.ctl(*call.arguments, "--json", stdin=call.stdin).stdout.encode()
     read, said = (
         json.loads(json.dumps(to_json(from_json(printed, call.shape)))),
         json.loads(printed),
@@ -109,7 +109,7 @@ def test_a_reader_finds_in_it_what_the_program_said(name: str, device: Device) -
 def test_no_answer_shows_a_key(name: str, device: Device) -> None:
     call = CALLS[name]
     for json_or_text in (["--json"], []):
-        done = device.platformctl(*call.arguments, *json_or_text, stdin=call.stdin)
+        done = device.ctl(*call.arguments, *json_or_text, stdin=call.stdin)
         for key in (*KEYS.values(), call.stdin.strip() or "no key"):
             assert key not in done.stdout + done.stderr
 
@@ -117,7 +117,7 @@ def test_no_answer_shows_a_key(name: str, device: Device) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_text_for_people_is_plain_in_a_pipe(name: str, device: Device) -> None:
     call = CALLS[name]
-    done = device.platformctl(*call.arguments, stdin=call.stdin)
+    done = device.ctl(*call.arguments, stdin=call.stdin)
     assert done.returncode == call.status
     assert done.stdout.strip()
     assert "\x1b" not in done.stdout + done.stderr
