@@ -2,61 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import re
-import select
-import subprocess
-import time
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.support.nginx import nginx
-from tests.support.releases import KeyPair, Tools, clean_environment, program
+from tests.support.releases import KeyPair, Tools
+from tests.support.terminals import at_a_terminal
 
 ESCAPE = "\x1b["
-
-
-def at_a_terminal(
-    folder: Path, *args: str | Path, env: Mapping[str, str] | None = None
-) -> tuple[int, str]:
-    """Run the program with a pseudo-terminal for all three; its status and what it showed."""
-    terminal, side = pty.openpty()
-    environment = {
-        name: value
-        for name, value in clean_environment().items()
-        if name not in ("CI", "TERM", "COLUMNS", "FORCE_COLOR", "TTY_COMPATIBLE")
-    }
-    process = subprocess.Popen(
-        [program(), *args],
-        cwd=folder,
-        env=environment | {"TERM": "xterm-256color", "COLUMNS": "120"} | dict(env or {}),
-        stdin=side,
-        stdout=side,
-        stderr=side,
-        start_new_session=True,
-    )
-    os.close(side)
-    shown = bytearray()
-    deadline = time.monotonic() + 30
-    try:
-        while time.monotonic() < deadline:
-            if not select.select([terminal], [], [], 1)[0]:
-                continue
-            try:
-                data = os.read(terminal, 1 << 16)
-            except OSError:  # the other side is closed
-                break
-            if not data:
-                break
-            shown += data
-        return process.wait(10), shown.decode()
-    finally:
-        process.kill()
-        process.wait()
-        os.close(terminal)
 
 
 def test_a_slow_verification_shows_bytes_rate_and_time_left(
