@@ -19,7 +19,7 @@ from platform_common.jsonread import JsonError, load_strict
 T = TypeVar("T")
 _PLACE = re.compile(r"(?P<problem>.*) - at `(?:key in )?\$?\.?(?P<place>.*)`", re.DOTALL)
 # A rule of our own, in `__post_init__`, may name the member that it is about.
-_MEMBER = re.compile(r"(?P<member>[a-z_]+(?:\[[0-9]+\])?): ")
+_MEMBER = re.compile(r"(?P<member>[a-z][a-z0-9_]*(?:\[[0-9]+\])?): ")
 _LONGEST = 200
 
 
@@ -86,12 +86,13 @@ def _sentence(text: str, at: str) -> str:
     """Msgspec's words, with the place in front: `providers[3].kind: expected str, got int`."""
     found = _PLACE.fullmatch(text)
     problem = (found["problem"] if found else text).replace("`", "")
-    place = f"{at}.{found['place'] if found else ''}"
+    places = [at, found["place"] if found else ""]
     if own := _MEMBER.match(problem):
-        place, problem = f"{place}.{own['member']}", problem[own.end() :]
+        places.append(own["member"])
+        problem = problem[own.end() :]
     if problem[1:2].islower():
         problem = problem[0].lower() + problem[1:]
     if len(problem) > _LONGEST:
         problem = problem[:_LONGEST] + "…"
-    place = re.sub(r"\.+(?=[.\[])", "", place).strip(".")
+    place = ".".join(filter(None, places)).replace(".[", "[")
     return f"{place}: {problem}" if place else problem

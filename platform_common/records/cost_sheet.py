@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct
 
-from platform_common.decoding import from_json
+from platform_common.decoding import from_json, shaped
 
 _PER = 1_000_000
 _HIGHEST = 1_000_000.0
@@ -39,6 +41,13 @@ class CostSheet(Struct, frozen=True):
         ) / _PER
 
 
+class _File(Struct, frozen=True):
+    providers: dict[str, Any]
+
+
 def parse(data: bytes) -> CostSheet:
     """The rate sheet in the JSON `data`; raises `DecodingError`."""
-    return from_json(data, CostSheet)
+    rates = from_json(data, _File).providers
+    return CostSheet(
+        {name: shaped(rate, Rate, at=f"providers.{name}") for name, rate in rates.items()}
+    )

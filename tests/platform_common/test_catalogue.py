@@ -1,0 +1,109 @@
+"""The provider catalogue: what ships, and what is left of a damaged one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from platform_common.decoding import DecodingError
+from platform_common.paths import PROVIDERS
+from platform_common.records import record_file
+from platform_common.records.catalogue import Catalogue, parse
+from platform_common.resources import data_path
+from tests.support.devices import Device
+from tests.support.record_cases import GOOD, HOSTILE_VARIABLES, changed
+
+SHIPPED = parse(data_path("providers.json").read_bytes())
+_ENTRIES = ("openrouter", "anthropic", "openai")
+
+
+def _parsed(*place: str | int, value: Any) -> Catalogue:
+    return parse(json.dumps(changed(GOOD["providers"], place, value)).encode())
+
+
+def _ids(catalogue: Catalogue) -> list[str]:
+    return [provider.id for provider in catalogue.providers]
+
+
+def test_fifteen_providers_ship_in_the_order_of_the_wizard() -> None:
+    assert _ids(SHIPPED) == [
+        *("openrouter", "anthropic", "openai", "google-ai-studio", "bedrock", "nous-portal"),
+        *("nvidia-nim", "ollama-cloud", "local-ollama", "zai-glm", "kimi-moonshot", "minimax"),
+        *("xiaomi-mimo", "huggingface", "custom"),
+    ]
+    assert not SHIPPED.problems
+
+
+def test_every_kind_ships_and_each_shipped_provider_is_told_of() -> None:
+    assert len({provider.kind for provider in SHIPPED.providers}) == 6
+    assert all(provider.key_format for provider in SHIPPED.providers)
+    assert all(provider.supported_models_hint for provider in SHIPPED.providers)
+    assert len({provider.key_env_var for provider in SHIPPED.providers}) == 15
+
+
+def test_what_needs_a_model_or_an_address_from_the_user_is_marked() -> None:
+    without_model = {p.id for p in SHIPPED.providers if not p.default_model}
+    assert without_model == {p.id for p in SHIPPED.providers if p.requires_model}
+    assert [p.id for p in SHIPPED.providers if not p.endpoint_default] == ["custom"]
+    assert [p.id for p in SHIPPED.providers if p.takes_address] == ["local-ollama"]
+
+
+def test_a_signed_provider_names_three_variables() -> None:
+    bedrock = SHIPPED.get("bedrock")
+    assert bedrock is not None
+    assert bedrock.variables == ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION")
+
+
+def test_the_model_on_the_device_is_offered_on_an_offline_build_alone() -> None:
+    online = [provider.id for provider in SHIPPED.offered(offline=False)]
+    assert SHIPPED.offered(offline=True) == SHIPPED.providers
+    assert set(_ids(SHIPPED)) - set(online) == {"local-ollama"}
+
+
+def test_an_unknown_id_is_nobody() -> None:
+    assert SHIPPED.get("nobody") is None
+
+
+def test_d8_one_bad_entry_leaves_the_good_ones_and_a_sentence() -> None:
+    catalogue = _parsed("providers", 1, "kind", value="magic")
+    assert _ids(catalogue) == ["openrouter", "openai"]
+    assert catalogue.problems == ("providers[1].kind: invalid enum value 'magic'",)
+
+
+def test_d8_of_two_entries_with_one_id_the_first_counts() -> None:
+    catalogue = _parsed("providers", 2, "id", value="openrouter")
+    assert _ids(catalogue) == ["openrouter", "anthropic"]
+    assert catalogue.problems == ("providers[2].id: openrouter is there already",)
+
+
+def test_d8_every_bad_entry_has_its_sentence() -> None:
+    catalogue = _parsed("providers", value=[1, *GOOD["providers"]["providers"], {}, None])
+    assert _ids(catalogue) == list(_ENTRIES)
+    assert [problem.partition(":")[0] for problem in catalogue.problems] == [
+        *("providers[0]", "providers[4]", "providers[5]")
+    ]
+
+
+@pytest.mark.parametrize("name", HOSTILE_VARIABLES, ids=ascii)
+@pytest.mark.parametrize("place", [("key_env_var",), ("extra_env", 1)], ids=["key", "extra"])
+def test_env_03_a_hostile_name_of_a_variable_is_refused(
+    name: str, place: tuple[str | int, ...]
+) -> None:
+    first: dict[str, Any] = {**GOOD["providers"]["providers"][0], "extra_env": ["A", "B"]}
+    data = json.dumps({"providers": [changed(first, place, name)]}).encode()
+    catalogue = parse(data)
+    assert not catalogue.providers
+    assert len(catalogue.problems) == 1
+
+
+@pytest.mark.parametrize("data", [b"[]", b"{}", b"null", b"", b'{"providers": {}}', b"\xff"])
+def test_what_is_no_catalogue_at_all_is_an_error(data: bytes) -> None:
+    with pytest.raises(DecodingError):
+        parse(data)
+
+
+def test_the_catalogue_of_the_device_comes_before_the_shipped_one(device: Device) -> None:
+    device.put("/etc/platform/providers.json", json.dumps(GOOD["providers"]))
+    assert _ids(record_file.read(device.paths.find(PROVIDERS), parse)) == list(_ENTRIES)

@@ -1,0 +1,112 @@
+"""From foreign bytes to typed values: what is refused, and that the place is named."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec import Struct
+
+from platform_common.decoding import DecodingError, check_member, from_json, from_toml, shaped
+
+
+class _Item(Struct, frozen=True):
+    size: int = 0
+    share: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.size < 0:
+            raise ValueError("size: must not be negative")
+        if self.size > 100:
+            raise ValueError("the item is too large: 100 is the most")
+
+
+class _Box(Struct, frozen=True):
+    name: str
+    items: tuple[_Item, ...] = ()
+    by_name: dict[str, _Item] = {}
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        pytest.param("", "not valid JSON: Expecting value (line 1, column 1)", id="empty"),
+        pytest.param('{"name": "x"', "not valid JSON: Expecting ',' delimiter", id="truncated"),
+        pytest.param("[]", "expected object, got array", id="another-kind"),
+        pytest.param("{}", "object missing required field name", id="missing"),
+        pytest.param('{"name": 1}', "name: expected str, got int", id="at-the-top"),
+        pytest.param(
+            '{"name": "x", "items": [{}, {"size": "1"}]}',
+            "items[1].size: expected int, got str",
+            id="inside",
+        ),
+        pytest.param(
+            '{"name": "x", "items": [{"size": -1}]}',
+            "items[0].size: must not be negative",
+            id="a-rule-about-a-member",
+        ),
+        pytest.param(
+            '{"name": "x", "items": [{"size": 101}]}',
+            "items[0]: the item is too large: 100 is the most",
+            id="a-rule-about-the-whole",
+        ),
+        pytest.param(
+            '{"name": "x", "by_name": {"a": {"size": -1}}}',
+            "by_name[...].size: must not be negative",
+            id="in-a-map",
+        ),
+        pytest.param('{"name": "x", "name": "y"}', "the member 'name' twice", id="twice"),
+        pytest.param('{"name": "x", "n": NaN}', "holds NaN", id="not-a-number"),
+        pytest.param('{"name": "x", "items": [{"share": true}]}', "expected float", id="true"),
+        pytest.param('{"name": "x", "items": [{"size": 1.5}]}', "expected int", id="a-fraction"),
+    ],
+)
+def test_a_refusal_of_json_names_the_place(data: str, message: str) -> None:
+    with pytest.raises(DecodingError) as error:
+        from_json(data.encode(), _Box)
+    assert message in error.value.message
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        pytest.param(b"name = ", "not valid TOML: Invalid value (at end of document)", id="cut"),
+        pytest.param(b"name = 1\nname = 2\n", "not valid TOML: Cannot overwrite", id="twice"),
+        pytest.param(b"\xef\xbb\xbfname = 'x'", "starts with a byte-order mark", id="bom"),
+        pytest.param(b"name = 'x'\n# \xff\n", "line 2 is not UTF-8", id="latin-1"),
+        pytest.param(b"name = 'x'\0", "not valid TOML", id="nul"),
+        pytest.param(b"a = " + b"[" * 50_000, "nested too deeply", id="deep"),
+        pytest.param(b"a = " + b"9" * 5000, "number with too many digits", id="long-number"),
+        pytest.param(b"name = 1979-05-27", "name: expected str, got date", id="a-date"),
+        pytest.param(b"name = 'x'\n[[items]]\nsize = inf", "items[0].size: expected int", id="inf"),
+    ],
+)
+def test_a_refusal_of_toml_names_the_place(data: bytes, message: str) -> None:
+    with pytest.raises(DecodingError) as error:
+        from_toml(data, _Box)
+    assert message in error.value.message
+
+
+def test_unknown_members_are_ignored() -> None:
+    assert from_json(b'{"name": "x", "other": [1]}', _Box) == _Box("x")
+    assert from_toml(b"name = 'x'\nother = 1979-05-27\n", _Box) == _Box("x")
+
+
+def test_the_place_of_a_part_of_a_file_is_part_of_the_place() -> None:
+    for tree, place in (({"size": "1"}, "a[3].size"), ({"size": -1}, "a[3].size"), (1, "a[3]")):
+        with pytest.raises(DecodingError) as error:
+            shaped(tree, _Item, at="a[3]")
+        assert error.value.message.startswith(f"{place}: ")
+
+
+def test_a_check_of_a_member_says_which() -> None:
+    def never(value: str) -> None:
+        raise ValueError(f"must not be {value}")
+
+    with pytest.raises(ValueError, match=r"^colour: must not be red$"):
+        check_member("colour", never, "red")
+
+
+def test_a_message_does_not_grow_with_the_value() -> None:
+    from platform_common.records.catalogue import parse
+
+    entry = b'{"id": "x", "kind": "%s"}' % (b"k" * 100_000)
+    assert len(parse(b'{"providers": [%s]}' % entry).problems[0]) < 300

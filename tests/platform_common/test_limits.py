@@ -1,0 +1,71 @@
+"""Device limits: one shipped file per target, and members that we do not know."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from platform_common.decoding import from_json
+from platform_common.paths import LIMITS
+from platform_common.records import record_file
+from platform_common.records.limits import Limits, parse, parse_whole
+from platform_common.resources import data_path
+from tests.support.devices import Device
+from tests.support.record_cases import GOOD
+
+_FILES = sorted(data_path("limits").iterdir())
+_VOICELESS = {
+    *("rpi4", "wsl2", "macos-qemu", "digitalocean", "oracle-arm-free", "hetzner-cloud"),
+    *("vultr", "linode", "fly-machines", "qemu-aarch64", "qemu-x86_64"),
+}
+
+
+def test_every_target_that_is_built_has_limits() -> None:
+    targets = tomllib.loads(data_path("targets.toml").read_text())["targets"]
+    assert set(targets) <= {file.stem for file in _FILES}
+
+
+@pytest.mark.parametrize("path", _FILES, ids=lambda path: path.stem)
+def test_shipped_limits_are_of_the_target_that_the_file_is_called_after(path: Path) -> None:
+    limits = parse(path.read_bytes())
+    # The larger board runs the same image.
+    assert limits.target == path.stem.removesuffix("-16gb")
+    assert bool(limits.cloud) == (limits.storage_class in {"block", "ntfs", "qcow2"})
+    assert len({limitation.id for limitation in limits.limitations}) == len(limits.limitations)
+    assert all(
+        text.endswith(".") for one in limits.limitations for text in (one.reason, one.unblock)
+    )
+
+
+@pytest.mark.parametrize("target", sorted(_VOICELESS))
+def test_a_target_without_sound_says_so(target: str) -> None:
+    limits = parse(data_path(f"limits/{target}.json").read_bytes())
+    assert not limits.capabilities.voice_wake_word
+    assert not limits.capabilities.voice_tts
+    assert any("voice" in one.id or "audio" in one.id for one in limits.limitations)
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "ram_mb"), [("rpi5", "rpi5", 8192), ("rpi5-16gb", "rpi5", 16384)]
+)
+def test_two_sizes_of_one_board_are_one_target(name: str, target: str, ram_mb: int) -> None:
+    limits = parse(data_path(f"limits/{name}.json").read_bytes())
+    assert (limits.target, limits.ram_mb) == (target, ram_mb)
+    assert limits.capabilities.voice_wake_word
+
+
+def test_without_limits_of_its_own_a_device_counts_as_the_emulated_one(device: Device) -> None:
+    assert record_file.read(device.paths.find(LIMITS), parse).target == "qemu-x86_64"
+
+
+def test_the_whole_record_keeps_what_we_do_not_know() -> None:
+    document = {**GOOD["limits"], "_comment": "x", "gpu": {"cores": [1, 2]}}
+    document["capabilities"] = {**document["capabilities"], "teleport": True}
+    assert parse_whole(json.dumps(document).encode()) == document
+
+
+def test_a_reader_of_an_answer_needs_no_member() -> None:
+    assert from_json(b"{}", Limits) == Limits()

@@ -1,0 +1,101 @@
+"""Where things are: one root, and what stands in for a file of the device."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from platform_common import paths as places
+from platform_common.errors import PlatformError
+from platform_common.paths import AIRGAP, LIMITS, PROVIDERS, SECRETS, Paths, Place
+from platform_common.resources import data_path
+from tests.support.devices import Device
+
+_PLACES = {name: place for name, place in vars(places).items() if isinstance(place, Place)}
+
+
+def test_the_root_is_that_of_the_machine_unless_told_otherwise() -> None:
+    assert Paths.from_env({}).root == Path("/")
+    assert Paths.from_env({"PLATFORM_ROOT": ""}).root == Path("/")
+    assert Paths.from_env({"PLATFORM_ROOT": "dev-out"}).root == Path("dev-out")
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        pytest.param("/etc/hostname", "etc/hostname", id="absolute"),
+        pytest.param("//etc//x/", "etc/x", id="slashes"),
+        pytest.param("~/.khoj", "home/agent/.khoj", id="the-home-of-agent"),
+        pytest.param("/a/..b/c..", "a/..b/c..", id="dots-in-a-name"),
+        pytest.param("/", "", id="the-root"),
+    ],
+)
+def test_a_path_of_the_device_lies_under_the_root(path: str, found: str) -> None:
+    assert Paths(Path("/dev-out"), {}).on_device(path) == Path("/dev-out", found)
+
+
+@pytest.mark.parametrize("path", ["", "x", "./x", "~", "~x/y", "/a/../b", "/..", "~/../x", "a\nb"])
+def test_what_is_no_path_of_the_device_is_refused(path: str) -> None:
+    with pytest.raises(PlatformError, match="is no path on the device"):
+        Paths(Path("/dev-out"), {}).on_device(path)
+
+
+def test_a_variable_comes_before_the_device_and_the_device_before_the_package(
+    device: Device, tmp_path: Path
+) -> None:
+    assert device.paths.find(PROVIDERS) == places.Found(data_path("providers.json"), shipped=True)
+    own = device.put("/etc/platform/providers.json", "{}")
+    assert device.paths.find(PROVIDERS) == places.Found(own)
+    device.environment["PLATFORM_PROVIDERS_FILE"] = str(tmp_path / "x")
+    assert device.paths.find(PROVIDERS) == places.Found(tmp_path / "x")
+    device.environment["PLATFORM_PROVIDERS_FILE"] = ""
+    assert device.paths.find(PROVIDERS) == places.Found(own)
+
+
+@pytest.mark.parametrize("kind", ["broken-link", "folder", "fifo", "file-for-a-parent"])
+def test_a_default_never_hides_what_lies_on_the_device(device: Device, kind: str) -> None:
+    path = device.path("/etc/platform/limits.json")
+    match kind:
+        case "broken-link":
+            path.symlink_to("nowhere")
+        case "folder":
+            path.mkdir()
+        case "fifo":
+            os.mkfifo(path)
+        case "file-for-a-parent":
+            path.parent.rmdir()
+            path.parent.write_text("")
+    assert device.paths.find(LIMITS) == places.Found(path)
+
+
+def test_what_nobody_ships_is_looked_for_on_the_device(device: Device) -> None:
+    assert device.paths.find(SECRETS).path == device.root / "etc/platform/secrets.env"
+
+
+def test_a_record_is_written_where_it_is_looked_for_first(device: Device, tmp_path: Path) -> None:
+    assert device.paths.writable(PROVIDERS) == device.root / "etc/platform/providers.json"
+    device.environment["PLATFORM_PROVIDERS_FILE"] = str(tmp_path / "x")
+    assert device.paths.writable(PROVIDERS) == tmp_path / "x"
+
+
+def test_an_offline_build_bears_a_mark(device: Device, tmp_path: Path) -> None:
+    assert not device.paths.has(AIRGAP)
+    device.put("/etc/platform/airgap.flag", "")
+    assert device.paths.has(AIRGAP)
+    device.environment["PLATFORM_AIRGAP_FLAG"] = str(tmp_path / "none")
+    assert not device.paths.has(AIRGAP)
+
+
+@pytest.mark.parametrize("place", _PLACES.values(), ids=_PLACES)
+def test_every_place_is_absolute_and_what_ships_is_there(place: Place) -> None:
+    assert place.device.startswith("/")
+    assert not place.shipped or data_path(place.shipped).exists()
+
+
+def test_no_two_places_share_a_variable_or_a_path() -> None:
+    variables = [place.variable for place in _PLACES.values() if place.variable]
+    devices = [place.device for place in _PLACES.values()]
+    assert len(set(variables)) == len(variables)
+    assert len(set(devices)) == len(devices)

@@ -1,0 +1,83 @@
+"""Profile definitions: what ships, and what counts when a file leaves things out."""
+
+from __future__ import annotations
+
+import pytest
+
+from platform_common.decoding import DecodingError
+from platform_common.records.profiles import Chat, Profile, parse
+from platform_common.resources import data_path
+
+
+def _shipped(profile_id: str) -> Profile:
+    return parse(data_path(f"profiles/{profile_id}.toml").read_bytes(), profile_id)
+
+
+@pytest.mark.parametrize(
+    ("profile_id", "facts"),
+    [
+        ("openclaw", ("OpenClaw", "2026.4.25", (8080, 8443), "http://127.0.0.1:8080/healthz", 23)),
+        ("hermes", ("Hermes Agent", "moving", (8080,), "http://127.0.0.1:8080/healthz", 15)),
+        ("khoj", ("Khoj", "1.32.0", (42110,), "http://127.0.0.1:42110/api/health", 6)),
+    ],
+)
+def test_the_shipped_profiles(profile_id: str, facts: tuple[object, ...]) -> None:
+    profile = _shipped(profile_id)
+    assert facts == (
+        *(profile.display_name, profile.pinned_version, profile.ports, profile.http_check),
+        len(profile.channels),
+    )
+    assert profile.id == profile_id
+    assert profile.min_ram_mb == 4096
+    assert profile.unit == f"{profile_id}-gateway.service"
+    assert profile.data_dir == f"~/.{profile_id}"
+    assert profile.chat == Chat()
+    assert len(set(profile.channels)) == len(profile.channels)
+
+
+@pytest.mark.parametrize(
+    ("profile_id", "ports"),
+    [
+        ("openclaw", {}),
+        ("hermes", {"twilio-sms": ("443/tcp",)}),
+        ("khoj", {"whatsapp-twilio": ("443/tcp",)}),
+    ],
+)
+def test_only_channels_that_are_called_from_outside_open_a_port(
+    profile_id: str, ports: dict[str, tuple[str, ...]]
+) -> None:
+    profile = _shipped(profile_id)
+    assert profile.channel_ports == ports
+    assert set(ports) <= set(profile.channels)
+
+
+def test_an_empty_definition_is_what_is_usual_for_its_id() -> None:
+    assert parse(b"", "my-bot") == Profile(
+        id="my-bot",
+        display_name="my-bot",
+        min_ram_mb=0,
+        pinned_version="",
+        data_dir="~/.my-bot",
+        unit="my-bot-gateway.service",
+        ports=(),
+        http_check="",
+        channels=(),
+        channel_ports={},
+        chat=Chat(),
+    )
+
+
+@pytest.mark.parametrize("name", ["", "A", "../x", "x/y", "-x", "x.y", "a" * 65, "é"])
+def test_a_file_that_is_called_after_no_id_is_refused(name: str) -> None:
+    with pytest.raises(DecodingError, match="the name of the file must be lower-case"):
+        parse(b"", name)
+
+
+def test_a_definition_of_another_profile_is_refused() -> None:
+    with pytest.raises(DecodingError, match=r"profile\.id: must be x, as the file is called"):
+        parse(b'[profile]\nid = "y"\n', "x")
+
+
+def test_chat_01_an_address_of_another_machine_is_refused() -> None:
+    with pytest.raises(DecodingError, match=r"health\.http_check: must be an address of this dev"):
+        parse(b'[health]\nhttp_check = "http://192.0.2.1:8080/"\n', "x")
