@@ -4,65 +4,80 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 from platform_common.errors import UnreadableError
-from platform_common.files import ExistsError, Owner, create_exclusive, remove_left_overs
-from platform_common.locks import hold
+from platform_common.files import (
+    ExistsError,
+    Owner,
+    confirm,
+    create_exclusive,
+    opened_folder,
+    rename_to_free,
+)
+from platform_common.left_overs import remove_left_overs
+from platform_common.locks import LockedError, changing, hold
+from platform_common.reading import close, descriptor_of
+
+_TRIES = 100
 
 
 def append_line(path: Path, line: bytes, *, mode: int = 0o640, owner: Owner | None = None) -> None:
     """Add `line`, without its line feed, to the file at `path`, made if need be.
 
     When this returns, the line is on the disk, whole and on a line of its own,
-    even behind one that a power cut tore. Raises `UnreadableError`, the file
-    then as it was, or `LockedError`.
+    even behind one that a power cut tore. Raises `UnreadableError`, no line
+    then added, or `LockedError`.
     """
     if b"\n" in line:
         raise ValueError("one line holds no line feed")
+    for _ in range(_TRIES):
+        with contextlib.suppress(FileNotFoundError), _locked(path) as descriptor:
+            return _append(descriptor, path, line)
+        _create(path, mode, owner)
+    raise LockedError(f"{path} is put aside again and again by another program")
+
+
+def put_aside(path: Path, to: Path) -> bool:
+    """Rename the file at `path` to `to`, between two lines of it; False when there is none.
+
+    The next line begins a new file. Raises `ExistsError` when there is anything
+    at `to`, `UnreadableError`, both files then as they were, `NotDurableError`
+    or `LockedError`.
+    """
     try:
-        with _locked_end(path, mode, owner) as descriptor:
-            size = os.fstat(descriptor).st_size
-            torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-            record = (b"\n" if torn else b"") + line + b"\n"
-            try:
-                if os.write(descriptor, record) != len(record):
-                    raise UnreadableError(f"{path}: the disk took only a part of the line")
-                os.fsync(descriptor)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    os.ftruncate(descriptor, size)
-                raise
+        with _locked(path):
+            _rename(path, to)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _rename(path: Path, to: Path) -> None:
+    try:
+        with opened_folder(to.parent) as target, opened_folder(path.parent) as source:
+            rename_to_free(str(path), str(to))
+            for folder in (target, source):
+                confirm(folder, f"{path} is now {to}")
+    except FileExistsError as error:
+        raise ExistsError(f"{to} exists already and is not overwritten") from error
     except OSError as error:
-        raise UnreadableError.of(path, error) from error
+        raise UnreadableError.of(to, error) from error
 
 
 @contextlib.contextmanager
-def _locked_end(path: Path, mode: int, owner: Owner | None) -> Iterator[int]:
-    """A descriptor of the file that is at `path` now, locked, opened for appending."""
-    flags = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
-    while True:
-        try:
-            descriptor = os.open(path, flags)
-        except FileNotFoundError:
-            # Who comes second finds the file of who came first.
-            with contextlib.suppress(ExistsError):
-                create_exclusive(path, b"", mode=mode, owner=owner)
-            continue
-        try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise UnreadableError(f"{path} is not a regular file")
-            hold(descriptor, path)
-            # While we waited, the file may have been put aside and a new one made.
-            if not _is_at(path, descriptor):
-                continue
-            _refuse_second_name(path, descriptor)
-            yield descriptor
-            return
-        finally:
-            os.close(descriptor)
+def _locked(path: Path) -> Iterator[int]:
+    """A descriptor of the file at `path`, locked; raises `FileNotFoundError` when there is none."""
+    descriptor = descriptor_of(path, os.O_RDWR | os.O_APPEND)
+    try:
+        hold(descriptor, path)
+        # While we waited, the file may have been put aside.
+        if not _is_at(path, descriptor):
+            raise FileNotFoundError(path)
+        yield descriptor
+    finally:
+        close(descriptor)
 
 
 def _is_at(path: Path, descriptor: int) -> bool:
@@ -70,11 +85,34 @@ def _is_at(path: Path, descriptor: int) -> bool:
         return os.path.samestat(path.lstat(), os.fstat(descriptor))
     except FileNotFoundError:
         return False
+    except OSError as error:
+        raise UnreadableError.of(path, error) from error
 
 
-def _refuse_second_name(path: Path, descriptor: int) -> None:
-    """Raise `UnreadableError` for a hard link, but not for one of a maker that was killed."""
-    if os.fstat(descriptor).st_nlink > 1:
-        remove_left_overs(path.parent, of_name=path.name, of_file=os.fstat(descriptor))
-    if os.fstat(descriptor).st_nlink > 1:
-        raise UnreadableError(f"{path} is a hard link, the same file as another name")
+def _create(path: Path, mode: int, owner: Owner | None) -> None:
+    with changing(path):
+        remove_left_overs(path.parent, of_name=path.name)
+        # Who comes second finds the file of who came first.
+        with contextlib.suppress(ExistsError):
+            create_exclusive(path, b"", mode=mode, owner=owner, durable=False)
+
+
+def _append(descriptor: int, path: Path, line: bytes) -> None:
+    try:
+        size = os.fstat(descriptor).st_size
+        if size == 0:
+            # Nobody has made its name durable yet, or may have ended before that.
+            with opened_folder(path.parent) as folder:
+                os.fsync(folder)
+        torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+        record = (b"\n" if torn else b"") + line + b"\n"
+        try:
+            if os.write(descriptor, record) != len(record):
+                raise UnreadableError(f"{path}: the disk took only a part of the line")
+            os.fsync(descriptor)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.ftruncate(descriptor, size)
+            raise
+    except OSError as error:
+        raise UnreadableError.of(path, error) from error

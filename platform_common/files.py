@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
-import re
-import shutil
-import signal
-import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from platform_common.errors import PlatformError, UnreadableError
+from platform_common.left_overs import signals_held, temporary_name
+from platform_common.reading import close
 
-_NAME_LENGTH = 200
-_TEMPORARY_NAME = re.compile(r"\.(?P<name>.+)\.(?P<process>[0-9]+)\.[0-9a-f]{8}\.tmp", re.DOTALL)
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+# renameat2(2), which Python does not offer: paths as usual; over nothing.
+_AT_FDCWD = -100
+_RENAME_NOREPLACE = 1
 
 
 class ExistsError(PlatformError):
     """A file that was to be made is there already."""
+
+
+class NotDurableError(UnreadableError):
+    """The change is there to see, but may or may not outlast a power cut; repeating it is safe."""
 
 
 class Owner(NamedTuple):
@@ -29,65 +34,13 @@ class Owner(NamedTuple):
     group: str
 
 
-def temporary_name(name: str) -> str:
-    """A hidden sibling of `name` that says which process is writing it."""
-    return f".{name[:_NAME_LENGTH]}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
-
-
-def remove_left_overs(
-    directory: Path,
-    *,
-    of_process: int | None = None,
-    of_name: str | None = None,
-    of_file: os.stat_result | None = None,
-) -> None:
-    """Remove what killed programs of this user left unfinished in `directory`.
-
-    Without `of_process` only for a caller that no other writer of these files,
-    or of the one called `of_name`, can run beside. With `of_file` only further
-    names of that file.
-    """
-    with os.scandir(directory) as entries:
-        found = [(entry, _TEMPORARY_NAME.fullmatch(entry.name)) for entry in entries]
-    for entry, match in found:
-        if match is None or (of_process is not None and int(match["process"]) != of_process):
-            continue
-        if of_name is not None and match["name"] != of_name[:_NAME_LENGTH]:
-            continue
-        status = entry.stat(follow_symlinks=False)
-        if status.st_uid != os.geteuid():
-            continue
-        if of_file is not None and not os.path.samestat(status, of_file):
-            continue
-        if entry.is_dir(follow_symlinks=False):
-            shutil.rmtree(entry.path, ignore_errors=True)
-        elif entry.is_file(follow_symlinks=False):
-            Path(entry.path).unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def nothing_left_in(*directories: Path) -> Iterator[None]:
-    """Remove this process's own left-overs when the block fails or is interrupted.
-
-    A signal may come in the midst of any clean-up inside the block, and skip it.
-    """
-    try:
-        yield
-    except BaseException:
-        with signals_held():
-            for directory in directories:
-                with contextlib.suppress(OSError):
-                    remove_left_overs(directory, of_process=os.getpid())
-        raise
-
-
 def write_atomic(path: Path, data: bytes, *, mode: int = 0o644, owner: Owner | None = None) -> None:
     """Put `data` at `path` with `mode`: a reader sees the old file or the new one.
 
     The bytes, the mode and the owner are on the disk before the name is, and
     the name before this returns. The owner counts for root alone, and as far as
     such a user and group exist. Raises `UnreadableError`, the old file then
-    untouched.
+    untouched, or `NotDurableError`.
     """
     write_atomic_together({path: data}, mode=mode, owner=owner)
 
@@ -101,101 +54,124 @@ def write_atomic_together(
     space changes nothing and the renames follow each other at once. A rename
     that fails takes those before it back.
     """
-    directory = next(iter(contents)).parent
-    staged: dict[Path, Path] = {}
-    kept: dict[Path, Path] = {}
+    *_, last = contents
+    ids = _ids(owner)
+    staged = {path.name: temporary_name(path.name) for path in contents}
+    kept = {path.name: temporary_name(path.name) for path in contents if path is not last}
     try:
-        for path, data in contents.items():
-            staged[path] = path.with_name(temporary_name(path.name))
-            _write_durable(staged[path], data, mode, owner)
-        for path in list(contents)[:-1]:
-            kept[path] = path.with_name(temporary_name(path.name))
-            # Without hard links a failed rename leaves no pair that anyone would trust.
-            with contextlib.suppress(OSError):
-                os.link(path, kept[path], follow_symlinks=False)
-        with signals_held():
-            _rename_all(staged, kept)
-        fsync_directory(directory)
+        with opened_folder(last.parent) as folder:
+            with _temporary(folder, [*staged.values(), *kept.values()]):
+                for path, data in contents.items():
+                    _write_durable(folder, staged[path.name], data, mode, ids)
+                for name, temporary in kept.items():
+                    # Without hard links a failed rename leaves no pair that anyone would trust.
+                    with contextlib.suppress(OSError):
+                        _link(folder, name, temporary)
+                with signals_held():
+                    _rename_all(folder, staged, kept)
+            confirm(folder, f"{last} is written")
     except OSError as error:
-        raise UnreadableError.of(directory, error) from error
-    finally:
-        with signals_held():
-            for temporary in (*staged.values(), *kept.values()):
-                with contextlib.suppress(OSError):
-                    temporary.unlink()
+        raise UnreadableError.of(last, error) from error
 
 
-def _rename_all(staged: dict[Path, Path], kept: dict[Path, Path]) -> None:
-    done: list[Path] = []
+def _rename_all(folder: int, staged: dict[str, str], kept: dict[str, str]) -> None:
+    done: list[str] = []
     try:
-        for path, temporary in staged.items():
-            temporary.replace(path)
-            done.append(path)
+        for name, temporary in staged.items():
+            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+            done.append(name)
     except OSError:
-        for path in done:
+        for name in done:
             with contextlib.suppress(OSError):
-                if kept[path].exists():
-                    kept[path].replace(path)
-                else:
-                    path.unlink()
+                try:
+                    os.rename(kept[name], name, src_dir_fd=folder, dst_dir_fd=folder)
+                except FileNotFoundError:
+                    os.unlink(name, dir_fd=folder)
         raise
 
 
-@contextlib.contextmanager
-def signals_held() -> Iterator[None]:
-    """Let SIGINT and SIGTERM wait until the block has ended."""
-    # A signal mask would not do: it is each thread's own, and Python handles a
-    # signal that any other thread took in the main thread all the same.
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    came: list[int] = []
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number in before:
-        signal.signal(number, lambda number, frame: came.append(number))
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            # None is a handler that Python did not set and cannot give back.
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)
-        for late in came:
-            signal.raise_signal(late)
+def create_exclusive(
+    path: Path, data: bytes, *, mode: int, owner: Owner | None = None, durable: bool = True
+) -> None:
+    """Write a new file; raises `ExistsError` when there is one.
 
-
-def create_exclusive(path: Path, data: bytes, *, mode: int, owner: Owner | None = None) -> None:
-    """Write a new file durably; raises `ExistsError` when there is one."""
-    temporary = path.with_name(temporary_name(path.name))
+    Without `durable` its name is not: for a caller who will see to that.
+    """
+    temporary = temporary_name(path.name)
     try:
-        _write_durable(temporary, data, mode, owner)
-        os.link(temporary, path)
-        fsync_directory(path.parent)
+        with opened_folder(path.parent) as folder:
+            with _temporary(folder, [temporary]):
+                _write_durable(folder, temporary, data, mode, _ids(owner))
+                rename_to_free(temporary, path.name, folder)
+            if durable:
+                confirm(folder, f"{path} is written")
     except FileExistsError as error:
         raise ExistsError(f"{path} exists already and is not overwritten") from error
     except OSError as error:
         raise UnreadableError.of(path, error) from error
+
+
+def rename_to_free(source: str, target: str, folder: int = _AT_FDCWD) -> None:
+    """Rename, both names seen from `folder`; raises `FileExistsError` when `target` is taken."""
+    import ctypes
+
+    names = os.fsencode(source), os.fsencode(target)
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.renameat2(folder, names[0], folder, names[1], _RENAME_NOREPLACE) == 0:
+        return
+    number = ctypes.get_errno()
+    if number != errno.EINVAL:
+        raise OSError(number, os.strerror(number))
+    # NFS, for one, cannot; there the file has two names for a moment.
+    _link(folder, source, target)
+    os.unlink(source, dir_fd=folder)
+
+
+def _link(folder: int, source: str, target: str) -> None:
+    os.link(source, target, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+
+
+@contextlib.contextmanager
+def _temporary(folder: int, names: Iterable[str]) -> Iterator[None]:
+    """Whatever has one of `names` is gone when the block ends, also by a signal."""
+
+    def remove() -> None:
+        with signals_held():
+            for name in names:
+                with contextlib.suppress(OSError):
+                    os.unlink(name, dir_fd=folder)
+
+    try:
+        try:
+            yield
+        finally:
+            remove()
     finally:
-        with signals_held(), contextlib.suppress(OSError):
-            temporary.unlink()
+        # Once more, as a signal may have come before the first time had begun.
+        remove()
 
 
-def _write_durable(path: Path, data: bytes, mode: int, owner: Owner | None) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+def _write_durable(folder: int, name: str, data: bytes, mode: int, ids: tuple[int, int]) -> None:
+    descriptor = os.open(name, _NEW, 0o600, dir_fd=folder)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
         file.flush()
-        if owner is not None and os.geteuid() == 0:
-            os.fchown(descriptor, *_ids(owner))
+        os.fchown(descriptor, *ids)
         os.fchmod(descriptor, mode)
         os.fsync(descriptor)
 
 
-def _ids(owner: Owner) -> tuple[int, int]:
-    """The numbers of an owner; -1, which changes nothing, for a name that does not exist."""
+def _ids(owner: Owner | None) -> tuple[int, int]:
+    """The numbers of an owner; -1, which changes nothing, for who does not exist or is not asked.
+
+    Only root may give a file away.
+    """
+    user = group = -1
+    if owner is None or os.geteuid() != 0:
+        return user, group
     import grp
     import pwd
 
-    user = group = -1
     with contextlib.suppress(KeyError):
         user = pwd.getpwnam(owner.user).pw_uid
     with contextlib.suppress(KeyError):
@@ -203,10 +179,43 @@ def _ids(owner: Owner) -> tuple[int, int]:
     return user, group
 
 
+@contextlib.contextmanager
+def opened_folder(folder: Path) -> Iterator[int]:
+    """A descriptor of `folder`, which stays the same folder whatever its path becomes."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield descriptor
+    finally:
+        close(descriptor)
+
+
+def confirm(folder: int, done: str) -> None:
+    """Make the names in an opened folder durable; raises `NotDurableError` about what is `done`."""
+    try:
+        os.fsync(folder)
+    except OSError as error:
+        raise NotDurableError(
+            f"{done}, but may or may not outlast a power cut: {error.strerror}",
+            hint="Check the disk, then do the same once more; that is safe.",
+        ) from error
+
+
+def make_folder(folder: Path) -> None:
+    """Make `folder` and those above it where missing, durably; raises `UnreadableError`."""
+    try:
+        if folder.is_dir():
+            return
+        make_folder(folder.parent)
+        # Another program may be making it, too.
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(0o755)
+        with opened_folder(folder.parent) as above:
+            os.fsync(above)
+    except OSError as error:
+        raise UnreadableError.of(folder, error) from error
+
+
 def fsync_directory(directory: Path) -> None:
     """Make the names in `directory` durable."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    with opened_folder(directory) as folder:
+        os.fsync(folder)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from platform_common.errors import PlatformError, UnreadableError
+from platform_common.reading import close, descriptor_of
 
 _WAIT_S = 10.0
 _LOOK_AGAIN_S = 0.01
@@ -28,18 +29,23 @@ def changing(path: Path, *, wait_s: float = _WAIT_S) -> Iterator[None]:
     """
     lock = path.with_name(f".{path.name}.lock")
     try:
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
-    except OSError as error:
+        descriptor = descriptor_of(lock, os.O_RDWR | os.O_CREAT)
+    except FileNotFoundError as error:
         raise UnreadableError.of(path, error) from error
+    except UnreadableError as error:
+        raise UnreadableError(f"{path} cannot be changed: {error.message}") from error
     try:
         hold(descriptor, path, wait_s=wait_s)
         yield
     finally:
-        os.close(descriptor)
+        close(descriptor)
 
 
 def hold(descriptor: int, path: Path, *, wait_s: float = _WAIT_S) -> None:
-    """Lock an open file until it is closed; `path` is for the message of `LockedError`."""
+    """Lock an open file until it is closed; `path` is for the message.
+
+    Raises `LockedError` or `UnreadableError`.
+    """
     deadline = time.monotonic() + wait_s
     while True:
         try:
@@ -50,4 +56,6 @@ def hold(descriptor: int, path: Path, *, wait_s: float = _WAIT_S) -> None:
                     f"{path} is being changed by another program",
                     hint="Try again when that has ended.",
                 ) from None
+        except OSError as error:
+            raise UnreadableError.of(path, error) from error
         time.sleep(_LOOK_AGAIN_S)

@@ -11,6 +11,9 @@ from pathlib import Path
 
 from platform_common.errors import UnreadableError
 
+# What opening a socket, a folder or a device may answer.
+_NOT_REGULAR = (errno.ENXIO, errno.EISDIR, errno.ENODEV)
+
 
 @contextlib.contextmanager
 def open_regular(path: Path, *, follow_link: bool = True, one_name: bool = False) -> Iterator[int]:
@@ -19,24 +22,47 @@ def open_regular(path: Path, *, follow_link: bool = True, one_name: bool = False
     With `one_name` also a file that has a second name, which nobody may watch.
     Raises `FileNotFoundError` as it is and `UnreadableError` for the rest.
     """
-    flags = os.O_RDONLY | os.O_NONBLOCK | (0 if follow_link else os.O_NOFOLLOW)
+    descriptor = descriptor_of(path, follow_link=follow_link, one_name=one_name)
     try:
-        descriptor = os.open(path, flags)
+        yield descriptor
+    finally:
+        close(descriptor)
+
+
+def descriptor_of(
+    path: Path, flags: int = os.O_RDONLY, *, follow_link: bool = False, one_name: bool = True
+) -> int:
+    """Like `open_regular`, opened with `flags` and left to the caller to close."""
+    flags |= os.O_NONBLOCK | (0 if follow_link else os.O_NOFOLLOW)
+    try:
+        descriptor = os.open(path, flags, 0o600)
+        try:
+            _refuse_oddities(path, os.fstat(descriptor), one_name=one_name)
+        except BaseException:
+            close(descriptor)
+            raise
     except FileNotFoundError:
         raise
     except OSError as error:
-        if error.errno == errno.ELOOP:
+        if error.errno == errno.ELOOP and not follow_link:
             raise UnreadableError(f"{path} is a symbolic link, not a regular file") from error
+        if error.errno in _NOT_REGULAR:
+            raise UnreadableError(f"{path} is not a regular file") from error
         raise UnreadableError.of(path, error) from error
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise UnreadableError(f"{path} is not a regular file")
-        if one_name and status.st_nlink > 1:
-            raise UnreadableError(f"{path} is a hard link, the same file as another name")
-        yield descriptor
-    finally:
+    return descriptor
+
+
+def close(descriptor: int) -> None:
+    """Close a file whose content is safe, or was only read: no failure here says anything."""
+    with contextlib.suppress(OSError):
         os.close(descriptor)
+
+
+def _refuse_oddities(path: Path, status: os.stat_result, *, one_name: bool) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise UnreadableError(f"{path} is not a regular file")
+    if one_name and status.st_nlink > 1:
+        raise UnreadableError(f"{path} is a hard link, the same file as another name")
 
 
 def read_bounded(path: Path, limit_bytes: int) -> bytes:
@@ -55,16 +81,12 @@ def read_own(path: Path, limit_bytes: int, *, links: bool = False) -> bytes:
 
     Raises `FileNotFoundError` as it is.
     """
-    try:
-        with (
-            open_regular(path, follow_link=links, one_name=not links) as descriptor,
-            os.fdopen(os.dup(descriptor), "rb") as file,
-        ):
-            data = file.read(limit_bytes + 1)
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise UnreadableError.of(path, error) from error
+    with open_regular(path, follow_link=links, one_name=not links) as descriptor:
+        try:
+            with open(descriptor, "rb", closefd=False) as file:
+                data = file.read(limit_bytes + 1)
+        except OSError as error:
+            raise UnreadableError.of(path, error) from error
     if len(data) > limit_bytes:
         raise UnreadableError(f"{path} is larger than {limit_bytes:,} bytes")
     return data

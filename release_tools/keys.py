@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from platform_common.errors import PlatformError, UnreadableError, WrongUsageError
-from platform_common.files import create_exclusive, nothing_left_in
+from platform_common.files import create_exclusive
+from platform_common.left_overs import nothing_left_in
 from platform_common.reading import read_bounded
 from release_tools import minisign
 from release_tools.minisign import FormatError, PublicKey, Signature, SignatureError

@@ -13,12 +13,14 @@ from pathlib import Path
 from platform_common.errors import PlatformError, UnreadableError
 from platform_common.files import (
     fsync_directory,
+    write_atomic,
+    write_atomic_together,
+)
+from platform_common.left_overs import (
     nothing_left_in,
     remove_left_overs,
     signals_held,
     temporary_name,
-    write_atomic,
-    write_atomic_together,
 )
 from release_tools.calver import CalVer
 from release_tools.hashing import Digests

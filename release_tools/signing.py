@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from platform_common.errors import UnreadableError
-from platform_common.files import nothing_left_in, remove_left_overs, write_atomic
+from platform_common.files import write_atomic
+from platform_common.left_overs import nothing_left_in, remove_left_overs
 from platform_common.reading import read_bounded
 from release_tools.hashing import Digests, cores
 from release_tools.layout import (
@@ -62,7 +63,8 @@ def _sign_all(
     digests = dict(zip(wanted, _digest_all(list(wanted), start_progress), strict=True))
     for path, release in releases.items():
         _refuse_other_bytes(path.parent, release, digests)
-        _tidy(path.parent, path.parent / release.release_version.text)
+        for folder in (path.parent, path.parent / release.release_version.text):
+            remove_left_overs(folder)
     with nothing_left_in(*{path.parent for path in wanted}):
         return _write_all(wanted, releases, digests, key, timestamp)
 
@@ -86,14 +88,6 @@ def _write_all(
         manifest = publish_manifest(path.parent, release, key, timestamp)
         written.append(manifest.with_name(manifest.name + SIGNATURE_SUFFIX))
     return written
-
-
-def _tidy(*folders: Path) -> None:
-    for folder in folders:
-        try:
-            remove_left_overs(folder)
-        except OSError as error:
-            raise UnreadableError.of(folder, error) from error
 
 
 def is_unsigned_manifest(path: Path) -> bool:

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from platform_common.errors import PlatformError
-from platform_common.files import Owner, remove_left_overs, write_atomic
+from platform_common.files import Owner, make_folder, write_atomic
+from platform_common.left_overs import remove_left_overs
 from platform_common.locks import changing
 from platform_common.paths import Found
 from platform_common.reading import read_own
@@ -79,7 +80,7 @@ def edit(
     gone. Raises `RecordError` and whatever the writing raises; the old record
     then stays.
     """
-    path.parent.mkdir(0o755, parents=True, exist_ok=True)
+    make_folder(path.parent)
     with changing(path):
         remove_left_overs(path.parent, of_name=path.name)
         try:

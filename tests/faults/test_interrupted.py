@@ -16,7 +16,7 @@ from tests.support.faults import FaultServer, Run, Site, until_missed, wait_unti
 from tests.support.releases import KeyPair, Tools, clean_environment, program, write_artefacts
 from tests.support.trees import hidden, tree
 
-_CALLS = ["mkdir", "openat", "linkat", "write", "fsync", "rename", "unlink"]
+_CALLS = ["mkdir", "openat", "linkat", "write", "fsync", "rename", "renameat", "unlinkat"]
 
 
 @pytest.mark.parametrize("call", _CALLS)
@@ -38,7 +38,7 @@ def test_ctrl_c_at_any_call_of_a_build_leaves_the_old_release_or_the_new_and_not
     assert states[0] == "old"
 
 
-@pytest.mark.parametrize("call", ["write", "fsync", "rename"])
+@pytest.mark.parametrize("call", ["write", "fsync", "renameat"])
 def test_ctrl_c_at_any_call_of_signing_a_release_leaves_the_old_release_or_the_new(
     site: Site, server: FaultServer, call: str
 ) -> None:

@@ -15,7 +15,7 @@ from tests.support.releases import VERSION
 from tests.support.trees import hidden, tree
 
 # The calls that change a file system, and those on whose way something changed.
-_CALLS = ["mkdir", "openat", "linkat", "write", "fchmod", "fsync", "rename", "unlink"]
+_CALLS = ["mkdir", "openat", "linkat", "write", "fchmod", "fsync", "rename", "renameat", "unlink"]
 # A detached pair has two names, and no call changes two names in one moment.
 _BETWEEN_THE_TWO_RENAMES = "E_SIG"
 
@@ -50,11 +50,11 @@ def test_pub_04_and_leak_06_a_build_killed_at_any_call_leaves_the_old_release_or
         states.append(site.state())
         assert tree(site.dist / "stable" / VERSION) == old_artefacts
         _assert_a_new_run_repairs(site, server, *site.build_args())
-    assert _switch_points(states) == (1 if call == "rename" else 0)
+    assert _switch_points(states) == (1 if call == "renameat" else 0)
     assert states[0] == "old"
 
 
-@pytest.mark.parametrize("call", ["openat", "write", "fsync", "rename", "unlink"])
+@pytest.mark.parametrize("call", ["openat", "write", "fsync", "renameat", "unlink"])
 def test_pub_04_signing_a_release_killed_at_any_call_leaves_the_old_release_or_the_new(
     site: Site, server: FaultServer, call: str
 ) -> None:
@@ -71,7 +71,7 @@ def test_pub_04_signing_a_release_killed_at_any_call_leaves_the_old_release_or_t
         if (site.folder / manifest).exists():
             _assert_a_new_run_repairs(site, server, "sign", manifest)
         assert site.state() == "new"
-    assert _switch_points(states) == (1 if call == "rename" else 0)
+    assert _switch_points(states) == (1 if call == "renameat" else 0)
 
 
 def test_pub_04_a_rebuild_of_the_same_release_that_is_killed_leaves_a_release_that_verifies(
@@ -82,7 +82,7 @@ def test_pub_04_a_rebuild_of_the_same_release_that_is_killed_leaves_a_release_th
     def run(count: int) -> Run:
         site.reset()
         args = site.build_args(VERSION)
-        fault = f"rename:signal=KILL:when={count}"
+        fault = f"renameat:signal=KILL:when={count}"
         return server.run(*args, cwd=site.folder, env=later, fault=fault)
 
     states = [site.state() for _ in until_missed(run)]
@@ -90,7 +90,7 @@ def test_pub_04_a_rebuild_of_the_same_release_that_is_killed_leaves_a_release_th
     assert states.count(_BETWEEN_THE_TWO_RENAMES) == 1
 
 
-@pytest.mark.parametrize("call", ["rename", "fsync"])
+@pytest.mark.parametrize("call", ["renameat", "fsync"])
 def test_pub_04_a_first_build_that_is_killed_leaves_nothing_that_looks_like_a_release(
     site: Site, server: FaultServer, call: str
 ) -> None:
@@ -124,7 +124,7 @@ def test_between_the_two_renames_the_new_signature_stands_beside_the_old_manifes
 
 def _killed_at_rename(site: Site, server: FaultServer, count: int) -> Run:
     site.reset()
-    fault = f"rename:signal=KILL:when={count}"
+    fault = f"renameat:signal=KILL:when={count}"
     return server.run(*site.build_args(), cwd=site.folder, env=site.env, fault=fault)
 
 

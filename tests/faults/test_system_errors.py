@@ -11,10 +11,10 @@ from tests.support.releases import VERSION
 from tests.support.trees import hidden, tree
 
 _FAULTS = [
-    *(f"{call}:error=EIO" for call in ("openat", "linkat", "write", "fsync", "rename", "flock")),
+    *(f"{call}:error=EIO" for call in ("openat", "linkat", "write", "fsync", "renameat", "flock")),
     *(f"{call}:error=ENOSPC" for call in ("mkdir", "linkat", "write", "fsync")),
-    *(f"{call}:error=EROFS" for call in ("mkdir", "rename", "unlink")),
-    *(f"{call}:error=EACCES" for call in ("openat", "rename")),
+    *(f"{call}:error=EROFS" for call in ("mkdir", "rename", "renameat", "unlink")),
+    *(f"{call}:error=EACCES" for call in ("openat", "renameat")),
     "openat:error=EMFILE",
     "write:error=EDQUOT",
     "readv:error=EIO",
@@ -63,7 +63,7 @@ def test_fs_03_a_system_call_that_fails_in_a_build_is_told_and_the_old_release_s
 
 @pytest.mark.parametrize(
     "fault",
-    ["openat:error=EIO", "write:error=ENOSPC", "fsync:error=EIO", "rename:error=EIO"],
+    ["openat:error=EIO", "write:error=ENOSPC", "fsync:error=EIO", "renameat:error=EIO"],
 )
 def test_fs_03_a_system_call_that_fails_in_signing_is_told_and_the_old_release_stays(
     site: Site, server: FaultServer, fault: str
@@ -83,7 +83,7 @@ def test_fs_03_every_rename_that_fails_leaves_the_old_release(
 ) -> None:
     def run(count: int) -> Run:
         site.reset()
-        fault = f"rename:error=EIO:when={count}"
+        fault = f"renameat:error=EIO:when={count}"
         return server.run(*site.build_args(), cwd=site.folder, env=site.env, fault=fault)
 
     assert {site.state() for _ in until_missed(run)} == {"old"}
@@ -95,7 +95,7 @@ def test_fs_03_a_disk_that_fails_from_some_write_on_leaves_a_release_that_verifi
     for count in range(1, 6):
         site.reset()
         # From the n-th on all of them fail: the one that tells of it, too.
-        fault = f"fsync,rename:error=EIO:when={count}+"
+        fault = f"fsync,renameat:error=EIO:when={count}+"
         run = server.run(*site.build_args(), cwd=site.folder, env=site.env, fault=fault)
         assert run.returncode == 5
         assert site.state() == "old"

@@ -19,12 +19,10 @@ import pytest
 from platform_common.errors import PlatformError, UnreadableError
 from platform_common.files import (
     create_exclusive,
-    remove_left_overs,
-    signals_held,
-    temporary_name,
     write_atomic,
     write_atomic_together,
 )
+from platform_common.left_overs import remove_left_overs, signals_held, temporary_name
 from platform_common.reading import open_regular, read_bounded
 
 
@@ -77,17 +75,17 @@ def test_the_mode_is_set_before_the_name_is_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[int] = []
-    replace, fchmod = os.replace, os.fchmod
+    rename, fchmod = os.rename, os.fchmod
 
-    def watched_replace(source: Path, target: Path) -> None:
-        seen.append(mode_of(source))
-        replace(source, target)
+    def watched_rename(source: str, target: str, **folders: int) -> None:
+        seen.append(mode_of(tmp_path / source))
+        rename(source, target, **folders)
 
     def watched_fchmod(descriptor: int, mode: int) -> None:
         seen.append(stat.S_IMODE(os.fstat(descriptor).st_mode))
         fchmod(descriptor, mode)
 
-    monkeypatch.setattr(os, "replace", watched_replace)
+    monkeypatch.setattr(os, "rename", watched_rename)
     monkeypatch.setattr(os, "fchmod", watched_fchmod)
     write_atomic(tmp_path / "f", b"x", mode=0o640)
     assert seen == [0o600, 0o640]
@@ -149,7 +147,7 @@ def test_a_name_that_cannot_be_taken_leaves_the_others_as_they_were(
 
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableError, match=r"none: No such file or directory$"):
+    with pytest.raises(UnreadableError, match=r"none/f: No such file or directory$"):
         write_atomic(tmp_path / "none" / "f", b"x")
 
 

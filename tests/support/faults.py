@@ -1,4 +1,4 @@
-"""Runs of release-tools in which one system call fails, or one signal comes.
+"""Runs of a program of ours in which one system call fails, or one signal comes.
 
 A process that has imported everything forks a copy for each run; strace takes
 hold of the copy before it begins. So a run costs a fork and not a start of
@@ -18,12 +18,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
+import release_tools
 from platform_common.errors import PlatformError
 from release_tools.keys import load_public_key
 from release_tools.verify import VerifyRequest, verify_location
@@ -37,6 +38,12 @@ from tests.support.releases import (
 )
 
 NEXT_VERSION = "2026.11.2"
+# What the commands of release-tools import late.
+RELEASE_TOOLS = (
+    *(f"release_tools.{found.name}" for found in pkgutil.iter_modules(release_tools.__path__)),
+    *("jsonschema", "nacl.signing", "nacl.pwhash", "tomllib", "resource"),
+    *("platform_common.data", "platform_common.resources", "platform_common.schemas"),
+)
 _ROOT = Path(__file__).parents[2]
 _PR_SET_PTRACER = 0x59616D61
 
@@ -82,12 +89,20 @@ Tracer = subprocess.Popen[bytes]
 
 
 class FaultServer:
-    """Starts runs, one at a time; `folder` takes their output."""
+    """Starts runs of `module.main`, one at a time; `folder` takes their output.
 
-    def __init__(self, folder: Path) -> None:
+    Of `preload`, the modules that the runs import late, no import meets a fault.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        module: str = "release_tools.cli",
+        preload: Sequence[str] = RELEASE_TOOLS,
+    ) -> None:
         self._folder = folder
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.faults"],
+            [sys.executable, "-m", "tests.support.faults", module, *preload],
             cwd=_ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -117,7 +132,7 @@ class FaultServer:
         fault: str | None = None,
         also_trace: str = "",
     ) -> Started:
-        """Begin `release-tools ARGS`, with strace's `fault` when given.
+        """Begin the program with `args`, with strace's `fault` when given.
 
         A fault is what follows `-e inject=`, or several with blanks between them; the
         log of their calls and of `also_trace` becomes `Run.calls`.
@@ -175,20 +190,10 @@ class FaultServer:
         return line
 
 
-def _serve() -> None:
+def _serve(module: str, *preload: str) -> None:
     """Fork a copy for each request on stdin; tell its process id, then its status."""
-    import release_tools
-
-    for module in pkgutil.iter_modules(release_tools.__path__):
-        importlib.import_module(f"release_tools.{module.name}")
-    for name in (
-        "jsonschema",
-        "nacl.signing",
-        "nacl.pwhash",
-        "tomllib",
-        "resource",
-        "platform_common.schemas",
-    ):
+    main = importlib.import_module(module).main
+    for name in preload:
         importlib.import_module(name)
     for line in sys.stdin:
         request = json.loads(line)
@@ -196,7 +201,7 @@ def _serve() -> None:
         pid = os.fork()
         if not pid:
             os.close(ready)
-            _become(request, to_tell)
+            _become(main, request, to_tell)
         os.close(to_tell)
         os.read(ready, 1)
         os.close(ready)
@@ -205,7 +210,7 @@ def _serve() -> None:
         print(os.waitstatus_to_exitcode(status), flush=True)
 
 
-def _become(request: Mapping[str, Any], ready: int) -> NoReturn:
+def _become(main: Callable[[], int | None], request: Mapping[str, Any], ready: int) -> NoReturn:
     folder = Path(request["folder"])
     for number, name in ((1, "out"), (2, "err")):
         os.dup2(os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
@@ -214,9 +219,7 @@ def _become(request: Mapping[str, Any], ready: int) -> NoReturn:
     os.environ.clear()
     os.environ.update(request["env"])
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    sys.argv = ["release-tools", *request["args"]]
-    from release_tools.cli import main
-
+    sys.argv = ["program", *request["args"]]
     ctypes.CDLL(None).prctl(_PR_SET_PTRACER, ctypes.c_ulong(-1))
     status = os.open("/proc/self/status", os.O_RDONLY)
     os.close(ready)
@@ -226,7 +229,9 @@ def _become(request: Mapping[str, Any], ready: int) -> NoReturn:
 
 
 def _wait_for_tracer(descriptor: int) -> None:
-    while b"TracerPid:\t0\n" in os.pread(descriptor, 4096, 0):
+    # With a call that no program of ours makes: strace may see the last of these.
+    status = bytearray(4096)
+    while os.preadv(descriptor, [status], 0) and b"TracerPid:\t0\n" in status:
         time.sleep(0.001)
     # strace has taken hold; now it stops this process to read its calls.
     time.sleep(0.003)
@@ -347,4 +352,4 @@ def small_disk(folder: Path) -> Iterator[Disk]:
 
 
 if __name__ == "__main__":
-    _serve()
+    _serve(*sys.argv[1:])

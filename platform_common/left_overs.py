@@ -1,0 +1,94 @@
+"""What a writer that is killed or interrupted leaves behind: its names, and its end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from platform_common.errors import UnreadableError
+
+_NAME_LENGTH = 200
+_TEMPORARY_NAME = re.compile(r"\.(?P<name>.+)\.(?P<process>[0-9]+)\.[0-9a-f]{8}\.tmp", re.DOTALL)
+
+
+def temporary_name(name: str) -> str:
+    """A hidden sibling of `name` that says which process is writing it."""
+    return f".{name[:_NAME_LENGTH]}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
+
+
+def remove_left_overs(
+    directory: Path, *, of_process: int | None = None, of_name: str | None = None
+) -> None:
+    """Remove what killed programs of this user left unfinished in `directory`.
+
+    Without `of_process` only for a caller that no other writer of these files
+    can run beside. With `of_name` only what was to become the file of that
+    name, and no folder. Raises `UnreadableError`.
+    """
+    try:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                match = _TEMPORARY_NAME.fullmatch(entry.name)
+                if (
+                    match is not None
+                    and of_process in (None, int(match["process"]))
+                    and (of_name is None or match["name"] == of_name[:_NAME_LENGTH])
+                ):
+                    _remove_own(entry, folders=of_name is None)
+    except OSError as error:
+        raise UnreadableError.of(directory, error) from error
+
+
+def _remove_own(entry: os.DirEntry[str], *, folders: bool) -> None:
+    # Whoever is at work on another of these files may have renamed this one by now.
+    with contextlib.suppress(FileNotFoundError):
+        if entry.stat(follow_symlinks=False).st_uid != os.geteuid():
+            return
+        if entry.is_file(follow_symlinks=False):
+            Path(entry.path).unlink()
+        elif folders and entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def nothing_left_in(*directories: Path) -> Iterator[None]:
+    """Remove this process's own left-overs when the block fails or is interrupted.
+
+    A signal may come in the midst of any clean-up inside the block, and skip it.
+    """
+    try:
+        yield
+    except BaseException:
+        with signals_held():
+            for directory in directories:
+                with contextlib.suppress(UnreadableError):
+                    remove_left_overs(directory, of_process=os.getpid())
+        raise
+
+
+@contextlib.contextmanager
+def signals_held() -> Iterator[None]:
+    """Let SIGINT and SIGTERM wait until the block has ended."""
+    # A signal mask would not do: it is each thread's own, and Python handles a
+    # signal that any other thread took in the main thread all the same.
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        for number in before:
+            signal.signal(number, lambda number, frame: came.append(number))
+        yield
+    finally:
+        for number, handler in before.items():
+            # None is a handler that Python did not set and cannot give back.
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        for late in came:
+            signal.raise_signal(late)
