@@ -1,0 +1,176 @@
+"""The settings of the voice relay."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+import jsonschema
+import pytest
+
+from platform_common.decoding import DecodingError
+from platform_common.records import limits
+from platform_common.records.limits import Capabilities, Limits
+from platform_common.records.voice import (
+    Voice,
+    VoiceConfig,
+    default_model,
+    edited,
+    for_device,
+    parse,
+    supported,
+)
+from platform_common.resources import data_path, schema
+
+SHIPPED = data_path("voice.toml").read_bytes()
+# What the shipped limits records say, by the name of the record.
+DEVICES = {
+    path.stem: limits.parse(path.read_bytes()) for path in data_path("limits").glob("*.json")
+}
+MODELS = {
+    "rpi5": "whisper-tiny.en",
+    "rpi5-16gb": "whisper-base.en",
+    "x86_64-mini-pc": "whisper-small.en",
+}
+
+
+def test_the_shipped_file_is_off_and_says_the_defaults() -> None:
+    config = parse(SHIPPED)
+    assert config.voice == Voice()
+    assert config.relay == VoiceConfig().relay
+    assert not config.voice.enabled
+    assert config.voice.wake_word == "agent"
+
+
+def test_the_shipped_file_is_what_its_schema_says_and_names_every_key() -> None:
+    tree = tomllib.loads(SHIPPED.decode())
+    whole = schema("voice")
+    jsonschema.validate(tree, whole)
+    named = {section: set(keys) for section, keys in tree.items()}
+    engine = set(whole["$defs"]["engine"]["properties"])
+    known = {
+        section: set(part.get("properties", engine))
+        for section, part in whole["properties"].items()
+    }
+    assert named == known
+
+
+@pytest.mark.parametrize("data", [b"", b"[voice]\n", b"[relay]\nnew = 1\n[other]\nx = 1\n"])
+def test_what_is_left_out_has_its_default(data: bytes) -> None:
+    assert parse(data) == VoiceConfig()
+
+
+GOOD = [
+    ("voice", "wake_word", "x"),
+    ("voice", "wake_word", "Zoë"),
+    ("voice", "wake_word", "o'clock"),
+    ("voice", "wake_word", "r2-d2"),
+    ("voice", "wake_word", "a" * 32),
+    ("voice", "stt_model", "whisper-small.en"),
+    ("voice", "audio_device", "default"),
+    ("voice", "audio_device", "plughw:1,0"),
+    ("voice", "audio_device", "hw:CARD=Device,DEV=0"),
+    ("voice", "audio_device", "sysdefault:CARD=PCH"),
+    ("stt", "model_path", ""),
+    ("tts", "binary", "/opt/a b/piper"),
+    ("relay", "hook_kind", "post-message"),
+]
+BAD = [
+    ("voice", "enabled", "yes"),
+    ("voice", "enabled", 1),
+    ("voice", "wake_word", ""),
+    ("voice", "wake_word", "hey agent"),
+    ("voice", "wake_word", "a" * 33),
+    ("voice", "wake_word", "-"),
+    ("voice", "wake_word", "'tis"),
+    ("voice", "wake_word", "a\n"),
+    ("voice", "wake_word", "a\u200bb"),
+    ("voice", "wake_word", 7),
+    ("voice", "stt_model", "whisper-large"),
+    ("voice", "tts_voice", "../voice"),
+    ("voice", "audio_device", ""),
+    ("voice", "audio_device", "-q"),
+    ("voice", "audio_device", "hw:1 -q"),
+    ("voice", "audio_device", "pulse"),
+    ("stt", "model_path", "models/tiny.bin"),
+    ("stt", "binary", "~/whisper"),
+    ("tts", "model_path", "/a\0b"),
+    ("tts", "binary", ["/bin/sh"]),
+    ("relay", "socket_path", ""),
+    ("relay", "socket_path", "/" + "x" * 2000),
+    ("relay", "hook_kind", "../../x"),
+    ("relay", "source_tag", "Voice Relay"),
+]
+
+
+@pytest.mark.parametrize(("section", "key", "value"), GOOD)
+def test_a_value_is_taken_and_the_schema_allows_it(section: str, key: str, value: str) -> None:
+    data = edited(SHIPPED, {(section, key): value})
+    assert getattr(getattr(parse(data), section), key) == value
+    jsonschema.validate(tomllib.loads(data.decode()), schema("voice"))
+
+
+@pytest.mark.parametrize(("section", "key", "value"), BAD)
+def test_a_bad_value_is_never_written_and_its_place_is_named(
+    section: str, key: str, value: Any
+) -> None:
+    with pytest.raises(DecodingError) as caught:
+        edited(SHIPPED, {(section, key): value})
+    assert caught.value.message.startswith(f"{section}.{key}")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"enabled = true\n[voice]\nwake_word = 1\n", id="wrong-type"),
+        pytest.param(b"voice = true\n", id="no-section"),
+        pytest.param(b"[[voice]]\n", id="an-array-of-tables"),
+        pytest.param(b"[voice]\nenabled = tru", id="torn"),
+        pytest.param(b"[voice]\n[voice]\n", id="a-section-twice"),
+        pytest.param(b"\xff\xfe", id="not-utf-8"),
+        pytest.param(b"\xef\xbb\xbf" + SHIPPED, id="byte-order-mark"),
+        pytest.param(b"x = " + b"[" * 10_000, id="deeply-nested"),
+    ],
+)
+def test_a_broken_file_is_refused_and_never_changed(data: bytes) -> None:
+    for use in (parse, lambda broken: edited(broken, {("voice", "enabled"): True})):
+        with pytest.raises(DecodingError):
+            use(data)
+
+
+def test_a_change_touches_one_line_of_the_shipped_file() -> None:
+    before = SHIPPED.decode().splitlines()
+    after = edited(SHIPPED, {("voice", "wake_word"): "computer"}).decode().splitlines()
+    changed = [(a, b) for a, b in zip(before, after, strict=True) if a != b]
+    assert changed == [('wake_word = "agent"', 'wake_word = "computer"')]
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_voice_is_on_offer_where_there_is_a_microphone_and_enough_to_run_on(name: str) -> None:
+    assert supported(DEVICES[name]) == (name in MODELS)
+    assert default_model(DEVICES[name]) == MODELS.get(name, "whisper-tiny.en")
+
+
+@pytest.mark.parametrize(
+    ("limits", "model"),
+    [
+        pytest.param(Limits(target="rpi5", ram_mb=15_872), "whisper-base.en", id="16-gb-less-some"),
+        pytest.param(Limits(target="rpi5", ram_mb=8_192), "whisper-tiny.en", id="8-gb"),
+        pytest.param(Limits(target="arm64-generic", ram_mb=65_536), "whisper-tiny.en", id="other"),
+    ],
+)
+def test_the_speech_model_is_what_the_device_can_bear(limits: Limits, model: str) -> None:
+    assert default_model(limits) == model
+
+
+def test_a_board_that_is_said_to_hear_its_wake_word_has_voice() -> None:
+    assert supported(
+        Limits(target="arm64-generic", capabilities=Capabilities(voice_wake_word=True))
+    )
+
+
+@pytest.mark.parametrize(("name", "model"), MODELS.items())
+def test_a_new_file_names_the_model_of_the_device_and_its_file(name: str, model: str) -> None:
+    config = parse(for_device(SHIPPED, DEVICES[name]))
+    assert config.voice.stt_model == model
+    assert config.stt.model_path == f"/opt/platform/voice/{model}.bin"

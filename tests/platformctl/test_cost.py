@@ -1,0 +1,365 @@
+"""`platformctl cost`."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from platform_common import views
+from platform_common.decoding import from_json
+from platform_common.errors import PlatformError
+from platformctl import costs
+from tests.support.devices import Device
+from tests.support.memory import peak_kib
+from tests.support.releases import clean_environment, program
+from tests.support.terminals import at_a_terminal
+
+CAPS = "/etc/platform/cost.toml"
+SHEET = "/etc/platform/cost-defaults.json"
+LEDGER = "/home/agent/.openclaw/cost-ledger.jsonl"
+NOW = datetime.now(UTC)
+
+
+@pytest.fixture
+def device(tmp_path: Path) -> Device:
+    """A device whose active profile is openclaw."""
+    device = Device(tmp_path)
+    device.put("/etc/platform/active-profile", "openclaw\n")
+    return device
+
+
+def line(days_ago: float = 0, **members: Any) -> str:
+    when = (NOW - timedelta(days=days_ago)).isoformat()
+    return json.dumps({"timestamp": when, "provider": "openai", "model": "gpt-4o"} | members) + "\n"
+
+
+def cost(device: Device, **env: str) -> views.Cost:
+    """The answer to `cost --json`, read as the applications read it."""
+    done = device.ctl("cost", "--json", env=env)
+    assert done.returncode == 0, done.stderr
+    return from_json(done.stdout.encode(), views.Cost)
+
+
+def test_the_answer_is_what_was_spent_and_how_close_that_is_to_the_caps(device: Device) -> None:
+    device.put(CAPS, "[caps]\ndaily_usd = 5.0\nmonthly_usd = 0\n[behaviour]\nwarn_at_pct = 60\n")
+    device.put(LEDGER, line(cost_usd=0.1) * 40 + line(provider="nobody"))
+    answer = cost(device)
+    assert (answer.today_usd, answer.month_usd) == (4.0, 4.0)
+    assert (answer.daily_cap_usd, answer.daily_pct, answer.daily_state) == (5.0, 80.0, "warn")
+    assert (answer.monthly_cap_usd, answer.monthly_pct, answer.monthly_state) == (0.0, 0.0, "ok")
+    assert (answer.tripped, answer.unknown_messages) == (False, 1)
+    assert (len(answer.days), answer.days[-1].usd) == (30, 4.0)
+    assert answer.days[-1].date == NOW.date().isoformat()
+    assert (len(answer.recent_expensive), answer.recent_expensive[0].cost_usd) == (10, 0.1)
+    assert answer.recent_expensive[0].timestamp == NOW.isoformat().replace("+00:00", "Z")
+
+
+@pytest.mark.parametrize(
+    ("spent_nano", "cap_usd", "pct", "state"),
+    [
+        pytest.param(10**12, 0.0, 0.0, "ok", id="no-cap"),
+        pytest.param(10**12, -1.0, 0.0, "ok", id="less-than-no-cap"),
+        pytest.param(0, 5.0, 0.0, "ok", id="nothing-spent"),
+        pytest.param(3_999_999_999, 5.0, 79.99999998, "ok", id="just-below-the-share"),
+        pytest.param(4 * 10**9, 5.0, 80.0, "warn", id="the-share"),
+        pytest.param(4_999_999_999, 5.0, 99.99999998, "warn", id="just-below-the-cap"),
+        pytest.param(5 * 10**9, 5.0, 100.0, "tripped", id="the-cap"),
+        pytest.param(15 * 10**9, 5.0, 300.0, "tripped", id="beyond"),
+        pytest.param(300_000_000, 0.3, 100.0, "tripped", id="a-cap-that-no-float-is"),
+        pytest.param(0, 1e-12, 0.0, "ok", id="a-cap-of-almost-nothing"),
+        pytest.param(1, 1e-12, 100.0, "tripped", id="almost-nothing-spent"),
+    ],
+)
+def test_a_window_is_ok_warns_or_is_tripped(
+    spent_nano: int, cap_usd: float, pct: float, state: str
+) -> None:
+    assert costs.window_state(spent_nano, cap_usd, 80.0) == (pytest.approx(pct), state)
+
+
+def test_fifty_times_ten_cents_reach_a_cap_of_five_dollars(device: Device) -> None:
+    device.put(LEDGER, line(cost_usd=0.1) * 49)
+    assert not costs.tripped(device.paths)
+    device.put(LEDGER, line(cost_usd=0.1) * 50)
+    assert costs.tripped(device.paths)
+
+
+def test_without_a_cost_the_rate_sheet_of_the_device_counts(device: Device) -> None:
+    device.put(SHEET, '{"providers": {"openai": {"input_per_1m_usd": 2, "output_per_1m_usd": 10}}}')
+    device.put(LEDGER, line(input_tokens=500_000, output_tokens=100_000))
+    assert cost(device).today_usd == 2.0
+
+
+@pytest.mark.parametrize("profile", ["openclaw", "none"])
+def test_without_a_ledger_nothing_was_spent(device: Device, profile: str) -> None:
+    if profile == "none":
+        device.path("/etc/platform/active-profile").unlink()
+    answer = cost(device)
+    assert (answer.month_usd, answer.daily_cap_usd, answer.monthly_cap_usd) == (0.0, 5.0, 100.0)
+
+
+def test_the_variable_names_another_ledger(device: Device, tmp_path: Path) -> None:
+    device.put("/etc/platform/active-profile", "not\na profile\n")
+    other = device.put("/elsewhere", line(cost_usd=2))
+    assert cost(device, PLATFORM_COST_LEDGER=str(other)).today_usd == 2.0
+
+
+@pytest.mark.parametrize("last", ["\n", ""], ids=["whole", "torn"])
+def test_lines_that_are_none_are_told_of_and_stop_nothing(device: Device, last: str) -> None:
+    device.put(LEDGER, line(cost_usd=1) + "\x00\x1b[31m\n" + line(cost_usd=2) + '{"timest' + last)
+    done = device.ctl("cost", "--json")
+    assert (done.returncode, json.loads(done.stdout)["today_usd"]) == (0, 3.0)
+    ledger = device.path(LEDGER)
+    assert done.stderr == f"warning: {ledger}: could not read 2 lines, which the sums leave out\n"
+
+
+def test_clk_01_a_day_that_has_not_come_is_told_of(device: Device) -> None:
+    device.put(LEDGER, line(cost_usd=1) + line(-400, cost_usd=9))
+    done = device.ctl("cost")
+    assert "left out 1 line of a day that has not come" in done.stderr
+    assert "hint: See whether the clock is right" in done.stderr
+    assert "$1.00 of $5.00" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "problem"),
+    [
+        pytest.param(CAPS, "[caps]\ndaily_usd = nan\n", "caps.daily_usd: must be", id="caps"),
+        pytest.param(CAPS, "[caps", "not valid TOML", id="torn-caps"),
+        pytest.param(CAPS, b"\xff", "line 1 is not UTF-8", id="caps-of-bytes"),
+        pytest.param(CAPS, "x = " + "[" * 9999, "nested too deeply", id="deep-caps"),
+        pytest.param(CAPS, "#" * (2 << 20), "larger than", id="huge-caps"),
+        pytest.param(SHEET, '{"providers": []}', "providers: expected object", id="sheet"),
+        pytest.param("/etc/platform/active-profile", "\n", "must be one line", id="profile"),
+    ],
+)
+def test_a_broken_record_is_named_with_its_place(
+    device: Device, path: str, content: str | bytes, problem: str
+) -> None:
+    broken = device.put(path, content)
+    done = device.ctl("cost", "--json")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"error: {broken}")
+    assert problem in done.stderr
+    assert device.ctl("limits", "--json").returncode == 0
+
+
+@pytest.mark.parametrize("kind", ["folder", "fifo", "link", "hard-link", "unreadable"])
+def test_fs_07_a_ledger_that_is_no_file_of_its_own_is_refused_and_named(
+    device: Device, kind: str
+) -> None:
+    path = device.path(LEDGER)
+    match kind:
+        case "folder":
+            path.mkdir()
+        case "fifo":
+            os.mkfifo(path)
+        case "link":
+            path.symlink_to(device.put("/other", line()))
+        case "hard-link":
+            path.hardlink_to(device.put("/other", line()))
+        case _:
+            device.put(LEDGER, line(), mode=0)
+    done = device.ctl("cost", "--json", privileged=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"error: {path}")
+
+
+def test_a_large_ledger_takes_little_memory(device: Device) -> None:
+    one = line(cost_usd=0.001, request_id="r" * 100)
+    path = device.put(LEDGER, one * 200_000)
+    assert path.stat().st_size > 40 << 20
+    env = clean_environment() | {"PLATFORM_ROOT": str(device.root)}
+    assert peak_kib([program("platformctl"), "cost"], cwd=device.root, env=env) < 60 << 10
+
+
+def test_people_see_the_windows_the_days_and_the_dearest_messages(device: Device) -> None:
+    device.put(LEDGER, line(cost_usd=4.2) + line(3, model="evil\x1b[2J", cost_usd=0.00001))
+    status, shown = at_a_terminal(
+        device.root, "cost", name="platformctl", env={"PLATFORM_ROOT": str(device.root)}
+    )
+    assert status == 0
+    assert re.search(r"Today.*\$4\.20 of \$5\.00.*█.*84 %.*\x1b\[33mwarn", shown)
+    assert "▁▁█" in shown
+    assert "<$0.0001" in shown
+    assert "evil\\x1b[2J" in shown
+
+
+def test_a_pipe_gets_plain_text(device: Device) -> None:
+    device.put(LEDGER, line(cost_usd=6))
+    done = device.ctl("cost", env={"PYTHONIOENCODING": "ascii"})
+    assert done.stdout.splitlines()[0] == (
+        f"Today       {'$6.00 of $5.00':<20}  {'#' * 20}  120 %  tripped"
+    )
+
+
+def test_set_changes_what_is_given_and_keeps_the_rest(device: Device) -> None:
+    text = '# mine\n[behaviour]\non_cap_trip = "warn" # not pause\n\n[caps]\ndaily_usd = 1\nx = 2\n'
+    device.put(CAPS, text, mode=0o600)
+    done = device.ctl("cost", "set", "--daily", "2.5", "--warn-at", "75")
+    assert done.returncode == 0, done.stderr
+    assert device.path(CAPS).read_text() == text.replace(
+        "not pause\n", "not pause\nwarn_at_pct = 75\n"
+    ).replace("daily_usd = 1", "daily_usd = 2.5")
+    assert stat.S_IMODE(device.path(CAPS).stat().st_mode) == 0o644
+    assert done.stdout.splitlines() == [
+        "Daily cap    $2.50",
+        "Monthly cap  $100.00",
+        "At a cap     warn",
+        "Warning at   75 %",
+    ]
+
+
+def test_set_makes_the_file(device: Device) -> None:
+    done = device.ctl("cost", "set", "--monthly", "0", "--on-trip", "nothing")
+    assert done.returncode == 0, done.stderr
+    answer = cost(device)
+    assert (answer.daily_cap_usd, answer.monthly_cap_usd) == (5.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        ("--daily", "nan"),
+        ("--daily", "inf"),
+        ("--monthly", "-1"),
+        ("--monthly", "1e7"),
+        ("--daily", "five"),
+        ("--warn-at", "0"),
+        ("--warn-at", "101"),
+        ("--on-trip", "stop"),
+        ("5",),
+    ],
+    ids=" ".join,
+)
+def test_what_cannot_be_set_is_wrong_usage(device: Device, options: Sequence[str]) -> None:
+    assert device.ctl("cost", "set", *options).returncode == 64
+    assert not device.path(CAPS).exists()
+
+
+def test_a_broken_file_is_not_written_over(device: Device) -> None:
+    device.put(CAPS, "[caps\n")
+    done = device.ctl("cost", "set", "--daily", "1")
+    assert (done.returncode, device.path(CAPS).read_text()) == (1, "[caps\n")
+    assert done.stderr.startswith(f"error: {device.path(CAPS)}: not valid TOML")
+
+
+def test_two_that_set_at_once_lose_nothing(device: Device) -> None:
+    with ThreadPoolExecutor() as pool:
+        ended = pool.map(
+            lambda options: device.ctl("cost", "set", *options),
+            [("--daily", "1"), ("--monthly", "2"), ("--warn-at", "3"), ("--on-trip", "warn")],
+        )
+        assert [done.stderr for done in ended if done.returncode] == []
+    caps = costs.read_caps(device.paths)
+    assert (caps.caps.daily_usd, caps.caps.monthly_usd) == (1.0, 2.0)
+    assert (caps.behaviour.warn_at_pct, caps.behaviour.on_cap_trip) == (3.0, "warn")
+
+
+def test_reset_puts_the_ledger_aside_and_loses_nothing(device: Device) -> None:
+    text = line(cost_usd=6) + "torn"
+    device.put(LEDGER, text)
+    done = device.ctl("cost", "reset", "--yes")
+    assert done.returncode == 0, done.stderr
+    (aside,) = device.path(LEDGER).parent.iterdir()
+    assert re.fullmatch(r"cost-ledger\.[0-9]{8}T[0-9]{6}Z\.jsonl", aside.name)
+    assert str(aside) in done.stdout
+    assert aside.read_text() == text
+    assert not cost(device).tripped
+
+
+def test_two_resets_of_one_second_lose_nothing(device: Device) -> None:
+    for number in (1, 2):
+        device.put(LEDGER, line(cost_usd=number))
+        if number == 1:
+            assert costs.reset(device.paths, NOW) is not None
+    with pytest.raises(PlatformError, match="exists already"):
+        costs.reset(device.paths, NOW)
+    assert len(list(device.path(LEDGER).parent.glob("cost-ledger*.jsonl"))) == 2
+
+
+@pytest.mark.parametrize("profile", ["openclaw", "none"])
+def test_a_reset_of_nothing_is_none(device: Device, profile: str) -> None:
+    if profile == "none":
+        device.path("/etc/platform/active-profile").unlink()
+    done = device.ctl("cost", "reset", "--yes")
+    assert (done.returncode, done.stdout) == (0, "There is no ledger; nothing was spent.\n")
+
+
+@pytest.mark.parametrize(
+    ("typed", "status", "kept"),
+    [("y\n", 0, False), ("n\n", 1, True), ("\n", 1, True), ("\x04", 130, True)],
+    ids=["yes", "no", "enter", "end-of-input"],
+)
+def test_a_reset_is_asked_for(device: Device, typed: str, status: int, kept: bool) -> None:
+    path = device.put(LEDGER, line())
+    ended, shown = at_a_terminal(
+        device.root,
+        *("cost", "reset"),
+        name="platformctl",
+        typed=typed,
+        env={"PLATFORM_ROOT": str(device.root)},
+    )
+    assert (ended, path.exists()) == (status, kept), shown
+
+
+def test_without_a_terminal_a_reset_needs_a_yes(device: Device) -> None:
+    path = device.put(LEDGER, line())
+    done = device.ctl("cost", "reset", stdin="y\n")
+    assert (done.returncode, path.exists()) == (64, True)
+    assert "hint: Give --yes" in done.stderr
+
+
+def test_the_ledger_shows_the_newest_messages_last(device: Device) -> None:
+    device.put(
+        LEDGER,
+        line(2, cost_usd=1)
+        + "foreign\n"
+        + line(1, cost_usd=0.25, request_id="a", input_tokens=1234)
+        + "torn\n"
+        + line(provider="openai", input_tokens=1_000_000)
+        + line(provider="nobody"),
+    )
+    done = device.ctl("cost", "ledger", "--lines", "3", "--json")
+    answer = from_json(done.stdout.encode(), views.Ledger)
+    assert [
+        (one.provider, one.cost_usd, one.estimated, one.cost_unknown) for one in answer.entries
+    ] == [
+        ("openai", 0.25, False, False),
+        ("openai", 2.5, True, False),
+        ("nobody", 0.0, False, True),
+    ]
+    assert (answer.entries[0].request_id, answer.unreadable_lines) == ("a", 1)
+    assert done.stderr == "warning: Could not read 1 line among these\n"
+    table = device.ctl("cost", "ledger").stdout.splitlines()
+    assert [row.split()[-1] for row in table] == ["Note", "$1.00", "$0.25", "estimated", "unknown"]
+
+
+def test_a_year_that_utc_does_not_have_is_shown_all_the_same(device: Device) -> None:
+    device.put(LEDGER, '{"timestamp": "0001-01-01T00:00:00+14:00", "provider": "x"}\n')
+    assert "0001-01-01 00:00:00" in device.ctl("cost", "ledger").stdout
+
+
+def test_an_empty_ledger_says_so(device: Device) -> None:
+    done = device.ctl("cost", "ledger")
+    assert (done.returncode, done.stdout) == (0, "There is no message in the ledger.\n")
+
+
+@pytest.mark.parametrize("options", [("--lines", "0"), ("--lines", "10001"), ("--lines", "x")])
+def test_a_number_of_lines_that_is_none_is_wrong_usage(
+    device: Device, options: Sequence[str]
+) -> None:
+    assert device.ctl("cost", "ledger", *options).returncode == 64
+
+
+def test_json_for_the_wrong_one_of_two_commands_is_wrong_usage(device: Device) -> None:
+    assert device.ctl("cost", "--json", "ledger").returncode == 64
