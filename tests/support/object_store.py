@@ -1,34 +1,27 @@
 """A real S3 server that checks signatures: OpenStack Swift, one node, on loopback.
 
 Swift needs an older setuptools than this project, so it lives in an environment
-of its own below `build/`, made once (some ten seconds) and kept.
+of its own (some ten seconds to make).
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import hashlib
 import os
 import pwd
-import shutil
 import subprocess
-import sys
-import time
-import venv
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.support.environments import environment_of
 from tests.support.network import end, free_port, wait_for_port
 
 if TYPE_CHECKING:
     from obstore.store import S3Store
 
-_ROOT = Path(__file__).parents[2]
-_REQUIREMENTS = _ROOT / "requirements/object-store-server.txt"
 _KINDS = ("object", "container", "account")
 _COMMON = """[DEFAULT]
 bind_ip = 127.0.0.1
@@ -128,7 +121,7 @@ class ObjectStore:
 @contextlib.contextmanager
 def object_store(folder: Path) -> Iterator[ObjectStore]:
     """Run the server while the block lasts; `folder` takes its data."""
-    programs = _environment() / "bin"
+    programs = environment_of("object-store-server") / "bin"
     store = ObjectStore(free_port())
     with contextlib.ExitStack() as stack:
         for name, configuration, port in _configure(programs, folder, store):
@@ -173,28 +166,3 @@ def _configure(programs: Path, folder: Path, store: ObjectStore) -> list[tuple[s
                 timeout=60,
             )
     return servers
-
-
-def _environment() -> Path:
-    """The environment with Swift in it, made when it is not there."""
-    wanted = hashlib.sha256(_REQUIREMENTS.read_bytes() + sys.version.encode()).hexdigest()[:12]
-    target = _ROOT / "build" / f"swift-{wanted}"
-    target.parent.mkdir(exist_ok=True)
-    # Several test runs may want it at once; the first makes it and the others wait.
-    with (target.parent / "swift.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        done = target / "complete"
-        if not done.exists():
-            shutil.rmtree(target, ignore_errors=True)
-            venv.create(target, with_pip=True)
-            pip = (target / "bin/python", "-m", "pip", "install", "--quiet")
-            # Locked, and built already: a bare machine has no compiler.
-            exactly = ("--require-hashes", "--no-deps", "--only-binary", ":all:")
-            subprocess.run(
-                [*pip, "--disable-pip-version-check", *exactly, "-r", _REQUIREMENTS],
-                check=True,
-                stdin=subprocess.DEVNULL,
-                timeout=300,
-            )
-            done.write_text(f"{time.time():.0f}\n")
-    return target
