@@ -74,6 +74,7 @@ lock: $(LOCK_VENV)/made ## pin every dependency anew, with hashes (ARGS=--upgrad
 	@$(call compile,lint,setup.cfg --extra lint -c requirements/dev.txt)
 	@$(call compile,package,setup.cfg --extra package -c requirements/dev.txt)
 	@$(call compile,object-store-server,requirements/object-store-server.in)
+	@$(call compile,key-test-servers,requirements/key-test-servers.in)
 
 # $(call compile,LOCK FILE,OF WHAT)
 compile = $(LOCK_VENV)/bin/uv pip compile $(2) $(ARGS) --quiet \

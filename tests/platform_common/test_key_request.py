@@ -1,0 +1,139 @@
+"""The request that tests a key, by kind of provider."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from platform_common.errors import PlatformError
+from platform_common.key_request import build_request
+from platform_common.records.catalogue import Kind
+from platform_common.secret import Secret
+from tests.support.key_tests import CANARY, KINDS, SECRET_CANARY, credentials, provider
+
+BASE = "https://api.example/v1"
+
+
+@pytest.mark.parametrize(
+    ("kind", "url", "header"),
+    [
+        ("chat-compatible", f"{BASE}/models", ("Authorization", f"Bearer {CANARY}")),
+        ("chat-reference", f"{BASE}/models", ("Authorization", f"Bearer {CANARY}")),
+        ("hosted-inference", f"{BASE}/models", ("Authorization", f"Bearer {CANARY}")),
+        ("messages-header", f"{BASE}/v1/models", ("x-api-key", CANARY)),
+        ("query-key", f"{BASE}/models?key=sk-CaNaRy%2F%2B0123456789", ()),
+    ],
+    ids=["chat-compatible", "chat-reference", "hosted-inference", "messages-header", "query-key"],
+)
+def test_a_kind_puts_the_key_where_its_services_look_for_it(
+    kind: Kind, url: str, header: tuple[str, str] | tuple[()]
+) -> None:
+    request = build_request(provider(kind), credentials(), endpoint=BASE, model="m")
+    assert request.url == url
+    shown = {name: value for name, value in request.headers.items() if CANARY in value}
+    assert shown == dict([header] if header else [])
+
+
+def test_the_messages_kind_names_the_version_of_the_interface() -> None:
+    request = build_request(provider("messages-header"), credentials(), endpoint=BASE)
+    assert request.headers["anthropic-version"] == "2023-06-01"
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "url"),
+    [
+        (
+            "https://bedrock-runtime.us-east-1.amazonaws.com",
+            "https://bedrock.eu-west-1.amazonaws.com/foundation-models",
+        ),
+        (
+            "https://bedrock.us-east-1.amazonaws.com/",
+            "https://bedrock.eu-west-1.amazonaws.com/foundation-models",
+        ),
+        (
+            "https://bedrock-runtime-fips.us-east-1.amazonaws.com",
+            "https://bedrock-fips.eu-west-1.amazonaws.com/foundation-models",
+        ),
+        (
+            "https://bedrock-runtime.cn-north-1.amazonaws.com.cn",
+            "https://bedrock.eu-west-1.amazonaws.com.cn/foundation-models",
+        ),
+        ("http://127.0.0.1:4000", "http://127.0.0.1:4000/foundation-models"),
+        (
+            "https://bedrock-runtime.us-east-1.amazonaws.com.evil.example",
+            "https://bedrock-runtime.us-east-1.amazonaws.com.evil.example/foundation-models",
+        ),
+    ],
+    ids=["runtime", "control", "fips", "china", "loopback", "look-alike"],
+)
+def test_the_signed_kind_asks_the_control_host_of_the_chosen_region(
+    endpoint: str, url: str
+) -> None:
+    request = build_request(
+        provider("signed-cloud"), credentials("signed-cloud"), endpoint=endpoint
+    )
+    assert request.url == url
+    assert "/eu-west-1/bedrock/aws4_request" in request.headers["Authorization"]
+
+
+@pytest.mark.parametrize("missing", ["TEST_API_KEY", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"])
+def test_key_09_the_signed_kind_needs_all_three_variables(missing: str) -> None:
+    found = {n: value for n, value in credentials("signed-cloud").items() if n != missing}
+    with pytest.raises(PlatformError, match=f"^Test Cloud also needs {missing}$"):
+        build_request(provider("signed-cloud"), found, endpoint=BASE)
+
+
+@pytest.mark.parametrize("region", ["eu", "eu-west-1.evil.example", "EU-WEST-1", "eu_west_1", "-"])
+def test_a_region_that_is_none_is_refused_without_being_shown(region: str) -> None:
+    found = credentials("signed-cloud") | {"AWS_REGION": Secret(region)}
+    with pytest.raises(PlatformError) as caught:
+        build_request(provider("signed-cloud"), found, endpoint=BASE)
+    assert str(caught.value) == "The region is none"
+
+
+def test_key_10_hosted_inference_needs_a_model() -> None:
+    with pytest.raises(PlatformError, match="needs the id of a model"):
+        build_request(provider("hosted-inference"), credentials(), endpoint=BASE)
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["", " ", "Q Q", "a\nb", "a\rb", "a\0b", 'a"b', "a\\b", "a…b", "schlüssel", "🔑", "x" * 65536],
+    ids=[
+        *("empty", "blank", "inner-blank", "line-feed", "return", "nul", "quote", "backslash"),
+        *("ellipsis", "umlaut", "emoji", "64-KiB"),
+    ],
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_key_02_what_is_no_key_is_refused_before_any_request(kind: Kind, key: str) -> None:
+    with pytest.raises(PlatformError) as caught:
+        build_request(provider(kind), credentials(kind, key), endpoint=BASE, model="m")
+    assert not key.strip() or key not in str(caught.value)
+
+
+def test_the_key_of_a_model_at_home_is_its_address() -> None:
+    home = provider(key_env_var="HOME_BASE_URL")
+    found = {"HOME_BASE_URL": Secret("http://127.0.0.1:11434/v1/")}
+    request = build_request(home, found, endpoint="https://elsewhere.example")
+    assert request.url == "http://127.0.0.1:11434/v1/models"
+    assert "Authorization" not in request.headers
+
+
+def test_a_key_in_place_of_an_address_is_not_shown() -> None:
+    home = provider(key_env_var="HOME_BASE_URL")
+    with pytest.raises(PlatformError) as caught:
+        build_request(home, {"HOME_BASE_URL": Secret(CANARY)})
+    assert str(caught.value) == "HOME_BASE_URL must be an http or https URL"
+
+
+def test_a_provider_without_an_address_needs_one() -> None:
+    with pytest.raises(PlatformError) as caught:
+        build_request(provider(), credentials())
+    assert str(caught.value) == "The address of Test Cloud is missing"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_key_01_a_request_shows_no_secret(kind: Kind) -> None:
+    request = build_request(provider(kind), credentials(kind), endpoint=BASE, model="m")
+    assert repr(request) == str(request) == f"KeyRequest({BASE!r})"
+    assert SECRET_CANARY not in str(msgspec.structs.asdict(request))

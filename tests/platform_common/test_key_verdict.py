@@ -1,0 +1,154 @@
+"""What an answer says about a key."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import msgspec
+import pytest
+
+from platform_common import key_verdict
+from platform_common.exchange import Answer
+from platform_common.exchange_errors import ExchangeError
+from platform_common.key_request import KeyRequest
+from platform_common.key_verdict import KeyCheck, verdict
+from platform_common.records.catalogue import Kind
+from platform_common.secret import Secret
+from tests.support.key_tests import CANARY, KINDS, credentials, provider
+
+ASKED = KeyRequest("https://api.example/v1", "https://api.example/v1/models", {})
+
+
+def judged(answer: Answer, kind: Kind = "chat-compatible", **changed: object) -> KeyCheck:
+    judge = msgspec.structs.replace(provider(kind), **changed)
+    return verdict(judge, credentials(kind), ASKED, answer)
+
+
+@pytest.mark.parametrize(
+    ("body", "models", "said"),
+    [
+        (b'{"object": "list", "data": [{"id": "a"}]}', 1, "1 model available"),
+        (b'{"data": [{"id": "a"}, {"id": "b"}], "has_more": false}', 2, "2 models available"),
+        (b'{"data": [{}, {}], "has_more": true}', 2, "2 or more models available"),
+        (b'{"models": [{"name": "a"}], "nextPageToken": "x"}', 1, "1 or more models available"),
+        (b'{"modelSummaries": [{}, {}, {}]}', 3, "3 models available"),
+        (b'[{"id": "a"}, {"id": "b"}]', 2, "2 models available"),
+        (b'{"data": []}', 0, "0 models available"),
+        (b'{"data": [' + b"{}," * 1999 + b"{}]}", 2000, "2,000 models available"),
+    ],
+    ids=["one", "two", "more", "next-page", "summaries", "bare-list", "none", "thousands"],
+)
+def test_a_list_of_models_proves_the_key(body: bytes, models: int, said: str) -> None:
+    check = judged(Answer(200, body=body))
+    assert (check.ok, check.proved, check.models) == (True, True, models)
+    assert check.message == f"Key works. {said}"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(b"", b"<html>Welcome</html>", b"null", b"1", b'"data"', b"{}", b'{"data": null}'),
+        *(b'{"data": 1}', b'{"data": ["a"]}', b'{"error": {"message": "invalid key"}}', b"\xff"),
+        *(b"[" * 100_000, b'{"data": [{"a": "\xff"}]', b'{"data": [{}]} x', b'{"data": [{}'),
+    ],
+    ids=[
+        *("empty", "html", "null", "number", "text", "no-list", "null-list", "number-as-list"),
+        *("names", "error-inside", "no-text", "deep", "broken-text", "more-behind", "cut-off"),
+    ],
+)
+def test_key_08_another_answer_passes_with_a_note(body: bytes) -> None:
+    check = judged(Answer(200, body=body))
+    assert (check.ok, check.proved, check.models) == (True, False, None)
+    assert check.message == "api.example accepted the request, but not with a list of models"
+
+
+def test_a_public_list_does_not_prove_the_key() -> None:
+    check = judged(Answer(200, body=b'{"data": [{}]}'), models_public=True)
+    assert (check.ok, check.proved, check.models) == (True, False, 1)
+    assert check.message == (
+        "Reached Test Cloud, but it lists models without a key, so the key could not be proved"
+    )
+
+
+def test_a_model_at_home_has_no_key_to_prove() -> None:
+    check = judged(Answer(200, body=b'{"data": [{}]}'), key_env_var="HOME_BASE_URL")
+    assert (check.ok, check.proved) == (True, True)
+    assert check.message == "The server answers. 1 model available"
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (101, "api.example answers HTTP 101"),
+        (304, "api.example leads elsewhere, and no key is sent there (HTTP 304)"),
+        (400, "api.example answers HTTP 400"),
+        (401, "Test Cloud rejected this key (HTTP 401)"),
+        (402, "api.example answers HTTP 402"),
+        (403, "Test Cloud rejected this key (HTTP 403)"),
+        (404, "api.example answered, but not as a chat-compatible service (HTTP 404)"),
+        (418, "api.example answers HTTP 418"),
+        (429, "Test Cloud accepted the key, but it is over its limit (HTTP 429)"),
+        (500, "Test Cloud has a problem (HTTP 500)"),
+        (503, "Test Cloud has a problem (HTTP 503)"),
+        (999, "api.example answers HTTP 999"),
+    ],
+)
+def test_every_other_status_fails_and_is_named(status: int, message: str) -> None:
+    check = judged(Answer(status))
+    assert (check.ok, check.proved, check.http_status) == (False, False, status)
+    assert check.message == message
+    assert check.hint
+
+
+def test_a_400_rejects_the_key_of_a_kind_that_says_so() -> None:
+    check = judged(Answer(400), "query-key")
+    assert check.message == "Test Cloud rejected this key (HTTP 400)"
+
+
+def test_a_rejection_says_what_such_a_key_looks_like() -> None:
+    assert "(sk-...)" in judged(Answer(401), key_format="sk-...").hint
+
+
+def test_a_model_at_home_that_asks_for_a_key_is_told() -> None:
+    check = judged(Answer(401), key_env_var="HOME_BASE_URL")
+    assert check.message == "api.example asks for a key, and Test Cloud has none (HTTP 401)"
+
+
+@pytest.mark.parametrize(
+    ("location", "onward"),
+    [
+        ("https://www.api.example/v1/models?x=1", "to https://www.api.example"),
+        ("http://10.0.0.1:8080/", "to http://10.0.0.1:8080"),
+        ("/login", "elsewhere"),
+        ("", "elsewhere"),
+        ("ftp://files.example/", "elsewhere"),
+        ("https://user:word@api.example/", "elsewhere"),
+        ("https://[broken/", "elsewhere"),
+        (f"https://{'x' * 300}.example/", "elsewhere"),
+        ("https://sk-cAnArY%2f%2B0123456789.example/", "elsewhere"),
+        ("https://longenough.example/", "elsewhere"),
+    ],
+    ids=[
+        *("another-name", "port", "relative", "none", "ftp", "user", "broken", "long"),
+        *("quoted-key", "key"),
+    ],
+)
+def test_key_04_a_redirect_names_the_host_and_never_a_key(location: str, onward: str) -> None:
+    found = credentials() | {"OTHER": Secret("LongEnough")}
+    check = verdict(provider(), found, ASKED, Answer(301, location=location))
+    assert check.message == f"api.example leads {onward}, and no key is sent there (HTTP 301)"
+
+
+def test_clk_01_a_rejected_signature_is_blamed_on_a_wrong_clock(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(key_verdict, "today", lambda: date(1970, 1, 1))
+    with pytest.raises(ExchangeError, match=r"^The device's clock is wrong "):
+        judged(Answer(403), "signed-cloud")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("status", [200, 301, 400, 401, 403, 404, 429, 500])
+def test_key_01_no_verdict_holds_the_key(kind: Kind, status: int) -> None:
+    check = judged(Answer(status, location=f"https://{CANARY}/", body=CANARY.encode()), kind)
+    assert CANARY.lower() not in repr(check).lower()

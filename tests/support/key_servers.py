@@ -1,0 +1,135 @@
+"""Real servers that check keys: a proxy that speaks as OpenAI does, and moto's Amazon."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import requests
+
+from tests.support.environments import environment_of
+from tests.support.network import end, free_port, wait_for_port
+
+_ENVIRONMENT = "key-test-servers"
+_PROXY = """
+host = "127.0.0.1"
+port = {port}
+[connections.upstream]
+api_type = "openai"
+api_base = "http://127.0.0.1:9/"
+api_key = "none"
+[routing]
+"small" = "upstream.small"
+"large" = "upstream.large"
+[groups.default]
+api_keys = ["{key}"]
+"""
+# moto finds the service in the scope, and checks nothing in the first calls.
+_FIRST_CALLS = {
+    "Authorization": "AWS4-HMAC-SHA256 Credential=x/20260101/us-east-1/iam/aws4_request,"
+    " SignedHeaders=host, Signature=0"
+}
+_POLICY = {
+    "Version": "2012-10-17",
+    "Statement": [{"Effect": "Allow", "Action": "bedrock:*", "Resource": "*"}],
+}
+# Sign as botocore does, with the time and the headers of another signature.
+_SIGN = """
+import datetime, json, sys
+import botocore.auth, botocore.awsrequest, botocore.credentials
+given = json.load(sys.stdin)
+signed_at = datetime.datetime.strptime(given["at"], "%Y%m%dT%H%M%SZ")
+botocore.auth.get_current_datetime = lambda **_: signed_at
+request = botocore.awsrequest.AWSRequest("GET", given["url"], headers=given["headers"])
+credentials = botocore.credentials.Credentials(given["access_key"], given["secret_key"])
+botocore.auth.SigV4Auth(credentials, "bedrock", given["region"]).add_auth(request)
+print(request.headers["Authorization"])
+"""
+
+
+@dataclass(frozen=True)
+class OpenAiProxy:
+    """A running lm-proxy that lists two models to who has the key."""
+
+    endpoint: str
+    key: str
+
+
+@dataclass(frozen=True)
+class Amazon:
+    """A running moto that knows one user, who may ask Bedrock."""
+
+    endpoint: str
+    access_key: str
+    secret_key: str
+
+
+@contextlib.contextmanager
+def openai_proxy(folder: Path) -> Iterator[OpenAiProxy]:
+    """Run lm-proxy while the block lasts; `folder` takes its files."""
+    key, port = "sk-right-0123456789abcdef", free_port()
+    configuration = folder / "proxy.toml"
+    configuration.write_text(_PROXY.format(port=port, key=key))
+    with _running(folder, port, "lm-proxy", "--config", configuration, "--env", folder / "none"):
+        yield OpenAiProxy(f"http://127.0.0.1:{port}/v1", key)
+
+
+@contextlib.contextmanager
+def amazon(folder: Path) -> Iterator[Amazon]:
+    """Run moto while the block lasts; `folder` takes its output."""
+    port = free_port()
+    endpoint = f"http://127.0.0.1:{port}"
+    with _running(folder, port, "moto_server", "-p", port, INITIAL_NO_AUTH_ACTION_COUNT="3"):
+        _iam(endpoint, Action="CreateUser")
+        made = _iam(endpoint, Action="CreateAccessKey")
+        policy = json.dumps(_POLICY)
+        _iam(endpoint, Action="PutUserPolicy", PolicyName="bedrock", PolicyDocument=policy)
+        pair = re.findall(r"<(?:AccessKeyId|SecretAccessKey)>(.*?)<", made)
+        yield Amazon(endpoint, *pair)
+
+
+def botocore_signature(
+    url: str, headers: Mapping[str, str], *, at: str, access_key: str, secret_key: str, region: str
+) -> str:
+    """The `Authorization` header that botocore makes for a GET at the time `at`."""
+    given = {"url": url, "headers": dict(headers), "at": at, "region": region}
+    return subprocess.run(
+        [environment_of(_ENVIRONMENT) / "bin/python", "-c", _SIGN],
+        input=json.dumps(given | {"access_key": access_key, "secret_key": secret_key}),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    ).stdout.strip()
+
+
+@contextlib.contextmanager
+def _running(folder: Path, port: int, name: str, *args: object, **env: str) -> Iterator[None]:
+    program = environment_of(_ENVIRONMENT) / "bin" / name
+    with (folder / f"{name}.log").open("wb") as output:
+        process = subprocess.Popen(
+            [program, *map(str, args)],
+            env=os.environ | env,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        wait_for_port(port, process)
+        yield
+    finally:
+        end(process)
+
+
+def _iam(endpoint: str, **fields: str) -> str:
+    form = {"Version": "2010-05-08", "UserName": "agent", **fields}
+    answer = requests.post(endpoint, data=form, headers=_FIRST_CALLS, timeout=10)
+    answer.raise_for_status()
+    return answer.text
