@@ -1,0 +1,527 @@
+"""`platformctl model list` and `model set`."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import pty
+import re
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from platform_common.errors import PlatformError
+from platform_common.resources import schema
+from platform_common.secret import Secret, SecretError
+from platform_common.views import read_models, to_json
+from platformctl import models
+from platformctl.key_input import read_key
+from tests.support.devices import Device
+from tests.support.releases import clean_environment, program
+
+CANARY = "sk-canary-0123456789"
+SECRETS = "/etc/platform/secrets.env"
+ACTIVE = "/etc/platform/active-provider"
+STRACE = ("strace", "-f", "-v", "-s", "4096", "-e", "trace=execve")
+SET = ("model", "set", "--key-from-stdin", "--yes", "--provider")
+
+
+@pytest.fixture
+def device(tmp_path: Path) -> Device:
+    return Device(tmp_path)
+
+
+def model(device: Device, provider: str) -> dict[str, object]:
+    """What `model list --json` says of one provider."""
+    done = device.ctl("model", "list", "--json")
+    assert done.returncode == 0, done.stderr
+    (found,) = [entry for entry in json.loads(done.stdout) if entry["id"] == provider]
+    return dict(found)
+
+
+def test_the_list_is_as_its_schema_and_the_readers_of_the_apps_have_it(device: Device) -> None:
+    device.put(SECRETS, f"OPENAI_API_KEY={CANARY}\n")
+    done = device.ctl("model", "list", "--json")
+    document = json.loads(done.stdout)
+    jsonschema.validate(document, schema("control/model-list"))
+    assert json.loads(json.dumps(to_json(read_models(done.stdout.encode())))) == document
+    wrapped = json.dumps({"providers": document}).encode()
+    assert read_models(wrapped) == read_models(done.stdout.encode())
+    assert model(device, "openai") == {
+        "id": "openai",
+        "display_name": "OpenAI",
+        "kind": "chat-reference",
+        "configured": True,
+        "key_env_var": "OPENAI_API_KEY",
+        "default_model": "gpt-4o",
+        "masked_key_prefix": "sk-ca…",
+    }
+
+
+@pytest.mark.parametrize("reader_input", [b'[{"id": 1}]', b'{"providers": 1}', b"[", b"{}", b"1"])
+def test_another_answer_than_a_list_of_models_is_refused(reader_input: bytes) -> None:
+    with pytest.raises(PlatformError):
+        read_models(reader_input)
+
+
+@pytest.mark.parametrize(
+    ("secrets", "configured", "masked"),
+    [
+        pytest.param("", False, "", id="nothing"),
+        pytest.param("AWS_ACCESS_KEY_ID=AKIA12345678\n", False, "AKI…", id="one-of-three"),
+        pytest.param(
+            "AWS_ACCESS_KEY_ID=AKIA12345678\nAWS_SECRET_ACCESS_KEY=\nAWS_REGION=x\n",
+            False,
+            "AKI…",
+            id="one-is-empty",
+        ),
+        pytest.param(
+            "AWS_ACCESS_KEY_ID=AKIA12345678\nAWS_SECRET_ACCESS_KEY=s\nAWS_REGION=x\n",
+            True,
+            "AKI…",
+            id="all-three",
+        ),
+    ],
+)
+def test_a_provider_is_configured_when_every_variable_has_a_value(
+    device: Device, secrets: str, configured: bool, masked: str
+) -> None:
+    device.put(SECRETS, secrets)
+    bedrock = model(device, "bedrock")
+    assert (bedrock["configured"], bedrock["masked_key_prefix"]) == (configured, masked)
+
+
+def test_the_local_model_is_offered_on_offline_builds_alone(device: Device) -> None:
+    def offered() -> bool:
+        return "local-ollama" in device.ctl("model", "list", "--json").stdout
+
+    assert not offered()
+    refused = device.ctl(*SET, "local-ollama", stdin="http://127.0.0.1:11434/v1")
+    device.put("/etc/platform/airgap.flag", "")
+    assert offered()
+    assert refused.returncode == 64
+    assert device.ctl(*SET, "local-ollama", stdin="file:///etc/passwd").returncode == 1
+    assert device.ctl(*SET, "local-ollama", stdin="http://127.0.0.1:11434/v1").returncode == 0
+    assert device.path(SECRETS).read_text() == "LOCAL_OLLAMA_BASE_URL=http://127.0.0.1:11434/v1\n"
+
+
+def test_people_get_a_table_that_marks_the_active_provider(device: Device) -> None:
+    device.put(SECRETS, f"OPENAI_API_KEY={CANARY}\nAWS_REGION=x\nAWS_ACCESS_KEY_ID=AKIA12345\n")
+    device.put(ACTIVE, "openai\n")
+    done = device.ctl("model", "list")
+    lines = {line[3:].split(" ")[0]: line for line in done.stdout.splitlines()}
+    assert lines["openai"].split() == [
+        *("*", "openai", "OpenAI", "sk-ca…", "OPENAI_API_KEY", "gpt-4o")
+    ]
+    assert "AK… incomplete" in lines["bedrock"]
+    assert "not set" in lines["anthropic"]
+    assert not lines["anthropic"].startswith("*")
+    assert len({line.index("_KEY") > 0 for line in lines.values() if "_KEY" in line}) == 1
+    assert "\x1b" not in done.stdout
+
+
+def test_leak_02_what_a_hand_wrote_into_the_file_reaches_no_terminal_raw(device: Device) -> None:
+    device.put(SECRETS, b"OPENAI_API_KEY=\x1b]0;owned\x07\xff" + b"x" * 40 + b"\n")
+    assert "\x1b" not in device.ctl("model", "list").stdout
+
+
+BROKEN = [
+    pytest.param(lambda path: path.mkdir(), "is not a regular file", id="folder"),
+    pytest.param(lambda path: os.mkfifo(path), "is not a regular file", id="fifo"),
+    pytest.param(lambda path: path.symlink_to("/dev/zero"), "is a symbolic link", id="link"),
+    pytest.param(
+        lambda path: path.write_bytes(b"A=" + b"x" * (1 << 20)), "is larger than", id="too-large"
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "reason"), BROKEN)
+def test_a_file_of_secrets_that_cannot_be_read_is_a_sentence_and_stays(
+    device: Device, make: object, reason: str
+) -> None:
+    path = device.path(SECRETS)
+    assert callable(make)
+    make(path)
+    before = path.lstat()
+    for done in (device.ctl("model", "list", "--json"), device.ctl(*SET, "openai", stdin=CANARY)):
+        assert done.returncode == 1
+        assert done.stdout == ""
+        assert f"error: {path}" in done.stderr
+        assert reason in done.stderr
+    assert path.lstat().st_ino == before.st_ino
+    assert not device.path(ACTIVE).exists()
+    # Who does not need it does not notice.
+    assert device.ctl("version", "--json").returncode == 0
+
+
+def test_a_broken_active_provider_does_not_disturb_the_list(device: Device) -> None:
+    device.put(ACTIVE, "a\nb\n")
+    done = device.ctl("model", "list", "--json")
+    assert done.returncode == 0
+    assert "active-provider" in done.stderr
+    assert device.ctl(*SET, "openai", stdin=CANARY).returncode == 0
+    assert device.path(ACTIVE).read_text() == "openai\n"
+
+
+def test_an_entry_of_the_catalogue_that_cannot_be_used_is_told_of(device: Device) -> None:
+    entry = {"id": "x", "display_name": "X", "kind": "chat-compatible"} | {
+        "endpoint_default": "",
+        "key_env_var": "LD_PRELOAD",
+        "key_format": "",
+    }
+    device.put("/etc/platform/providers.json", json.dumps({"providers": [entry]}))
+    done = device.ctl("model", "list", "--json")
+    assert (done.returncode, json.loads(done.stdout)) == (0, [])
+    assert "providers[0].key_env_var" in done.stderr
+    assert device.ctl(*SET, "x", stdin=CANARY).returncode == 64
+
+
+def test_a_key_is_stored_and_its_provider_is_active(device: Device) -> None:
+    device.put(SECRETS, "# mine\nA=1\nOPENAI_API_KEY=old\nB='2'", mode=0o644)
+    device.put("/etc/platform/active-profile", "hermes\n")
+    done = device.ctl(*SET, "openai", "--json", stdin=f"{CANARY}\n")
+    assert done.returncode == 0, done.stderr
+    assert device.path(SECRETS).read_text() == f"# mine\nA=1\nOPENAI_API_KEY={CANARY}\nB='2'"
+    assert device.path(ACTIVE).read_text() == "openai\n"
+    assert stat.S_IMODE(device.path(SECRETS).stat().st_mode) == 0o600
+    assert stat.S_IMODE(device.path(ACTIVE).stat().st_mode) == 0o644
+    jsonschema.validate(json.loads(done.stdout), schema("control/model-set"))
+    assert json.loads(done.stdout) == {
+        "provider": "openai",
+        "variable": "OPENAI_API_KEY",
+        "ok": True,
+        "missing": [],
+        "unit": "hermes-gateway.service",
+    }
+
+
+def test_people_are_told_which_unit_to_restart_and_what_is_missing(device: Device) -> None:
+    device.put("/etc/platform/active-profile", "hermes\n")
+    first = device.ctl(*SET, "bedrock", stdin="AKIA123")
+    assert "systemctl restart hermes-gateway.service" in first.stdout
+    assert "--provider bedrock --variable AWS_REGION" in first.stdout
+    device.ctl(*SET, "bedrock", "--variable", "AWS_SECRET_ACCESS_KEY", stdin="s")
+    last = device.ctl(*SET, "bedrock", "--variable", "AWS_REGION", stdin="us-east-1")
+    assert "Missing" not in last.stdout
+    assert model(device, "bedrock")["configured"] is True
+
+
+@pytest.mark.parametrize("profile", ["nowhere\n", "../x\n", "\n"])
+def test_a_broken_profile_does_not_stop_a_key(device: Device, profile: str) -> None:
+    device.put("/etc/platform/active-profile", profile)
+    done = device.ctl(*SET, "openai", "--json", stdin=CANARY)
+    assert json.loads(done.stdout)["unit"] == ""
+
+
+def test_what_was_chosen_for_another_provider_is_forgotten(device: Device) -> None:
+    chosen = [device.put(f"/etc/platform/active-{name}", "x\n") for name in ("model", "endpoint")]
+    device.put(ACTIVE, "custom\n")
+    device.ctl(*SET, "custom", stdin=CANARY)
+    assert all(path.exists() for path in chosen)
+    device.ctl(*SET, "openai", stdin=CANARY)
+    assert not any(path.exists() for path in chosen)
+
+
+REFUSED = [
+    pytest.param("", "is empty", id="empty"),
+    pytest.param("\n", "is empty", id="empty-line"),
+    pytest.param(f"{CANARY}\nx", "line feed", id="line-feed"),
+    pytest.param(f"\n{CANARY}", "line feed", id="an-empty-line-first"),
+    pytest.param(f"{CANARY}\n{CANARY}\n", "line feed", id="two-lines"),
+    pytest.param(f"{CANARY}\rx", "no key has", id="carriage-return"),
+    pytest.param(f"{CANARY}\0", "no key has", id="nul"),
+    pytest.param(f'"{CANARY}"', "no key has", id="quotes"),
+    pytest.param(f"'{CANARY}'", "no key has", id="single-quotes"),
+    pytest.param(f"{CANARY}\\", "no key has", id="trailing-backslash"),
+    pytest.param(f"{CANARY} x", "no key has", id="blank"),
+    pytest.param(f"{CANARY}…", "no key has", id="ellipsis"),
+    pytest.param(CANARY * 300, "is longer than", id="too-long"),
+    pytest.param(CANARY * 500_000, "is longer than", id="ten-megabytes"),
+]
+
+
+@pytest.mark.parametrize(("stdin", "reason"), REFUSED)
+def test_env_01_a_key_that_is_none_is_refused_without_being_shown(
+    device: Device, stdin: str, reason: str
+) -> None:
+    device.put(SECRETS, "OPENAI_API_KEY=old\n")
+    device.put(ACTIVE, "anthropic\n")
+    done = device.ctl(*SET, "openai", "--json", stdin=stdin)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert reason in done.stderr
+    assert "canary" not in done.stderr
+    assert device.path(SECRETS).read_text() == "OPENAI_API_KEY=old\n"
+    assert device.path(ACTIVE).read_text() == "anthropic\n"
+
+
+@pytest.mark.parametrize(
+    "provider", ["", "nope", "--help", "../x", "openai\n", "OpenAI", "é", "a b"]
+)
+def test_key_11_an_unknown_provider_is_wrong_usage(device: Device, provider: str) -> None:
+    done = device.ctl(*SET, provider, stdin=CANARY)
+    assert (done.returncode, done.stdout) == (64, "")
+    assert "There is no provider" in done.stderr
+    assert CANARY not in done.stderr
+    assert not (device.root / "etc").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(("--provider", "openai", "--key-from-stdin"), id="nobody-to-ask"),
+        pytest.param(("--provider", "openai", "--yes"), id="no-terminal"),
+        pytest.param(("--key-from-stdin", "--yes"), id="no-provider"),
+        pytest.param(("--provider", "openai", "--key", CANARY), id="key-as-an-argument"),
+        pytest.param(
+            ("--provider", "openai", "--variable", "PATH", "--key-from-stdin", "--yes"),
+            id="a-variable-of-another",
+        ),
+    ],
+)
+def test_wrong_usage_stores_nothing(device: Device, arguments: tuple[str, ...]) -> None:
+    done = device.ctl("model", "set", *arguments, stdin=CANARY)
+    assert (done.returncode, done.stdout) == (64, "")
+    assert not (device.root / "etc").exists()
+
+
+def test_env_02_a_file_that_systemd_reads_differently_is_refused_with_the_line(
+    device: Device,
+) -> None:
+    device.put(SECRETS, "A=1\nB=x\\\nOPENAI_API_KEY=old\n")
+    done = device.ctl(*SET, "openai", stdin=CANARY)
+    assert done.returncode == 1
+    assert f"error: {device.path(SECRETS)}: line 2 " in done.stderr
+    assert "hint: Repair or remove that line" in done.stderr
+    assert device.path(SECRETS).read_text() == "A=1\nB=x\\\nOPENAI_API_KEY=old\n"
+
+
+def test_a_key_is_stored_but_the_provider_cannot_be_made_active(device: Device) -> None:
+    device.path(ACTIVE).mkdir(parents=True)
+    done = device.ctl(*SET, "openai", stdin=CANARY)
+    assert done.returncode == 1
+    assert "OPENAI_API_KEY is stored, but openai is not the active provider" in done.stderr
+    assert device.path(SECRETS).read_text() == f"OPENAI_API_KEY={CANARY}\n"
+
+
+def test_variables_of_the_environment_name_other_files(device: Device, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "mine.env"
+    env = {"PLATFORM_SECRETS_FILE": str(elsewhere)}
+    assert device.ctl(*SET, "openai", stdin=CANARY, env=env).returncode == 0
+    assert elsewhere.read_text() == f"OPENAI_API_KEY={CANARY}\n"
+    assert not device.path(SECRETS).exists()
+
+
+class Pipe:
+    """A pipe that may stay open."""
+
+    def __init__(self, data: bytes = b"") -> None:
+        self.reader, self.writer = os.pipe()
+        os.write(self.writer, data)
+
+    def close(self) -> None:
+        """Close both ends."""
+        os.close(self.reader)
+        os.close(self.writer)
+
+
+def test_a_line_is_enough_though_the_pipe_stays_open() -> None:
+    pipe = Pipe(f"{CANARY}\n".encode())
+    began = time.monotonic()
+    assert read_key(pipe.reader) == Secret(CANARY)
+    assert time.monotonic() - began < 5
+    pipe.close()
+
+
+@pytest.mark.parametrize("sent", [b"", b"half"])
+def test_waiting_for_a_line_ends(sent: bytes) -> None:
+    pipe = Pipe(sent)
+    with pytest.raises(PlatformError, match="No line came on standard input"):
+        read_key(pipe.reader, timeout_s=0.05)
+    pipe.close()
+
+
+def test_a_second_line_that_comes_late_is_seen() -> None:
+    pipe = Pipe(b"first\n")
+    threading.Timer(0.05, os.write, (pipe.writer, b"second\n")).start()
+    with pytest.raises(SecretError):
+        read_key(pipe.reader)
+    pipe.close()
+
+
+def test_a_key_may_come_in_pieces() -> None:
+    pipe = Pipe(b"fi")
+    threading.Timer(0.05, os.write, (pipe.writer, b"rst\r\n")).start()
+    assert read_key(pipe.reader) == Secret("first")
+    pipe.close()
+
+
+@pytest.mark.parametrize("stdin", ["<&-", "</dev/zero", "</dev/null"])
+def test_any_standard_input_ends_in_a_sentence(device: Device, stdin: str) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'"$0" "$@" {stdin}', program("platformctl"), *SET, "openai"],
+        env=clean_environment() | {"PLATFORM_ROOT": str(device.root)},
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("error: ")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "typed", "returncode"),
+    [
+        pytest.param((), ["y\n", f"{CANARY}\n"], 0, id="asked"),
+        pytest.param(("--yes",), [f"{CANARY}\n"], 0, id="yes"),
+        pytest.param(("--yes", "--key-from-stdin"), [f"{CANARY}\n"], 0, id="key-from-stdin"),
+        pytest.param((), ["n\n"], 1, id="no"),
+    ],
+)
+def test_on_a_terminal_the_key_is_asked_for_and_not_shown(
+    device: Device, arguments: tuple[str, ...], typed: list[str], returncode: int
+) -> None:
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.environ["PLATFORM_ROOT"] = str(device.root)
+        os.execv(
+            program("platformctl"),
+            ["platformctl", "model", "set", "--provider", "openai", *arguments],
+        )
+    shown = b""
+    for text in typed:
+        while not shown.endswith((b"]: ", b"KEY: ")):
+            shown += os.read(terminal, 1024)
+        os.write(terminal, text.encode())
+        shown += b"|"
+    try:
+        while chunk := os.read(terminal, 1024):
+            shown += chunk
+    except OSError:  # A terminal whose last program has gone.
+        pass
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == returncode
+    assert b"canary" not in shown
+    assert device.path(SECRETS).exists() == (returncode == 0)
+
+
+def _set_often(device: Device, provider: str, rounds: int) -> None:
+    for number in range(rounds):
+        models.set_key(device.paths, provider, "", Secret(f"{provider}-{number}"))
+
+
+def test_key_14_twenty_writers_at_once_lose_nothing(device: Device) -> None:
+    names = [f"p{number}" for number in range(20)]
+    entries = [
+        {"id": name, "display_name": name, "kind": "chat-compatible", "endpoint_default": ""}
+        | {"key_env_var": f"{name.upper()}_KEY", "key_format": ""}
+        for name in names
+    ]
+    device.put("/etc/platform/providers.json", json.dumps({"providers": entries}))
+    rounds = 15
+    fork = multiprocessing.get_context("fork")
+    writers = [fork.Process(target=_set_often, args=(device, name, rounds)) for name in names]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(60)
+        assert writer.exitcode == 0
+    stored = sorted(device.path(SECRETS).read_text().splitlines())
+    assert stored == sorted(f"{name.upper()}_KEY={name}-{rounds - 1}" for name in names)
+    assert device.path(ACTIVE).read_text().strip() in names
+
+
+def test_key_14_twenty_programs_at_once_lose_nothing(device: Device) -> None:
+    ids = [entry["id"] for entry in json.loads(device.ctl("model", "list", "--json").stdout)]
+    done: list[subprocess.CompletedProcess[str]] = []
+    threads = [
+        threading.Thread(
+            target=lambda name=name: done.append(device.ctl(*SET, name, stdin=f"k-{name}"))
+        )
+        for name in ids
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [one.returncode for one in done] == [0] * len(ids)
+    assert len(device.path(SECRETS).read_text().splitlines()) == len(ids)
+
+
+def test_leak_06_what_a_killed_writer_left_is_swept(device: Device) -> None:
+    left = device.put(f"/etc/platform/.secrets.env.99999.{'a' * 8}.tmp", CANARY, mode=0o600)
+    other = device.put("/etc/platform/.other.tmp", "x")
+    assert device.ctl(*SET, "openai", stdin=CANARY).returncode == 0
+    assert not left.exists()
+    assert other.exists()
+
+
+def test_leak_07_no_copy_of_the_old_file_stays(device: Device) -> None:
+    device.put(SECRETS, f"OPENAI_API_KEY={CANARY}\n")
+    device.ctl(*SET, "openai", stdin="new")
+    found = [path for path in device.root.rglob("*") if path.is_file()]
+    assert {path.name for path in found} >= {"secrets.env", "active-provider"}
+    assert not [path for path in found if CANARY.encode() in path.read_bytes()]
+
+
+def test_key_12_no_argument_and_no_environment_of_any_process_holds_the_key(
+    device: Device,
+) -> None:
+    """strace shows every program that it starts: none, and what it was started with."""
+    done = subprocess.run(
+        [*STRACE, program("platformctl"), *SET, "openai"],
+        env=clean_environment() | {"PLATFORM_ROOT": str(device.root)},
+        input=CANARY.encode(),
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert done.stderr.count(b"execve(") == 1
+    assert CANARY.encode() not in done.stderr + done.stdout
+
+
+def test_leak_01_no_core_file_of_a_process_that_has_the_key(device: Device, tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [program("platformctl"), *SET, "openai"],
+        env=clean_environment() | {"PLATFORM_ROOT": str(device.root)},
+        stdin=subprocess.PIPE,
+        cwd=tmp_path,
+    )
+    assert process.stdin is not None
+    process.stdin.write(CANARY.encode())
+    process.stdin.flush()
+    limits = Path(f"/proc/{process.pid}/limits")
+    deadline = time.monotonic() + 10
+    while not re.search(r"^Max core file size +1 +1 ", limits.read_text(), re.MULTILINE):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGSEGV)
+    _, status = os.waitpid(process.pid, 0)
+    process.returncode = -signal.SIGSEGV
+    process.stdin.close()
+    assert os.WTERMSIG(status) == signal.SIGSEGV
+    assert not os.WCOREDUMP(status)
+
+
+def test_listing_loads_no_library_for_other_calls(device: Device) -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", program("platformctl"), "model", "list", "--json"],
+        env=clean_environment() | {"PLATFORM_ROOT": str(device.root)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "platform_common.records.secrets_env" in loaded
+    assert not loaded & {"requests", "jsonschema", "tomlkit", "tomllib", "subprocess", "rich"}
