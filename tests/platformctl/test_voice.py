@@ -1,0 +1,275 @@
+"""`platformctl voice`."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from platform_common import views
+from platform_common.decoding import from_json
+from platform_common.errors import PlatformError
+from platform_common.paths import Paths
+from platform_common.resources import data_path
+from platformctl import voice
+from tests.support.devices import Device
+from tests.support.releases import clean_environment, program
+from tests.support.terminals import at_a_terminal
+
+CONFIG = "/etc/platform/voice.toml"
+OPERATORS = """\
+# Kitchen
+[voice]   # the part that changes
+enabled = false  # until the party is over
+wake_word = 'jeeves'
+color = "unknown to this version"
+
+[relay]
+source_tag = "kitchen"
+"""
+
+
+@pytest.fixture
+def device(tmp_path: Path) -> Device:
+    """A board that can hear its wake word."""
+    return on("rpi5", tmp_path)
+
+
+def on(target: str, root: Path) -> Device:
+    device = Device(root)
+    limits = data_path(f"limits/{target}.json").read_bytes()
+    device.put("/etc/platform/limits.json", limits)
+    return device
+
+
+def status(device: Device) -> views.VoiceStatus:
+    """The answer to `voice status --json`, read as the applications read it."""
+    done = device.ctl("voice", "status", "--json")
+    assert done.returncode == 0, done.stderr
+    return from_json(done.stdout.encode(), views.VoiceStatus)
+
+
+@pytest.mark.parametrize(
+    ("target", "supported", "model"),
+    [
+        ("rpi5", True, "whisper-tiny.en"),
+        ("rpi5-16gb", True, "whisper-base.en"),
+        ("x86_64-mini-pc", True, "whisper-small.en"),
+        ("rpi4", False, "whisper-tiny.en"),
+        ("qemu-aarch64", False, "whisper-tiny.en"),
+        ("digitalocean", False, "whisper-tiny.en"),
+    ],
+)
+def test_without_a_file_the_settings_are_those_that_the_device_would_get(
+    tmp_path: Path, target: str, supported: bool, model: str
+) -> None:
+    answer = status(on(target, tmp_path))
+    assert (answer.supported, answer.voice.stt_model) == (supported, model)
+    assert (answer.voice.enabled, answer.service_active) == (False, False)
+    assert answer.voice.wake_word == "agent"
+
+
+def test_the_operators_settings_are_shown(device: Device) -> None:
+    device.put(CONFIG, OPERATORS)
+    answer = status(device)
+    assert (answer.voice.wake_word, answer.relay.source_tag) == ("jeeves", "kitchen")
+    shown = device.ctl("voice", "status").stdout
+    assert "Wake word       jeeves" in shown
+    assert "This device     can hear a wake word" in shown
+
+
+def test_enable_and_disable_change_one_word_of_the_operators_file(device: Device) -> None:
+    device.put(CONFIG, OPERATORS, mode=0o600)
+    done = device.ctl("voice", "enable", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert device.path(CONFIG).read_text() == OPERATORS.replace("= false", "= true")
+    assert stat.S_IMODE(device.path(CONFIG).stat().st_mode) == 0o644
+    assert device.ctl("voice", "disable").returncode == 0
+    assert device.path(CONFIG).read_text() == OPERATORS
+
+
+def test_without_a_file_it_begins_with_the_shipped_one(tmp_path: Path) -> None:
+    device = on("x86_64-mini-pc", tmp_path)
+    done = device.ctl("voice", "enable", "--yes")
+    assert done.returncode == 0, done.stderr
+    text = device.path(CONFIG).read_text()
+    assert text.count("#") == data_path("voice.toml").read_text().count("#")
+    assert status(device).voice == voice.status(device.paths).voice
+    assert 'stt_model = "whisper-small.en"' in text
+    assert "enabled = true" in text
+
+
+def test_a_device_without_voice_is_told_why_and_nothing_is_written(tmp_path: Path) -> None:
+    device = on("digitalocean", tmp_path)
+    done = device.ctl("voice", "enable", "--yes")
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: This device has no voice: ")
+    assert "hint: " in done.stderr
+    assert not device.path(CONFIG).exists()
+
+
+@pytest.mark.parametrize(
+    ("typed", "ended", "enabled"),
+    [("y\n", 0, True), ("\n", 1, False), ("n\n", 1, False)],
+    ids=["yes", "enter", "no"],
+)
+def test_the_microphone_goes_on_after_consent_alone(
+    device: Device, typed: str, ended: int, enabled: bool
+) -> None:
+    code, shown = at_a_terminal(
+        device.root,
+        *("voice", "enable"),
+        name="platformctl",
+        typed=typed,
+        env={"PLATFORM_ROOT": str(device.root)},
+    )
+    assert (code, status(device).voice.enabled) == (ended, enabled)
+    assert "The microphone of this device will be on all the time" in shown
+
+
+def test_without_a_terminal_consent_must_be_given_as_an_option(device: Device) -> None:
+    done = device.ctl("voice", "enable", stdin="y\n")
+    assert (done.returncode, device.path(CONFIG).exists()) == (64, False)
+
+
+@pytest.mark.parametrize("word", ["computer", "Zoë", "r2-d2", "o'clock", "7", "x" * 32])
+def test_a_wake_word_is_set(device: Device, word: str) -> None:
+    device.put(CONFIG, OPERATORS)
+    done = device.ctl("voice", "set-wake-word", word)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert status(device).voice.wake_word == word
+    after = device.path(CONFIG).read_text()
+    assert after == OPERATORS.replace("'jeeves'", f'"{word}"')
+
+
+def test_a_letter_and_its_accent_are_one_character(device: Device) -> None:
+    assert device.ctl("voice", "set-wake-word", "Zoe\u0308").returncode == 0
+    assert status(device).voice.wake_word == "Zo\u00eb"
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["", "hey agent", "x" * 33, "-x", "'", "a\nb", 'a"b', "a\\b", "a\u202eb", "a_b", b"\xff"],
+    ids=ascii,
+)
+def test_what_is_no_wake_word_is_wrong_usage(device: Device, word: str | bytes) -> None:
+    device.put(CONFIG, OPERATORS)
+    done = device.ctl("voice", "set-wake-word", "--", os.fsdecode(word))
+    assert (done.returncode, device.path(CONFIG).read_text()) == (64, OPERATORS)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        pytest.param("[voice]\nenabled = 1\n", "voice.enabled: expected bool", id="wrong-type"),
+        pytest.param('[stt]\nbinary = "x"\n', "stt.binary: must be an absolute path", id="path"),
+        pytest.param("[voice]\nenabled = tru", "not valid TOML", id="torn"),
+        pytest.param("x = 1\nx = 2\n", "not valid TOML", id="a-key-twice"),
+        pytest.param(b"\xef\xbb\xbf", "byte-order mark", id="byte-order-mark"),
+        pytest.param(b"[voice]\n\xff", "line 2 is not UTF-8", id="not-utf-8"),
+        pytest.param("x = " + "[" * 9999, "nested too deeply", id="deeply-nested"),
+        pytest.param("#" * (2 << 20), "larger than", id="huge"),
+    ],
+)
+@pytest.mark.parametrize("call", ["status --json", "enable --yes", "disable", "set-wake-word x"])
+def test_a_broken_file_is_named_with_its_place_and_stays(
+    device: Device, call: str, content: str | bytes, problem: str
+) -> None:
+    path = device.put(CONFIG, content)
+    before = path.read_bytes()
+    done = device.ctl("voice", *call.split())
+    assert (done.returncode, done.stdout, path.read_bytes()) == (1, "", before)
+    assert done.stderr.startswith(f"error: {path}")
+    assert problem in done.stderr
+
+
+def test_two_that_change_it_at_once_lose_nothing(device: Device) -> None:
+    device.put(CONFIG, OPERATORS)
+    calls = [("enable", "--yes"), ("set-wake-word", "computer")] * 4
+    with ThreadPoolExecutor(4) as pool:
+        ended = pool.map(lambda call: device.ctl("voice", *call), calls)
+        assert [done.stderr for done in ended if done.returncode] == []
+    after = OPERATORS.replace("= false", "= true").replace("'jeeves'", '"computer"')
+    assert device.path(CONFIG).read_text() == after
+
+
+def test_fs_02_on_a_read_only_file_system_the_old_file_stays(device: Device) -> None:
+    path = device.put(CONFIG, OPERATORS)
+    lock = path.with_name(".voice.toml.lock")
+    faulty = ["strace", "-qq", "-o", "/dev/null", "-P", lock, "-e", "inject=openat:error=EROFS"]
+    done = subprocess.run(
+        [*faulty, program("platformctl"), "voice", "disable"],
+        env=clean_environment() | {"PLATFORM_ROOT": str(device.root)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (done.returncode, path.read_text()) == (1, OPERATORS)
+    assert done.stderr.startswith(f"error: {path}")
+    assert done.stderr.endswith("Read-only file system\n")
+
+
+@pytest.fixture
+def systemctl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A stand-in for systemctl that knows the relay, and the log of what it was asked."""
+    log = tmp_path / "calls"
+    stand_in = tmp_path / "bin" / "systemctl"
+    stand_in.parent.mkdir()
+    stand_in.write_text(
+        "#!/bin/sh\n"
+        f'echo "$*" >>{log}\n'
+        "case $1 in\n"
+        'show) printf "LoadState=loaded\\nActiveState=active\\nUnitFileState=enabled\\n";;\n'
+        f"*) test ! -e {tmp_path}/broken || {{ echo no such thing >&2; exit 5; }};;\n"
+        "esac\n"
+    )
+    stand_in.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{stand_in.parent}:{os.environ['PATH']}")
+    return log
+
+
+def at_root(device: Device) -> Paths:
+    """The paths of a device whose services are those of this machine."""
+    return Paths(
+        Path("/"),
+        {
+            "PLATFORM_VOICE_CONFIG": str(device.path(CONFIG)),
+            "PLATFORM_LIMITS_FILE": str(device.path("/etc/platform/limits.json")),
+        },
+    )
+
+
+@pytest.mark.parametrize("verb", ["enable", "disable"])
+def test_the_service_follows_the_switch(device: Device, systemctl: Path, verb: str) -> None:
+    assert voice.switch(at_root(device), on=verb == "enable")
+    assert systemctl.read_text().splitlines()[1:] == [f"{verb} --now -- {voice.UNIT}"]
+    assert voice.status(at_root(device)).voice.enabled is (verb == "enable")
+
+
+def test_a_service_that_cannot_be_switched_is_told_of(
+    device: Device, systemctl: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "broken").touch()
+    with pytest.raises(PlatformError, match="no such thing"):
+        voice.switch(at_root(device), on=True)
+
+
+def test_a_device_in_a_folder_never_switches_the_services_of_this_machine(
+    device: Device, systemctl: Path
+) -> None:
+    assert not voice.switch(device.paths, on=True)
+    assert not systemctl.exists()
+
+
+def test_a_running_relay_is_to_be_started_anew_for_another_word(
+    device: Device, systemctl: Path
+) -> None:
+    done = device.ctl("voice", "set-wake-word", "computer", env={"PATH": os.environ["PATH"]})
+    assert f"systemctl restart {voice.UNIT}" in done.stdout
+    assert status(device).service_active
