@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -119,5 +120,9 @@ def _verdict(file: Found) -> ProfileVerdict:
 
 
 def _channel(update_url: str) -> str:
-    last = update_url.partition("?")[0].rstrip("/").rpartition("/")[2]
+    try:
+        path = urlsplit(update_url).path
+    except ValueError:
+        return ""
+    last = path.rstrip("/").rpartition("/")[2]
     return last if last in _CHANNELS else ""

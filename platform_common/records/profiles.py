@@ -124,6 +124,8 @@ def parse(data: bytes, profile_id: str) -> Profile:
         check_id(profile_id)
     except ValueError as error:
         raise DecodingError(f"the name of the file {error}") from None
+    if not data.strip():
+        raise DecodingError("the file is empty")
     file = from_toml(data, _File)
     if file.profile.id not in ("", profile_id):
         raise DecodingError(f"profile.id: must be {profile_id}, as the file is called")

@@ -21,8 +21,8 @@ def test_three_profiles_ship(device: Device) -> None:
 
 
 def test_a_folder_on_the_device_stands_for_the_shipped_one(device: Device) -> None:
-    device.put("/etc/platform/profiles/b.toml", "")
-    device.put("/etc/platform/profiles/a.toml", "")
+    device.put("/etc/platform/profiles/b.toml", "[profile]\n")
+    device.put("/etc/platform/profiles/a.toml", "[profile]\n")
     device.put("/etc/platform/profiles/.c.toml.1.abcdef01.tmp", "x")
     device.put("/etc/platform/profiles/.d.toml", "x")
     device.put("/etc/platform/profiles/README", "x")
@@ -30,11 +30,11 @@ def test_a_folder_on_the_device_stands_for_the_shipped_one(device: Device) -> No
 
 
 def test_d8_broken_profiles_are_told_of_and_the_others_work(device: Device) -> None:
-    device.put("/etc/platform/profiles/good.toml", "")
+    device.put("/etc/platform/profiles/good.toml", "[profile]\n")
     bad = device.put("/etc/platform/profiles/bad.toml", "[service]\nports = [0]\n")
     link = device.path("/etc/platform/profiles/link.toml")
     link.symlink_to("good.toml")
-    upper = device.put("/etc/platform/profiles/Upper.toml", "")
+    upper = device.put("/etc/platform/profiles/Upper.toml", "[profile]\n")
     found = installed_profiles(device.paths)
     assert [one.id for one in found.profiles] == ["good"]
     assert [error.message for error in found.problems] == [
@@ -85,7 +85,7 @@ def test_an_active_profile_that_is_no_id_is_an_error(device: Device, line: str) 
 
 def test_a_broken_active_profile_is_an_error_and_the_others_work(device: Device) -> None:
     device.put("/etc/platform/profiles/a.toml", "x")
-    device.put("/etc/platform/profiles/b.toml", "")
+    device.put("/etc/platform/profiles/b.toml", "[profile]\n")
     device.put("/etc/platform/active-profile", "a\n")
     with pytest.raises(RecordError, match=r"a\.toml: not valid TOML"):
         active_profile(device.paths)

@@ -51,8 +51,8 @@ def test_only_channels_that_are_called_from_outside_open_a_port(
     assert set(ports) <= set(profile.channels)
 
 
-def test_an_empty_definition_is_what_is_usual_for_its_id() -> None:
-    assert parse(b"", "my-bot") == Profile(
+def test_a_definition_that_says_nothing_is_what_is_usual_for_its_id() -> None:
+    assert parse(b"# nothing\n", "my-bot") == Profile(
         id="my-bot",
         display_name="my-bot",
         min_ram_mb=0,
@@ -70,7 +70,7 @@ def test_an_empty_definition_is_what_is_usual_for_its_id() -> None:
 @pytest.mark.parametrize("name", ["", "A", "../x", "x/y", "-x", "x.y", "a" * 65, "é"])
 def test_a_file_that_is_called_after_no_id_is_refused(name: str) -> None:
     with pytest.raises(DecodingError, match="the name of the file must be lower-case"):
-        parse(b"", name)
+        parse(b"# nothing\n", name)
 
 
 def test_a_definition_of_another_profile_is_refused() -> None:
@@ -81,3 +81,9 @@ def test_a_definition_of_another_profile_is_refused() -> None:
 def test_chat_01_an_address_of_another_machine_is_refused() -> None:
     with pytest.raises(DecodingError, match=r"health\.http_check: must be an address of this dev"):
         parse(b'[health]\nhttp_check = "http://192.0.2.1:8080/"\n', "x")
+
+
+@pytest.mark.parametrize("data", [b"", b"\n", b" \n\n"])
+def test_an_empty_file_is_what_a_crash_leaves_and_no_profile(data: bytes) -> None:
+    with pytest.raises(DecodingError, match="the file is empty"):
+        parse(data, "x")

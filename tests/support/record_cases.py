@@ -180,7 +180,8 @@ CASES = [
     *_cases("limits", ("limitations", 0, "reason"), ("x",), (REMOVED, *_NOT_TEXT)),
     *_cases("limits", ("airgap_supported",), (REMOVED, True), _NOT_FLAG),
     *_cases("limits", ("airgap_max_tier",), (REMOVED, None, "lean"), ("low", 1, "")),
-    *_cases("profile", (), ({}, {"other": {"a": 1}})),
+    *_cases("profile", (), ({"other": {"a": 1}},)),
+    Case("profile", (), {}, good=False, schema_cannot=True),
     *(
         case
         for name in GOOD["profile"]

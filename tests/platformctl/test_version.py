@@ -1,0 +1,82 @@
+"""`platformctl version`."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import pytest
+
+from platform_common.version import VERSION
+from platform_common.views import Version
+from platformctl import device as installed
+from tests.support.devices import Device
+
+
+def _version(device: Device) -> dict[str, Any]:
+    ended = device.ctl("version", "--json")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    document: dict[str, Any] = json.loads(ended.stdout)
+    return document
+
+
+def _limits(**members: Any) -> str:
+    usual = {"tier": "high", "ram_mb": 1, "ram_class": "high", "storage_class": "sd"}
+    return json.dumps({**usual, "capabilities": {}, "limitations": [], **members})
+
+
+def test_a_bare_machine_knows_its_program_its_kernel_and_what_ships(device: Device) -> None:
+    found = _version(device)
+    assert [profile["id"] for profile in found.pop("profiles")] == ["hermes", "khoj", "openclaw"]
+    assert found == {
+        "binary_version": VERSION,
+        "channel": "",
+        "release_version": "",
+        "kernel": os.uname().release,
+        "target": "qemu-x86_64",
+    }
+
+
+def test_a_device_knows_its_release_channel_target_and_active_profile(device: Device) -> None:
+    device.put("/etc/platform/version", "2026.11.1\n")
+    device.put("/etc/platform/update-url", "https://releases.example/appliance/beta\n")
+    device.put("/etc/platform/active-profile", "khoj\n")
+    device.environment["PLATFORM_LIMITS_FILE"] = str(device.put("/x.json", _limits(target="rpi5")))
+    found = _version(device)
+    assert (found["release_version"], found["channel"]) == ("2026.11.1", "beta")
+    assert found["target"] == "rpi5"
+    assert [profile["id"] for profile in found["profiles"] if profile["active"]] == ["khoj"]
+
+
+@pytest.mark.parametrize(
+    ("url", "channel"),
+    [
+        ("https://releases.example/stable", "stable"),
+        ("https://releases.example/stable/", "stable"),
+        ("https://releases.example/dev/?token=x", "dev"),
+        ("https://releases.example/beta#x", "beta"),
+        ("https://releases.example/stable/manifest.json", ""),
+        ("https://releases.example/other", ""),
+        ("https://stable", ""),
+        ("http://[x/stable", ""),
+        ("/media/usb/stable", "stable"),
+    ],
+)
+def test_the_channel_is_the_last_part_of_the_update_url(
+    device: Device, url: str, channel: str
+) -> None:
+    device.put("/etc/platform/update-url", f"{url}\n")
+    assert installed.version(device.paths)[0].channel == channel
+
+
+def test_the_members_are_those_of_the_view(device: Device) -> None:
+    assert tuple(_version(device)) == Version.__struct_fields__
+
+
+def test_people_read_it_in_columns_without_colour_in_a_pipe(device: Device) -> None:
+    device.put("/etc/platform/active-profile", "khoj\n")
+    ended = device.ctl("version")
+    assert "\x1b" not in ended.stdout
+    assert "Release      -\n" in ended.stdout
+    assert "khoj      Khoj          1.32.0     active\n" in ended.stdout
