@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from platform_common.processes import Finished, run
 
 NO_SYSTEMD = "systemd does not answer"
-ROOT_ONLY = "only root may look: run it with sudo"
+ROOT_ONLY = "only root may look"
 # Where Debian keeps programs that are not on every user's PATH.
 _FOLDERS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _PROGRAM_TIMEOUT_S = 4.0

@@ -35,8 +35,10 @@ _SSH: Mapping[str, tuple[str, ...]] = {
     "permitemptypasswords": ("no",),
     "permitrootlogin": ("no", "prohibit-password", "without-password", "forced-commands-only"),
 }
-_SSH_USERS = ("root", "agent")
-_ELSEWHERE = "host=elsewhere,addr=192.0.2.1"
+# Who may log in, and from where: a Match block may say otherwise for some.
+_SSH_CALLERS = tuple(
+    (user, address) for user in ("root", "agent") for address in ("192.168.0.2", "203.0.113.2")
+)
 _SECURITYFS = Path("/sys/kernel/security/apparmor/profiles")
 _RULES = "/etc/nftables.d/platform.nft"
 
@@ -70,9 +72,8 @@ def ssh_key_only(paths: Paths) -> Finding:
         return skipped("there is no ssh server")
     if os.geteuid() != 0:
         return skipped(ROOT_ONLY)
-    for user in _SSH_USERS:
-        # For whom and from where, because a Match block may say otherwise for some.
-        said = answer(sshd, "-T", "-C", f"user={user},{_ELSEWHERE}")
+    for user, address in _SSH_CALLERS:
+        said = answer(sshd, "-T", "-C", f"user={user},host={address},addr={address}")
         if said.status and "privilege separation directory" in said.last_line:
             return skipped("the ssh server is not running")
         if said.status:
@@ -80,14 +81,14 @@ def ssh_key_only(paths: Paths) -> Finding:
                 f"sshd cannot read its configuration: {said.last_line}",
                 "Correct the line that sshd -t names, then run systemctl reload ssh",
             )
-        finding = judge_ssh(said.output.decode("utf-8", "replace"), user)
+        finding = judge_ssh(said.output.decode("utf-8", "replace"), f"{user} from {address}")
         if finding.kind != "Pass":
             return finding
     return passed()
 
 
-def judge_ssh(effective: str, user: str) -> Finding:
-    """Fail when the output of `sshd -T` lets `user` in by a password."""
+def judge_ssh(effective: str, caller: str) -> Finding:
+    """Fail when the output of `sshd -T` lets `caller` in by a password."""
     said = dict(line.split(" ", 1) for line in effective.splitlines() if " " in line)
     wrong = [name for name, values in _SSH.items() if said.get(name) not in values]
     if not wrong:
@@ -95,7 +96,7 @@ def judge_ssh(effective: str, user: str) -> Finding:
     settings = ", ".join(f"{name} {said.get(name, '(nothing)')}" for name in wrong)
     wanted = ", ".join(f"{name} {_SSH[name][0]}" for name in wrong)
     return failed(
-        f"for {user}, sshd says {settings}",
+        f"for {caller}, sshd says {settings}",
         f"Put {wanted} into /etc/ssh/sshd_config.d/00-platform.conf, one a line,"
         " see that no Match block says otherwise, then run systemctl reload ssh",
     )

@@ -49,7 +49,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
 
 
 def _show(verdict: Verdict) -> None:
-    printing.print_table(("", "check", "found"), [_row(check) for check in verdict.checks])
+    printing.print_table(("", "CHECK", "FOUND"), [_row(check) for check in verdict.checks])
     fixes = [check for check in verdict.checks if check.fix]
     if fixes:
         click.echo("\nWhat to do:")

@@ -52,7 +52,7 @@ def _facts(now: Status) -> list[tuple[str, str]]:
     profile = styled(now.agent.display_name or now.profile_id or "none yet", bold=True)
     if now.agent.display_name and now.agent.display_name != now.profile_id:
         profile += styled(f"  {now.profile_id}", dim=True)
-    tunnel = _state(now.tunnel.active_state) + ("" if now.tunnel.enabled else ", not enabled")
+    tunnel = _state(now.tunnel.active_state) + (", at every boot" if now.tunnel.enabled else "")
     since = "" if now.uptime_seconds is None else f" for {_duration(now.uptime_seconds)}"
     gateway = _state(now.active_state) + since
     cost = styled("✗ a cap is reached", "red") if now.cost_tripped else "✓ below the caps"

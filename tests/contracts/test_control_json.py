@@ -119,7 +119,7 @@ def test_text_for_people_is_plain_in_a_pipe(name: str, device: Device) -> None:
     call = CALLS[name]
     done = device.ctl(*call.arguments, stdin=call.stdin)
     assert done.returncode == call.status
-    assert done.stdout.strip()
+    assert (done.stdout + done.stderr).strip()
     assert "\x1b" not in done.stdout + done.stderr
 
 

@@ -1,0 +1,261 @@
+"""What the checks of `doctor` make of what they are told; samples are those of real machines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from platformctl.checks.finding import Finding
+from platformctl.checks.gateway import judge_unit
+from platformctl.checks.hardening import (
+    judge_apparmor,
+    judge_firewall,
+    judge_ssh,
+    judge_sysctls,
+)
+from platformctl.checks.services import judge_clock
+from platformctl.checks.storage import judge_mounts, judge_room, judge_swap
+from platformctl.systemd import UnitState
+
+MB = 1_000_000
+
+
+def judged(finding: Finding) -> tuple[str, str]:
+    """The kind and the detail; whoever is told of something is told what to do."""
+    assert bool(finding.fix) == (finding.kind in {"Warn", "Fail"})
+    return finding.kind, finding.detail
+
+
+@pytest.mark.parametrize(
+    ("free_bytes", "kind"),
+    [
+        (0, "Fail"),
+        (50 * MB - 1, "Fail"),
+        (50 * MB, "Warn"),
+        (500 * MB - 1, "Warn"),
+        (500 * MB, "Pass"),
+    ],
+)
+def test_room_is_short_below_500_mb_and_gone_below_50(free_bytes: int, kind: str) -> None:
+    assert judged(judge_room(Path("/home"), free_bytes, no_nodes=False))[0] == kind
+
+
+def test_a_disk_full_of_small_files_has_no_room_either() -> None:
+    finding = judge_room(Path("/home"), 10**12, no_nodes=True)
+    assert judged(finding) == ("Fail", "/home has no room for another file, however small")
+
+
+ROOT = "25 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw,errors=remount-ro"
+MOUNTS = [
+    pytest.param([ROOT], "", id="all-writable"),
+    pytest.param([ROOT.replace("/ / rw,", "/ / ro,")], "/", id="read-only-mount"),
+    pytest.param([ROOT.replace("vda1 rw,", "vda1 ro,")], "/", id="read-only-file-system"),
+    pytest.param([ROOT, "26 25 0:5 / /home ro - tmpfs tmpfs rw"], "/home", id="the-data"),
+    pytest.param(
+        [ROOT, "26 25 0:5 / /home ro - tmpfs tmpfs rw", "27 26 0:6 / /home rw - ext4 /dev/b rw"],
+        "",
+        id="covered-by-a-later-mount",
+    ),
+    pytest.param(
+        [ROOT.replace("/ / rw,", "/ / ro,"), "26 25 0:5 / /home rw - tmpfs tmpfs rw"],
+        "/",
+        id="a-writable-one-below",
+    ),
+    pytest.param(
+        [ROOT, "26 25 0:5 / /boot/efi ro - vfat /dev/vda15 ro", "27 25 0:6 / /snap ro - x y ro"],
+        "",
+        id="others-may-be-read-only",
+    ),
+    pytest.param([ROOT, r"26 25 0:5 / /mnt/a\040b ro - ext4 /dev/x ro"], "", id="a-blank"),
+    pytest.param([ROOT, "26 25 0:5", "", "nonsense"], "", id="lines-of-another-form"),
+    pytest.param(
+        [ROOT, "26 25 0:5 / /var/lib/platform rw master:3 - ext4 /dev/x ro,noload"],
+        "/var/lib/platform",
+        id="more-than-one-optional-field",
+    ),
+]
+
+
+@pytest.mark.parametrize(("lines", "read_only"), MOUNTS)
+def test_what_is_written_to_must_not_be_mounted_read_only(lines: list[str], read_only: str) -> None:
+    finding = judge_mounts("\n".join(lines), ["/", "/var/lib/platform", "/home", "/home/agent"])
+    expected = ("Fail", f"{read_only} is mounted read-only") if read_only else ("Pass", "")
+    assert judged(finding) == expected
+
+
+SWAPS = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
+
+
+@pytest.mark.parametrize(
+    ("swaps", "kind"),
+    [
+        (
+            SWAPS + "/dev/zram0                              partition\t2097148\t\t0\t\t100\n",
+            "Pass",
+        ),
+        (SWAPS + "/swapfile                               file\t\t2097148\t\t0\t\t-2\n", "Warn"),
+        (SWAPS, "Warn"),
+        ("", "Warn"),
+    ],
+    ids=["zram", "a-file", "none", "no-list"],
+)
+def test_swap_should_be_in_compressed_memory(swaps: str, kind: str) -> None:
+    assert judged(judge_swap(swaps))[0] == kind
+
+
+GOOD_SYSCTLS = {
+    "net.ipv4.tcp_syncookies": "1",
+    "kernel.kptr_restrict": "2",
+    "kernel.dmesg_restrict": "1",
+    "net.ipv4.conf.all.rp_filter": "1",
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "detail"),
+    [
+        ({}, ""),
+        ({"kernel.kptr_restrict": "0"}, "kernel.kptr_restrict is 0, not 1"),
+        (
+            {"kernel.dmesg_restrict": "0", "net.ipv4.conf.all.rp_filter": "2"},
+            "kernel.dmesg_restrict is 0, not 1; net.ipv4.conf.all.rp_filter is 2, not 1",
+        ),
+        ({"net.ipv4.tcp_syncookies": None}, ""),
+    ],
+    ids=["good", "one", "two", "a-kernel-without-it"],
+)
+def test_settings_of_the_kernel_are_worth_a_warning(
+    changes: dict[str, str | None], detail: str
+) -> None:
+    finding = judge_sysctls({**GOOD_SYSCTLS, **changes})
+    assert judged(finding) == ("Warn" if detail else "Pass", detail)
+
+
+def test_the_fix_of_a_setting_is_the_command_that_sets_it() -> None:
+    fix = judge_sysctls({**GOOD_SYSCTLS, "kernel.dmesg_restrict": "0"}).fix
+    assert fix.startswith("Run sysctl -w kernel.dmesg_restrict=1, ")
+
+
+EFFECTIVE = {
+    "port": "22",
+    "permitrootlogin": "without-password",
+    "passwordauthentication": "no",
+    "kbdinteractiveauthentication": "no",
+    "permitemptypasswords": "no",
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({}, "Pass"),
+        ({"permitrootlogin": "no"}, "Pass"),
+        ({"permitrootlogin": "prohibit-password"}, "Pass"),
+        ({"permitrootlogin": "forced-commands-only"}, "Pass"),
+        ({"permitrootlogin": "yes"}, "Fail"),
+        ({"passwordauthentication": "yes"}, "Fail"),
+        ({"kbdinteractiveauthentication": "yes"}, "Fail"),
+        ({"permitemptypasswords": "yes"}, "Fail"),
+    ],
+    ids=str,
+)
+def test_a_login_by_password_fails(changes: dict[str, str], kind: str) -> None:
+    output = "".join(f"{name} {value}\n" for name, value in {**EFFECTIVE, **changes}.items())
+    assert judged(judge_ssh(output, "root"))[0] == kind
+
+
+def test_what_sshd_does_not_say_is_no_pass() -> None:
+    assert judged(judge_ssh("", "root"))[0] == "Fail"
+
+
+PROFILES = """/usr/bin/man (enforce)
+man_filter (enforce)
+/usr/sbin/tcpdump (complain)
+"""
+
+
+@pytest.mark.parametrize(
+    ("enabled", "profiles", "expected"),
+    [
+        ("Y", PROFILES, ("Pass", "2 profiles enforced")),
+        ("Y", "", ("Fail", "no program is confined")),
+        ("Y", "a (complain)\n", ("Fail", "no program is confined")),
+        ("Y", None, ("Skip", "securityfs is not mounted")),
+        ("N", None, ("Fail", "AppArmor is switched off")),
+        (None, None, ("Warn", "this kernel has no AppArmor")),
+    ],
+    ids=["enforced", "no-profile", "complaining", "not-mounted", "off", "not-in-the-kernel"],
+)
+def test_apparmor_must_enforce_something(
+    enabled: str | None, profiles: str | None, expected: tuple[str, str]
+) -> None:
+    assert judged(judge_apparmor(enabled, profiles)) == expected
+
+
+CHAIN = {
+    "family": "inet",
+    "table": "platform",
+    "name": "input",
+    "handle": 1,
+    "type": "filter",
+    "hook": "input",
+    "prio": 0,
+    "policy": "drop",
+}
+LOOPBACK = {"match": {"op": "==", "left": {"meta": {"key": "iifname"}}, "right": "lo"}}
+COUNTER = {"counter": {"packets": 0, "bytes": 0}}
+
+
+def ruleset(chain: dict[str, Any], *rules: list[dict[str, Any]]) -> bytes:
+    """What `nft -j list table inet platform` prints."""
+    things: list[dict[str, Any]] = [
+        {"metainfo": {"version": "1.0.6", "json_schema_version": 1}},
+        {"table": {"family": "inet", "name": "platform", "handle": 1}},
+        {"chain": chain},
+        {"chain": {"family": "inet", "table": "platform", "name": "other", "handle": 9}},
+        *({"rule": {"chain": "input", "handle": 2, "expr": rule}} for rule in rules),
+        {"rule": {"chain": "other", "handle": 3, "expr": [{"accept": None}]}},
+    ]
+    return json.dumps({"nftables": things}).encode()
+
+
+@pytest.mark.parametrize(
+    ("table", "kind"),
+    [
+        (ruleset(CHAIN), "Pass"),
+        (ruleset(CHAIN, [LOOPBACK, {"accept": None}]), "Pass"),
+        (ruleset(CHAIN | {"policy": "accept"}), "Fail"),
+        (ruleset(CHAIN | {"hook": "output"}), "Fail"),
+        (ruleset(CHAIN, [{"accept": None}]), "Fail"),
+        (ruleset(CHAIN, [COUNTER, {"accept": None}]), "Fail"),
+        (b'{"nftables": []}', "Fail"),
+    ],
+    ids=["drops", "with-a-rule", "accepts", "other-hook", "accepts-all", "counts-first", "empty"],
+)
+def test_what_nobody_asked_for_must_be_dropped(table: bytes, kind: str) -> None:
+    assert judged(judge_firewall(table))[0] == kind
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        (UnitState(), ("Skip", "systemd does not answer")),
+        (UnitState("inactive", "not-found"), ("Fail", "x.service is not installed")),
+        (UnitState("active", "loaded", enabled=True), ("Pass", "x.service")),
+        (UnitState("active", "loaded"), ("Warn", "x.service will not start at boot")),
+        (UnitState("activating", "loaded"), ("Warn", "x.service is activating")),
+        (UnitState("failed", "loaded"), ("Fail", "x.service is failed")),
+        (UnitState("inactive", "loaded"), ("Fail", "x.service is inactive")),
+    ],
+    ids=lambda value: value.active_state if isinstance(value, UnitState) else value[0],
+)
+def test_the_gateway_must_run(state: UnitState, expected: tuple[str, str]) -> None:
+    assert judged(judge_unit("x.service", state)) == expected
+
+
+@pytest.mark.parametrize(("said", "kind"), [("yes", "Pass"), ("no", "Fail"), ("", "Fail")])
+def test_the_clock_must_follow_others(said: str, kind: str) -> None:
+    assert judged(judge_clock(said))[0] == kind

@@ -1,0 +1,254 @@
+"""`doctor`: what it runs, and what becomes of a check that hangs or breaks."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from platform_common.errors import PlatformError
+from platform_common.paths import Paths
+from platform_common.views import Check
+from platformctl.checks.finding import Finding, passed
+from platformctl.doctor import CHECKS, Row, examine
+from tests.support.devices import Device, set_up
+from tests.support.network import free_port
+from tests.support.raw_server import RawServer, Request
+
+GATEWAY = '[health]\nhttp_check = "{url}/healthz"\n'
+
+
+def only(look: Callable[[Paths], Finding], *, time_limit_s: float = 5) -> Check:
+    """What is said of one check that looks so."""
+    paths = Paths(Path("/"), {})
+    return examine(paths, {"it": Row(look)}, time_limit_s=time_limit_s).checks[0]
+
+
+def breaking(error: Exception) -> Callable[[Paths], Finding]:
+    def look(paths: Paths) -> Finding:
+        raise error
+
+    return look
+
+
+@pytest.mark.parametrize(
+    ("error", "detail", "fix"),
+    [
+        (PlatformError("It is broken", hint="Mend it."), "It is broken", "Mend it."),
+        (PlatformError("It is broken"), "It is broken", "Correct that, then run"),
+        (PermissionError(13, "Permission denied", "/x"), "/x: Permission denied", "Correct that"),
+        (OSError("odd"), "the system: odd", "Correct that"),
+        (KeyError("canary"), "internal error: KeyError", "Report it"),
+        (RecursionError("canary"), "internal error: RecursionError", "Report it"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
+)
+def test_a_check_that_breaks_is_a_fail_with_its_reason(
+    error: Exception, detail: str, fix: str
+) -> None:
+    check = only(breaking(error))
+    assert (check.outcome.kind, check.outcome.detail) == ("Fail", detail)
+    assert check.fix.startswith(fix)
+
+
+def test_checks_that_hang_are_fails_and_hold_nothing_up() -> None:
+    over = threading.Event()
+
+    def hang(paths: Paths) -> Finding:
+        over.wait(60)
+        return passed()
+
+    begun = time.monotonic()
+    checks = {f"hangs-{number}": Row(hang) for number in range(50)} | {
+        "good": Row(lambda paths: passed("well"))
+    }
+    verdict = examine(Paths(Path("/"), {}), checks, time_limit_s=0.3)
+    over.set()
+    assert time.monotonic() - begun < 3
+    assert (verdict.fails, verdict.passes) == (50, 1)
+    assert verdict.checks[0].outcome.detail == "it did not end in 0.3 s"
+    assert [check.name for check in verdict.checks] == list(checks)
+
+
+def test_checks_run_side_by_side() -> None:
+    together = threading.Barrier(8, timeout=10)
+
+    def wait(paths: Paths) -> Finding:
+        together.wait()
+        return passed()
+
+    verdict = examine(Paths(Path("/"), {}), {str(number): Row(wait) for number in range(8)})
+    assert verdict.passes == 8
+
+
+def test_on_a_device_in_a_folder_the_machine_is_not_looked_at(tmp_path: Path) -> None:
+    verdict = examine(Paths(tmp_path, {}))
+    skipped = {c.name for c in verdict.checks if c.outcome.detail == "this is a device in a folder"}
+    assert skipped == {name for name, row in CHECKS.items() if row.machine}
+
+
+# The program.
+
+
+def finding(device: Device, name: str) -> tuple[str, str]:
+    """What the program says of one check."""
+    done = device.ctl("doctor", "--json")
+    verdict = json.loads(done.stdout)
+    assert done.returncode == (1 if verdict["fails"] else 0)
+    for check in verdict["checks"]:
+        assert bool(check["fix"]) == (check["outcome"]["kind"] in {"Warn", "Fail"})
+    (found,) = (check["outcome"] for check in verdict["checks"] if check["name"] == name)
+    return found["kind"], found["detail"].replace(str(device.root), "")
+
+
+def test_a_device_without_anything_has_no_fails(device: Device) -> None:
+    done = device.ctl("doctor")
+    assert done.returncode == 0, done.stdout
+    assert "0 failed, " in done.stdout.splitlines()[-1]
+
+
+def test_fails_make_the_exit_code_one_and_are_told_with_their_fix(device: Device) -> None:
+    set_up(device)
+    device.put("/etc/platform/limits.json", "{")
+    done = device.ctl("doctor")
+    assert done.returncode == 1
+    assert "\nWhat to do:\n" in done.stdout
+    assert "  records-readable: Correct each file" in done.stdout
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "detail"),
+    [
+        ("providers.json", "[]", "/etc/platform/providers.json: expected object, got array"),
+        ("limits.json", "{", "/etc/platform/limits.json: not valid JSON"),
+        ("voice.toml", "[voice]\nenabled = 3", "/etc/platform/voice.toml: voice.enabled: "),
+        ("cost.toml", "caps", "/etc/platform/cost.toml: not valid TOML"),
+        ("cost-defaults.json", "null", "/etc/platform/cost-defaults.json: "),
+        ("active-provider", "a\nb\n", "/etc/platform/active-provider: must be one line"),
+        ("profiles/mine.toml", "[", "/etc/platform/profiles/mine.toml: not valid TOML"),
+    ],
+    ids=lambda value: value if value.endswith((".json", ".toml", "-provider")) else "",
+)
+def test_a_record_that_cannot_be_read_is_named_with_the_place(
+    path: str, content: str, detail: str, device: Device
+) -> None:
+    device.put(f"/etc/platform/{path}", content)
+    kind, said = finding(device, "records-readable")
+    assert kind == "Fail"
+    assert said.startswith(detail)
+
+
+def test_every_broken_record_is_named(device: Device) -> None:
+    device.put("/etc/platform/limits.json", "{")
+    device.put("/etc/platform/cost.toml", "caps")
+    _, said = finding(device, "records-readable")
+    assert "limits.json" in said
+    assert "cost.toml" in said
+
+
+def test_a_record_that_a_variable_names_must_be_there(device: Device) -> None:
+    device.environment["PLATFORM_COST_CONFIG"] = "/nowhere/cost.toml"
+    said = finding(device, "records-readable")
+    assert said == ("Fail", "/nowhere/cost.toml: there is no such file")
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        (0o600, ("Pass", "")),
+        (0o640, ("Pass", "")),
+        (0o644, ("Fail", "/etc/platform/secrets.env has the mode 0644, not 0640")),
+        (0o660, ("Fail", "/etc/platform/secrets.env has the mode 0660, not 0640")),
+    ],
+    ids=["0600", "0640", "0644", "0660"],
+)
+def test_keys_are_for_root_and_the_gateways(
+    mode: int, expected: tuple[str, str], device: Device
+) -> None:
+    device.put("/etc/platform/secrets.env", "OPENAI_API_KEY=sk-canary-0123456789\n", mode)
+    assert finding(device, "secrets-mode") == expected
+
+
+def test_keys_behind_a_link_are_refused(device: Device, tmp_path: Path) -> None:
+    device.path("/etc/platform/secrets.env").symlink_to(tmp_path / "elsewhere")
+    kind, said = finding(device, "secrets-mode")
+    assert (kind, said) == ("Fail", "/etc/platform/secrets.env is not a regular file")
+
+
+def test_an_active_profile_that_is_not_installed_fails(device: Device) -> None:
+    device.put("/etc/platform/active-profile", "gone\n")
+    kind, said = finding(device, "active-profile-manifest")
+    assert kind == "Fail"
+    assert said.startswith("/etc/platform/active-profile: the profile ")
+    assert said.endswith(" is not installed")
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "Pass"),
+        (b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n", "Fail answers 503, not 200"),
+        (b"HTTP/1.1 302 To\r\nLocation: http://127.0.0.1:1/\r\n\r\n", "Fail answers 302, not 200"),
+        (b"\x16\x03\x01 this is TLS", "Fail does not speak HTTP"),
+        (b"", "Fail Remote end closed connection without response"),
+        (b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 200 + b"\r\n", "Fail does not speak HTTP"),
+    ],
+    ids=["good", "not-well", "redirect", "no-http", "nothing", "too-many-headers"],
+)
+def test_the_gateway_must_say_that_it_is_well(answer: bytes, expected: str, device: Device) -> None:
+    with RawServer(lambda request, connection: connection.sendall(answer)) as server:
+        device.put("/etc/platform/profiles/mine.toml", GATEWAY.format(url=server.url))
+        device.put("/etc/platform/active-profile", "mine\n")
+        kind, said = finding(device, "profile-health-endpoint")
+    words = said.partition("/healthz")[2].strip(": ")
+    assert f"{kind} {words}".strip() == expected
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [[b""], [b"HTTP/1.1 200 OK\r\n", *[b"a: b\r\n"] * 60]],
+    ids=["nothing", "a-byte-now-and-then"],
+)
+def test_a_gateway_that_answers_too_slowly_fails(pieces: list[bytes], device: Device) -> None:
+    def drip(request: Request, connection: socket.socket) -> None:
+        for piece in pieces:
+            connection.sendall(piece)
+            if server.stopping.wait(0.3):
+                return
+        server.stopping.wait(30)
+
+    begun = time.monotonic()
+    with RawServer(drip) as server:
+        device.put("/etc/platform/profiles/mine.toml", GATEWAY.format(url=server.url))
+        device.put("/etc/platform/active-profile", "mine\n")
+        kind, said = finding(device, "profile-health-endpoint")
+    assert kind == "Fail"
+    assert "not" in said
+    assert time.monotonic() - begun < 8
+
+
+def test_a_gateway_that_does_not_listen_fails(device: Device) -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    device.put("/etc/platform/profiles/mine.toml", GATEWAY.format(url=url))
+    device.put("/etc/platform/active-profile", "mine\n")
+    said = finding(device, "profile-health-endpoint")
+    assert said == ("Fail", f"{url}/healthz: Connection refused")
+
+
+def test_how_it_went_is_kept_for_status(device: Device) -> None:
+    device.put("/etc/platform/secrets.env", "", 0o644)
+    assert json.loads(device.ctl("status", "--json").stdout)["doctor_fails"] is None
+    assert device.ctl("doctor").returncode == 1
+    assert json.loads(device.ctl("status", "--json").stdout)["doctor_fails"] == 1
+
+
+def test_who_may_not_keep_how_it_went_is_told_all_the_same(device: Device) -> None:
+    device.put("/run/platform", "a file in the way")
+    done = device.ctl("doctor")
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,132 @@
+"""Asking systemd, and what becomes of answers that are none."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from platform_common.errors import PlatformError
+from platformctl.systemd import UnitState, disable_now, enable_now, parse, unit_states
+
+BLOCK = (
+    "LoadState=loaded\nActiveState=active\nUnitFileState=enabled\n"
+    "ActiveEnterTimestampMonotonic=5000000"
+)
+
+
+@pytest.fixture
+def systemctl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program that stands in for systemctl where no systemd runs; tests write it."""
+    program = tmp_path / "bin/systemctl"
+    program.parent.mkdir()
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    return program
+
+
+def write(program: Path, script: str) -> None:
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (("", ""), UnitState("active", "loaded", enabled=True, uptime_seconds=95)),
+        (("=enabled", "=enabled-runtime"), UnitState("active", "loaded", True, 95)),
+        (("=enabled", "=disabled"), UnitState("active", "loaded", False, 95)),
+        (("=enabled", "=static"), UnitState("active", "loaded", False, 95)),
+        (("=active", "=reloading"), UnitState("reloading", "loaded", True, 95)),
+        (("=active", "=failed"), UnitState("failed", "loaded", True, None)),
+        (("=active", "=activating"), UnitState("activating", "loaded", True, None)),
+        (("5000000", "0"), UnitState("active", "loaded", True, None)),
+        (("5000000", "200000000"), UnitState("active", "loaded", True, None)),
+        (("5000000", "-1"), UnitState("active", "loaded", True, None)),
+        (("5000000", "9" * 10_000), UnitState("active", "loaded", True, None)),
+        (("5000000", "soon"), UnitState("active", "loaded", True, None)),
+        (("ActiveState=active", ""), UnitState()),
+        (("LoadState=loaded", "LoadState="), UnitState()),
+        ((BLOCK, "nonsense"), UnitState()),
+    ],
+    ids=lambda value: ">".join(value)[:40] if isinstance(value, tuple) else "",
+)
+def test_a_block_of_answer_is_a_state(change: tuple[str, str], expected: UnitState) -> None:
+    assert parse(BLOCK.replace(*change), now_s=100.0) == expected
+
+
+def test_all_units_are_asked_for_in_one_question(systemctl: Path, tmp_path: Path) -> None:
+    write(systemctl, f'echo "$@" >>{tmp_path}/asked; printf "{BLOCK}\\n\\n{BLOCK}\\n"')
+    states = unit_states(["a.service", "b.service"])
+    assert {unit: state.active_state for unit, state in states.items()} == {
+        "a.service": "active",
+        "b.service": "active",
+    }
+    (asked,) = (tmp_path / "asked").read_text().splitlines()
+    assert asked.endswith(" -- a.service b.service")
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "echo 'System has not been booted with systemd' >&2; exit 1",
+        "exit 0",
+        "echo nonsense",
+        f"printf '{BLOCK}\\n\\n{BLOCK}\\n'",
+        f"printf '{BLOCK}\\n'; exit 4",
+        "printf 'ActiveState=\\377\\n'",
+        "yes",
+        "kill -9 $$",
+    ],
+    ids=["no-systemd", "nothing", "odd", "two", "status", "not-utf-8", "endless", "killed"],
+)
+def test_without_a_good_answer_a_unit_is_unavailable(script: str, systemctl: Path) -> None:
+    write(systemctl, script)
+    assert unit_states(["a.service"]) == {"a.service": UnitState()}
+
+
+def test_cli_01_a_systemctl_that_hangs_holds_nobody_up(systemctl: Path) -> None:
+    write(systemctl, "sleep 60")
+    begun = time.monotonic()
+    assert unit_states(["a.service"]) == {"a.service": UnitState()}
+    assert time.monotonic() - begun < 4
+
+
+def test_without_systemctl_units_are_unavailable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert unit_states(["a.service"]) == {"a.service": UnitState()}
+
+
+@pytest.mark.parametrize("unit", ["*", "-H evil", "--help", "", "a b", "a\nb", "x" * 300, "$(id)"])
+def test_cli_09_what_is_no_name_of_a_unit_is_not_asked_for(
+    unit: str, systemctl: Path, tmp_path: Path
+) -> None:
+    write(systemctl, f'echo "$@" >>{tmp_path}/asked; printf "{BLOCK}\\n"')
+    assert unit_states([unit]) == {unit: UnitState()}
+    assert not (tmp_path / "asked").exists()
+
+
+def test_no_question_is_asked_about_no_unit(systemctl: Path) -> None:
+    write(systemctl, "sleep 60")
+    assert unit_states([]) == {}
+
+
+@pytest.mark.parametrize(("switch", "verb"), [(enable_now, "enable"), (disable_now, "disable")])
+def test_a_unit_is_switched_at_once_and_for_every_boot(
+    switch: object, verb: str, systemctl: Path, tmp_path: Path
+) -> None:
+    write(systemctl, f'echo "$@" >{tmp_path}/asked')
+    assert callable(switch)
+    switch("a.service")
+    assert (tmp_path / "asked").read_text() == f"{verb} --now -- a.service\n"
+
+
+def test_why_a_unit_could_not_be_switched_is_told_in_systemds_words(systemctl: Path) -> None:
+    write(systemctl, "echo one >&2; echo 'Failed to enable unit: Unit file missing.' >&2; exit 1")
+    with pytest.raises(
+        PlatformError, match=r"not enable a\.service: Failed to enable unit: Unit f"
+    ):
+        enable_now("a.service")
