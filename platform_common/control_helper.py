@@ -132,7 +132,7 @@ def _exchange(path: Path, request: bytes) -> bytes:
 
 
 def _request(data: bytes) -> _Request:
-    if data.find(b"\n") != len(data) - 1:
+    if data.count(b"\n") != 1 or not data.endswith(b"\n"):
         raise PlatformError("The request is not one line")
     return from_json(data, _Request)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from platform_common.control_helper import serve
+from platform_common.errors import WrongUsageError
 from platform_common.paths import Paths
 from platform_common.secret import keep_out_of_core_files
 from platform_common.terminal import printable
@@ -35,6 +36,12 @@ def command(root: Path, user: str) -> None:
     """
     keep_out_of_core_files()
     users = [entry.pw_uid for entry in pwd.getpwall() if entry.pw_name == user]
-    with socket.socket(fileno=os.dup(0)) as connection:
+    try:
+        connection = socket.socket(fileno=os.dup(0))
+    except OSError:
+        raise WrongUsageError(
+            "Standard input is no connection", hint="systemd starts this helper for each of them."
+        ) from None
+    with connection:
         said = serve(connection, OPERATIONS, Paths(root, {}), users=users)
     click.echo(printable(said), err=True)

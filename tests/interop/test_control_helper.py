@@ -1,0 +1,389 @@
+"""The root helper, started by systemd's own activator, and by systemd on a real machine."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from platform_common import control_helper
+from platform_common.errors import PlatformError, UnreadableError, WrongUsageError
+from platform_common.resources import data_path
+from platform_common.views import ModelSet
+from platformctl.models import Listing
+from tests.support.devices import Device
+from tests.support.machine import Machine, machine
+from tests.support.releases import clean_environment, program
+
+CANARY = "sk-canary-0123456789"
+SECRETS = "/etc/platform/secrets.env"
+ACTIVE = "/etc/platform/active-provider"
+SET = ("model", "set", "--key-from-stdin", "--yes", "--provider")
+NOBODY = 65534
+STRANGER = 61234
+
+
+@dataclass(frozen=True)
+class Helped:
+    """A device with a helper for the user nobody; `log` takes what the helper says."""
+
+    device: Device
+    log: Path
+
+    @property
+    def socket(self) -> Path:
+        """Where the helper listens."""
+        return self.device.path("/run/platform/control.sock")
+
+    def files(self) -> dict[str, bytes]:
+        """The records of the device, by name."""
+        folder = self.device.path("/etc/platform/x").parent
+        return {p.name: p.read_bytes() for p in folder.iterdir() if not p.name.startswith(".")}
+
+    def ctl(self, user: int, *args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        """Run `platformctl` as that user."""
+        return subprocess.run(
+            [sys.executable, "-m", "tests.support.another_user", str(user), *args],
+            env=clean_environment() | {"PLATFORM_ROOT": str(self.device.root)},
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def send(self, request: bytes) -> str:
+        """The whole answer to these bytes, sent by root."""
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(20)
+            connection.connect(str(self.socket))
+            with contextlib.suppress(BrokenPipeError):
+                connection.sendall(request)
+                connection.shutdown(socket.SHUT_WR)
+            return b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+
+
+@pytest.fixture
+def helped() -> Iterator[Helped]:
+    # Not below tmp_path, which only its owner may enter.
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        root.chmod(0o755)
+        found = Helped(Device(root), root / "log")
+        shutil.copy(data_path("providers.json"), found.device.path("/etc/platform/providers.json"))
+        with found.log.open("wb") as log:
+            activator = subprocess.Popen(
+                [
+                    *("systemd-socket-activate", "--accept", "--inetd", "-l", str(found.socket)),
+                    # Of its environment nothing may count.
+                    *(f"-EPLATFORM_SECRETS_FILE={root}/elsewhere", f"-EPLATFORM_ROOT={root}/other"),
+                    *(program("platformctl"), "control-helper"),
+                    *("--root", str(root), "--user", "nobody"),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+            )
+        try:
+            deadline = time.monotonic() + 10
+            while not found.socket.exists():
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            found.socket.chmod(0o666)
+            yield found
+        finally:
+            activator.terminate()
+            activator.wait(10)
+        assert CANARY not in found.log.read_text()
+        assert not (root / "elsewhere").exists()
+        assert not (root / "other").exists()
+
+
+@pytest.fixture
+def stored(helped: Helped) -> Helped:
+    """A device that has a key already."""
+    helped.device.put(SECRETS, "OPENAI_API_KEY=old\n", mode=0o600)
+    helped.device.put(ACTIVE, "openai\n")
+    return helped
+
+
+def request(operation: str = "model-set", **arguments: object) -> bytes:
+    return json.dumps({"operation": operation, "arguments": arguments}).encode() + b"\n"
+
+
+def test_who_is_not_root_sets_and_lists_keys(helped: Helped) -> None:
+    done = helped.ctl(NOBODY, *SET, "anthropic", stdin=f"{CANARY}\n")
+    assert done.returncode == 0, done.stderr
+    path = helped.device.path(SECRETS)
+    assert path.read_text() == f"ANTHROPIC_API_KEY={CANARY}\n"
+    assert (path.stat().st_mode & 0o777, path.stat().st_uid) == (0o600, 0)
+    assert helped.device.path(ACTIVE).read_text() == "anthropic\n"
+    listed = helped.ctl(NOBODY, "model", "list", "--json")
+    assert listed.stdout == helped.device.ctl("model", "list", "--json").stdout
+    assert '"masked_key_prefix": "sk-ca\\u2026"' in listed.stdout
+    assert CANARY not in done.stdout + done.stderr + listed.stdout
+    assert "model-set by user 65534: done" in helped.log.read_text()
+
+
+def test_an_error_of_the_helper_is_told_as_if_it_were_ours(stored: Helped) -> None:
+    stored.device.put(SECRETS, "A=x\\\nB=1\nOPENAI_API_KEY='\n")
+    here = stored.device.ctl(*SET, "openai", stdin=CANARY)
+    there = stored.ctl(NOBODY, *SET, "openai", stdin=CANARY)
+    assert here.returncode == there.returncode
+    assert here.stderr == there.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "family"),
+    [
+        pytest.param({"provider": "nope", "key": "k"}, WrongUsageError, id="wrong-usage"),
+        pytest.param({"provider": "openai", "key": "a b"}, PlatformError, id="bad-key"),
+    ],
+)
+def test_an_error_keeps_its_family(
+    stored: Helped, arguments: dict[str, str], family: type[PlatformError]
+) -> None:
+    with pytest.raises(PlatformError) as caught:
+        control_helper.ask(stored.socket, "model-set", arguments, ModelSet)
+    assert type(caught.value) is family
+
+
+def test_a_user_who_may_not_is_refused(stored: Helped) -> None:
+    before = stored.files()
+    for arguments in (("model", "list"), (*SET, "anthropic")):
+        done = stored.ctl(STRANGER, *arguments, stdin=CANARY)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "This user may not use the control helper" in done.stderr
+    assert stored.files() == before
+
+
+ATTACKS = [
+    pytest.param(b"", "not one line", id="nothing"),
+    pytest.param(b"\n", "not valid JSON", id="empty-line"),
+    pytest.param(request(provider="openai", key="k")[:-1], "not one line", id="no-line-feed"),
+    pytest.param(request(provider="openai", key="k")[:-9] + b"\n", "not valid JSON", id="half"),
+    pytest.param(request(provider="openai", key="k") * 2, "not one line", id="two-requests"),
+    pytest.param(b"\xff\n", "not UTF-8", id="not-utf8"),
+    pytest.param(b"\0\n", "not valid JSON", id="nul"),
+    pytest.param(b"[" * 9000 + b"\n", "", id="deep"),
+    pytest.param(b"[]\n", "expected object", id="array"),
+    pytest.param(b"x" * 20_000 + b"\n", "longer than 16,384 bytes", id="oversized"),
+    pytest.param(b"x" * 3_000_000, "longer than 16,384 bytes", id="huge"),
+    pytest.param(request("model-get"), "no operation", id="unknown-operation"),
+    pytest.param(request("__class__"), "no operation", id="attribute"),
+    pytest.param(
+        b'{"operation": "model-list", "arguments": {}, "root": "/"}\n', "unknown", id="member"
+    ),
+    pytest.param(
+        b'{"operation": "model-list", "operation": "model-set"}\n', "twice", id="twice-the-member"
+    ),
+    pytest.param(request("model-list", x="y"), "unknown", id="list-with-arguments"),
+    pytest.param(request(), "missing", id="no-arguments"),
+    pytest.param(request(provider="openai"), "missing", id="no-key"),
+    pytest.param(request(provider="openai", key="k", mode=511), "unknown", id="more-arguments"),
+    pytest.param(request(provider="openai", key=1), "expected str", id="wrong-type"),
+    pytest.param(request(provider=["openai"], key="k"), "expected str", id="list-for-text"),
+    pytest.param(request(provider="../x", key="k"), "There is no provider", id="path"),
+    pytest.param(request(provider="--help", key="k"), "There is no provider", id="option"),
+    pytest.param(request(provider="openai\n", key="k"), "There is no provider", id="id-with-lf"),
+    pytest.param(request(provider="openai", key=f"{CANARY}\nB=2"), "no key has", id="key-with-lf"),
+    pytest.param(request(provider="openai", key=f'"{CANARY}"'), "no key has", id="quoted-key"),
+    pytest.param(request(provider="openai", key=""), "is empty", id="empty-key"),
+    pytest.param(
+        request(provider="openai", key="k", variable="LD_PRELOAD"), "no variable", id="variable"
+    ),
+    pytest.param(
+        request(provider="local-ollama", key="http://203.0.113.1/"), "no provider", id="not-offered"
+    ),
+]
+
+
+@pytest.mark.parametrize(("sent", "reason"), ATTACKS)
+def test_a_request_that_is_none_changes_nothing(stored: Helped, sent: bytes, reason: str) -> None:
+    before = stored.files()
+    try:
+        answer = stored.send(sent)
+    except ConnectionResetError:
+        # What is too long is not read to its end.
+        assert "longer than" in reason
+    else:
+        error = json.loads(answer)["error"]
+        assert reason in error["message"]
+        assert "canary" not in answer
+        assert answer.count("\n") == 1
+    assert stored.files() == before
+
+
+def test_a_request_that_never_ends_is_given_up_and_holds_up_nobody(stored: Helped) -> None:
+    before = stored.files()
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(20)
+        connection.connect(str(stored.socket))
+        connection.sendall(b'{"operation"')
+        began = time.monotonic()
+        assert "gpt-4o" in stored.send(request("model-list"))
+        assert time.monotonic() - began < 4
+        assert "did not come in 5 s" in connection.recv(65536).decode()
+    assert stored.files() == before
+
+
+def test_a_caller_that_goes_away_leaves_the_helper_well(stored: Helped) -> None:
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(stored.socket))
+        connection.sendall(request("model-list"))
+    assert "gpt-4o" in stored.send(request("model-list"))
+
+
+def test_key_14_callers_at_once_lose_nothing(helped: Helped) -> None:
+    listing = control_helper.ask(helped.socket, "model-list", {}, Listing)
+    failures: list[PlatformError] = []
+
+    def store(provider: str) -> None:
+        try:
+            setting = {"provider": provider, "key": f"k-{provider}"}
+            control_helper.ask(helped.socket, "model-set", setting, ModelSet)
+        except PlatformError as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=store, args=(model.id,)) for model in listing.models]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    stored = helped.device.path(SECRETS).read_text().splitlines()
+    assert sorted(stored) == sorted(f"{m.key_env_var}=k-{m.id}" for m in listing.models)
+
+
+def serve_once(path: Path, answer: bytes) -> threading.Thread:
+    """Answer one connection to a new socket at `path` with these bytes."""
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(str(path))
+    server.listen()
+
+    def accept() -> None:
+        with server, server.accept()[0] as connection:
+            while connection.recv(65536):
+                pass
+            with contextlib.suppress(BrokenPipeError):
+                connection.sendall(answer)
+
+    thread = threading.Thread(target=accept)
+    thread.start()
+    return thread
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        pytest.param(b"", "gave no answer", id="nothing"),
+        pytest.param(b"{", "is wrong", id="half"),
+        pytest.param(b"{}", "is wrong", id="no-result"),
+        pytest.param(b'{"result": {"models": 1}}', "is wrong", id="another-shape"),
+        pytest.param(b"x" * (2 << 20), "longer than", id="huge"),
+        pytest.param(b'{"error": {"kind": "new", "message": "Because"}}', "Because", id="new-kind"),
+    ],
+)
+def test_an_answer_that_is_none_is_a_sentence(tmp_path: Path, answer: bytes, reason: str) -> None:
+    thread = serve_once(tmp_path / "s", answer)
+    with pytest.raises(PlatformError, match=reason):
+        control_helper.ask(tmp_path / "s", "model-list", {}, Listing)
+    thread.join()
+
+
+def test_a_key_is_not_sent_to_a_socket_that_is_not_roots(helped: Helped) -> None:
+    path = helped.device.path("/run/platform/mine.sock")
+    path.parent.chmod(0o777)
+    received: list[bytes] = []
+    with socket.socket(socket.AF_UNIX) as server:
+        os.seteuid(STRANGER)
+        try:
+            server.bind(str(path))
+            server.listen()
+        finally:
+            os.seteuid(0)
+        with pytest.raises(UnreadableError, match="is not root's"):
+            control_helper.ask(path, "model-set", {"key": CANARY}, ModelSet)
+        with server.accept()[0] as connection:
+            received.append(connection.recv(65536))
+    assert received == [b""]
+
+
+def test_the_helper_by_hand_says_what_it_is(helped: Helped) -> None:
+    done = helped.device.ctl("control-helper", stdin="x")
+    assert (done.returncode, done.stdout) == (64, "")
+    assert "hint: systemd starts this helper" in done.stderr
+    assert "control-helper" not in helped.device.ctl("--help").stdout
+
+
+SOCKET = """[Socket]
+ListenStream=/run/platform/control.sock
+SocketMode=0660
+SocketGroup=platform
+Accept=yes
+"""
+SERVICE = """[Service]
+ExecStart=/usr/local/bin/platformctl control-helper
+StandardInput=socket
+StandardOutput=socket
+StandardError=journal
+"""
+GATEWAY = """Type=oneshot
+User=agent
+EnvironmentFile=/etc/platform/secrets.env
+RuntimeDirectory=seen
+RuntimeDirectoryPreserve=yes
+ExecStart=/bin/sh -c 'env >/run/seen/environment'
+"""
+
+
+@pytest.fixture(scope="module")
+def real() -> Iterator[Machine]:
+    with machine() as booted:
+        for user in ("platform", "agent", "other"):
+            booted.run("useradd", "--system", user)
+        booted.write("/etc/systemd/system/platform-control.socket", SOCKET)
+        booted.write("/etc/systemd/system/platform-control@.service", SERVICE)
+        booted.unit("openclaw-gateway.service", GATEWAY)
+        booted.write("/etc/platform/active-profile", "openclaw\n")
+        booted.run("systemctl", "start", "platform-control.socket")
+        yield booted
+
+
+def test_on_a_real_machine_the_web_user_rotates_a_key_that_the_gateway_then_has(
+    real: Machine,
+) -> None:
+    as_web = ("runuser", "-u", "platform", "--", "platformctl")
+    key = f"{CANARY}$HOME#;%h"
+    said = real.run(*as_web, *SET, "openai", stdin=f"{key}\n")
+    assert "systemctl restart openclaw-gateway.service" in said
+    listed = real.run(*as_web, "model", "list")
+    real.run("systemctl", "start", "openclaw-gateway.service")
+    assert f"OPENAI_API_KEY={key}\n" in real.run("cat", "/run/seen/environment")
+    stated = real.run("stat", "--format=%a %U %G", SECRETS, ACTIVE)
+    assert stated == "600 root agent\n644 root root\n"
+    journal = real.run("journalctl", "--unit=platform-control@*", "--output=cat")
+    assert "model-set by user" in journal
+    assert CANARY not in said + listed + journal
+
+
+@pytest.mark.parametrize("user", ["agent", "other"])
+def test_on_a_real_machine_another_user_reaches_neither_helper_nor_keys(
+    real: Machine, user: str
+) -> None:
+    for arguments in (("model", "list"), (*SET, "openai")):
+        done = real.call("runuser", "-u", user, "--", "platformctl", *arguments, stdin="k")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "Permission denied" in done.stderr
