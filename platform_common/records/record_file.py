@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from platform_common.errors import PlatformError
-from platform_common.files import Owner, make_folder, write_atomic
-from platform_common.left_overs import remove_left_overs
-from platform_common.locks import changing
 from platform_common.paths import Found
 from platform_common.reading import read_own
+
+if TYPE_CHECKING:
+    from platform_common.files import Owner
 
 R = TypeVar("R")
 LIMIT_BYTES = 1 << 20
@@ -80,6 +80,11 @@ def edit(
     gone. Raises `RecordError` and whatever the writing raises; the old record
     then stays.
     """
+    # Here, because whoever only reads need not wait for these.
+    from platform_common.files import make_folder, write_atomic
+    from platform_common.left_overs import remove_left_overs
+    from platform_common.locks import changing
+
     make_folder(path.parent)
     with changing(path):
         remove_left_overs(path.parent, of_name=path.name)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from platform_common.version import VERSION
 from platform_common.views import Version
 from platformctl import device as installed
 from tests.support.devices import Device
+from tests.support.releases import clean_environment
 
 
 def _version(device: Device) -> dict[str, Any]:
@@ -80,3 +83,43 @@ def test_people_read_it_in_columns_without_colour_in_a_pipe(device: Device) -> N
     assert "\x1b" not in ended.stdout
     assert "Release      -\n" in ended.stdout
     assert "khoj      Khoj          1.32.0     active\n" in ended.stdout
+
+
+def test_it_imports_nothing_that_it_does_not_need(device: Device) -> None:
+    code = """
+import sys
+from platformctl.cli import main
+try:
+    main(["version", "--json"])
+except SystemExit:
+    print(*sys.modules, file=sys.stderr)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        env=clean_environment() | {"PLATFORM_ROOT": str(device.root)},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    heavy = {
+        *(
+            "asyncio",
+            "dataclasses",
+            "email",
+            "http",
+            "importlib.resources",
+            "jsonschema",
+            "logging",
+        ),
+        *(
+            "requests",
+            "rich",
+            "shutil",
+            "subprocess",
+            "tempfile",
+            "tomlkit",
+            "platform_common.files",
+        ),
+    }
+    assert heavy & set(ended.stderr.split()) == set()
