@@ -48,9 +48,9 @@ cross-check: $(VENV)/made
 	@$(VENV)/bin/python -m dev.cross_check $(CASES)
 
 .PHONY: bench
-bench: $(VENV)/made ## measure release-tools against the alternatives (ARGS=--help: its options)
+bench: $(VENV)/made ## measure the programs against the alternatives (ARGS=--help: its options)
 	@$(PYTHON) dev/packages.py bench
-	@$(VENV)/bin/python bench/run.py $(ARGS)
+	@$(VENV)/bin/python -m bench.run $(ARGS)
 
 .PHONY: release
 release: $(VENV)/made ## make a signed release of this project in dist/ (ARGS=--help: its options)

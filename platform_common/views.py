@@ -13,7 +13,6 @@ import msgspec
 from msgspec import Struct
 
 from platform_common.decoding import from_json
-from platform_common.records.voice import VoiceConfig
 
 V = TypeVar("V")
 UNAVAILABLE = "unavailable"
@@ -173,26 +172,6 @@ class ModelTest(Struct, frozen=True):
     elapsed_ms: int = 0
     ok: bool = False
     error: str = ""
-
-
-class VoiceStatus(VoiceConfig, frozen=True):
-    """`voice status`: the settings, whether the device has voice, whether the relay runs."""
-
-    supported: bool = False
-    service_active: bool = False
-
-
-class ModelSet(Struct, frozen=True):
-    """`model set`: the variable that was stored, and which of that provider's have no value.
-
-    `unit` is the gateway that sees it once it is restarted; empty when none is active.
-    """
-
-    provider: str = ""
-    variable: str = ""
-    ok: bool = False
-    missing: tuple[str, ...] = ()
-    unit: str = ""
 
 
 class _Providers(Struct, frozen=True):

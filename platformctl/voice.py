@@ -9,8 +9,9 @@ from platform_common.files import Owner
 from platform_common.paths import LIMITS, VOICE, Found, Paths
 from platform_common.records import limits, record_file, voice
 from platform_common.records.limits import Limits
+from platform_common.records.voice import VoiceStatus
 from platform_common.resources import data_path
-from platform_common.views import UNAVAILABLE, VoiceStatus
+from platform_common.views import UNAVAILABLE
 from platformctl.systemd import disable_now, enable_now, unit_states
 
 UNIT = "platform-voice-relay.service"

@@ -105,6 +105,16 @@ class VoiceConfig(Struct, frozen=True):
     relay: Relay = Relay()
 
 
+class VoiceStatus(VoiceConfig, frozen=True):
+    """The answer to `voice status`: the settings, whether the device has voice, whether it runs.
+
+    Not among the other views, whose readers would have to import all this.
+    """
+
+    supported: bool = False
+    service_active: bool = False
+
+
 def parse(data: bytes) -> VoiceConfig:
     """The settings in the TOML `data`; raises `DecodingError`."""
     return from_toml(data, VoiceConfig)

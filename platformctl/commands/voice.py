@@ -9,8 +9,8 @@ import click
 from platform_common.command_line import Text, print_json
 from platform_common.errors import WrongUsageError
 from platform_common.paths import Paths
-from platform_common.records.voice import check_wake_word
-from platform_common.views import VoiceStatus, to_json
+from platform_common.records.voice import VoiceStatus, check_wake_word
+from platform_common.views import to_json
 from platformctl import voice
 from platformctl.asking import agree, yes_option
 from platformctl.printing import as_json, print_facts, styled

@@ -19,6 +19,7 @@ from platform_common.decoding import DecodingError, from_json
 from platform_common.jsonread import JsonError
 from platform_common.records.limits import Limits
 from platform_common.records.profiles import Profile
+from platform_common.records.voice import VoiceStatus
 from platform_common.views import to_json
 from platformctl.device import ProfileVerdict
 from tests.support.devices import KEYS, Device, set_up
@@ -49,7 +50,7 @@ CALLS: Mapping[str, Call] = {
     "profile-list": Call(("profile", "list"), tuple[views.InstalledProfile, ...]),
     "profile-show": Call(("profile", "show", "khoj"), Profile),
     "profile-validate": Call(("profile", "validate"), tuple[ProfileVerdict, ...]),
-    "voice-status": Call(("voice", "status"), views.VoiceStatus),
+    "voice-status": Call(("voice", "status"), VoiceStatus),
     "model-list": Call(("model", "list"), tuple[views.Model, ...]),
     # Its key is refused before anybody is asked.
     "model-test": Call(("model", "test", "--provider", "anthropic"), views.ModelTest, status=1),

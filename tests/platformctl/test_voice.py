@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from platform_common import views
 from platform_common.decoding import from_json
 from platform_common.errors import PlatformError
 from platform_common.paths import Paths
+from platform_common.records.voice import VoiceStatus
 from platform_common.resources import data_path
 from platformctl import voice
 from tests.support.devices import Device
@@ -46,11 +46,11 @@ def on(target: str, root: Path) -> Device:
     return device
 
 
-def status(device: Device) -> views.VoiceStatus:
+def status(device: Device) -> VoiceStatus:
     """The answer to `voice status --json`, read as the applications read it."""
     done = device.ctl("voice", "status", "--json")
     assert done.returncode == 0, done.stderr
-    return from_json(done.stdout.encode(), views.VoiceStatus)
+    return from_json(done.stdout.encode(), VoiceStatus)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,16 @@ def test_two_that_change_it_at_once_lose_nothing(device: Device) -> None:
 def test_fs_02_on_a_read_only_file_system_the_old_file_stays(device: Device) -> None:
     path = device.put(CONFIG, OPERATORS)
     lock = path.with_name(".voice.toml.lock")
-    faulty = ["strace", "-qq", "-o", "/dev/null", "-P", lock, "-e", "inject=openat:error=EROFS"]
+    faulty = [
+        "strace",
+        "-qq",
+        "-o",
+        "/dev/null",
+        "-P",
+        str(lock),
+        "-e",
+        "inject=openat:error=EROFS",
+    ]
     done = subprocess.run(
         [*faulty, program("platformctl"), "voice", "disable"],
         env=clean_environment() | {"PLATFORM_ROOT": str(device.root)},
