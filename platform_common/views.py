@@ -174,6 +174,19 @@ class ModelTest(Struct, frozen=True):
     error: str = ""
 
 
+class ModelSet(Struct, frozen=True):
+    """`model set`: the variable that was stored, and which of that provider's have no value.
+
+    `unit` is the gateway that sees it once it is restarted; empty when none is active.
+    """
+
+    provider: str = ""
+    variable: str = ""
+    ok: bool = False
+    missing: tuple[str, ...] = ()
+    unit: str = ""
+
+
 class _Providers(Struct, frozen=True):
     providers: tuple[Model, ...]
 
