@@ -24,6 +24,7 @@ _MORE_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 SIGNS = {
     "ca-certificates": "/etc/ssl/certs/ca-certificates.crt",
     "e2fsprogs": "mkfs.ext4",
+    "faketime": "faketime",
     "git": "git",
     "minisign": "minisign",
     "mmdebstrap": "mmdebstrap",
@@ -34,6 +35,7 @@ SIGNS = {
     "strace": "strace",
     "systemd": "systemd-socket-activate",
     "systemd-container": "systemd-nspawn",
+    "user-mode-linux": "linux.uml",
     "xz-utils": "xz",
 }
 _IMAGES = ("ca-certificates", "e2fsprogs", "python3-venv", "qemu-utils", "xz-utils")
@@ -41,6 +43,7 @@ NEEDS: Mapping[str, Sequence[str]] = {
     "run": _IMAGES,
     "test": (
         *_IMAGES,
+        "faketime",
         "git",
         "minisign",
         "mmdebstrap",
@@ -49,6 +52,7 @@ NEEDS: Mapping[str, Sequence[str]] = {
         "strace",
         "systemd",
         "systemd-container",
+        "user-mode-linux",
     ),
     "bench": ("minisign", "openssl"),
 }
