@@ -1,0 +1,155 @@
+"""Read-only records: damaged or of other values, they are refused with a sentence or usable."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from platform_common.errors import PlatformError
+from platform_common.paths import Paths
+from platform_common.records import catalogue, cost_sheet, limits, profiles, record_file
+from platform_common.resources import data_path, schema
+from platform_common.views import to_json
+from tests.support.mutations import mutations
+from tests.support.properties import examples
+from tests.support.record_cases import CASES, GOOD, changed
+from tests.support.toml_text import toml
+
+
+def _use_catalogue(data: bytes) -> bool:
+    found = catalogue.parse(data)
+    for provider in found.providers:
+        assert found.get(provider.id) is provider
+        assert all(name.isascii() and name.isupper() for name in provider.variables)
+    assert set(found.offered(offline=False)) <= set(found.offered(offline=True))
+    assert all(problem.startswith("providers[") for problem in found.problems)
+    return not found.problems
+
+
+def _use_sheet(data: bytes) -> bool:
+    sheet = cost_sheet.parse(data)
+    for provider in sheet.providers:
+        cost = sheet.cost(provider, 10**6, 10**6)
+        assert cost is not None
+        assert 0 <= cost <= 2_000_000
+    return True
+
+
+def _use_limits(data: bytes) -> bool:
+    assert limits.parse(data).target == limits.parse_whole(data)["target"]
+    return True
+
+
+def _use_profile(data: bytes) -> bool:
+    profile = profiles.parse(data, "x")
+    assert json.loads(json.dumps(to_json(profile)))["id"] == "x"
+    assert Paths.from_env({"PLATFORM_ROOT": "/r"}).on_device(profile.data_dir).parts[1] == "r"
+    return True
+
+
+_USES: dict[str, Callable[[bytes], bool]] = {
+    "providers": _use_catalogue,
+    "cost-defaults": _use_sheet,
+    "limits": _use_limits,
+    "profile": _use_profile,
+}
+_SHIPPED = {
+    "providers": ["providers.json"],
+    "cost-defaults": ["cost-defaults.json"],
+    "limits": ["limits/vultr.json", "limits/rpi5.json"],
+    "profile": ["profiles/khoj.toml", "profiles/hermes.toml"],
+}
+
+
+def _encoded(record: str, document: Any) -> bytes:
+    return (toml(document) if record == "profile" else json.dumps(document)).encode()
+
+
+def _seeds(record: str) -> list[bytes]:
+    return [_encoded(record, GOOD[record]), *(data_path(n).read_bytes() for n in _SHIPPED[record])]
+
+
+def _usable(record: str, data: bytes) -> bool:
+    """Whether it is taken; any error but our own fails the test."""
+    try:
+        return _USES[record](data)
+    except PlatformError as error:
+        words = error.message
+    assert 0 < len(words) < 1000
+    return False
+
+
+@pytest.mark.parametrize("record", _USES)
+def test_a_damaged_record_is_refused_or_usable(record: str) -> None:
+    words = [f'"{name}"'.encode() for name in _names(GOOD[record])]
+
+    @examples(300)
+    @given(mutations(_seeds(record), words))
+    def check(data: bytes) -> None:
+        _usable(record, data)
+
+    check()
+
+
+def _names(document: Any) -> Iterator[str]:
+    if isinstance(document, dict):
+        yield from document
+    for child in document.values() if isinstance(document, dict) else document:
+        if isinstance(child, dict | list):
+            yield from _names(child)
+
+
+def _places(document: Any) -> Iterator[tuple[str | int, ...]]:
+    if not isinstance(document, dict | list):
+        return
+    pairs = document.items() if isinstance(document, dict) else enumerate(document)
+    for step, child in pairs:
+        yield (step,)
+        for place in _places(child):
+            yield (step, *place)
+
+
+# Text that schema and code may judge differently: what only Python knows to be printable.
+_texts = st.text(st.characters(codec="ascii"), max_size=12)
+_values = st.recursive(
+    st.booleans()
+    | st.integers()
+    | st.sampled_from([0, -1, 1.5, 65535, 65536])
+    | _texts
+    | st.sampled_from([case.value for case in CASES if isinstance(case.value, str)]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_texts, inner, max_size=3),
+    max_leaves=4,
+)
+
+
+@pytest.mark.parametrize("record", _USES)
+def test_schema_and_code_agree_about_other_values(record: str) -> None:
+    validator = Draft202012Validator(schema(record))
+    beyond_schemas = {(case.place, repr(case.value)) for case in CASES if case.schema_cannot}
+
+    @examples(300)
+    @given(st.sampled_from(list(_places(GOOD[record]))), _values)
+    def check(place: tuple[str | int, ...], value: Any) -> None:
+        document = changed(GOOD[record], place, value)
+        if place[-1] == "id" or (place, repr(value)) in beyond_schemas:
+            return
+        assert _usable(record, _encoded(record, document)) == validator.is_valid(document)
+
+    check()
+
+
+@examples(200)
+@given(st.binary(max_size=60))
+def test_one_line_is_printable_or_refused(data: bytes) -> None:
+    try:
+        line = record_file.parse_line(data)
+    except PlatformError:
+        return
+    assert line
+    assert line.isprintable()
