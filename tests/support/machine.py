@@ -13,6 +13,7 @@ import hashlib
 import itertools
 import os
 import shutil
+import signal
 import subprocess
 import sysconfig
 import time
@@ -29,11 +30,19 @@ _MAKE_TIMEOUT_S = 600
 _BOOT_TIMEOUT_S = 60
 _COMMAND_TIMEOUT_S = 60
 _NUMBERS = itertools.count()
-# Hosts with the older control groups keep systemd's own tree in one of these.
+# Where systemd's own tree of control groups is, on older hosts and on newer ones.
 _CONTROL_GROUPS = [
-    group for group in map(Path, ("/sys/fs/cgroup/unified", "/sys/fs/cgroup/systemd"))
-    if group.is_dir()
-]  # fmt: skip
+    processes.parent
+    for processes in map(
+        Path,
+        (
+            "/sys/fs/cgroup/unified/cgroup.procs",
+            "/sys/fs/cgroup/systemd/cgroup.procs",
+            "/sys/fs/cgroup/cgroup.procs",
+        ),
+    )
+    if processes.exists()
+]
 _JOIN = 'for group in $GROUPS; do echo $$ >"$group/cgroup.procs"; done; exec "$@"'
 # What the installed program does, with the libraries of the environment that runs the tests.
 _PROGRAM = f"""#!/usr/bin/python3
@@ -76,6 +85,16 @@ class Machine:
         """Put a file, and the folders above it, on the machine."""
         self.run("install", "-D", f"--mode={mode}", "/dev/stdin", path, stdin=text)
 
+    def freeze(self) -> None:
+        """Stop process 1 and the bus, so that nobody who asks them is answered."""
+        self.run(
+            "sh",
+            "-c",
+            "kill -STOP $(pidof dbus-daemon || systemctl show --value"
+            " --property=MainPID dbus.service)",
+        )
+        os.kill(self.init, signal.SIGSTOP)
+
     def unit(self, name: str, service: str) -> None:
         """Install a unit whose section `[Service]` is `service`."""
         install = "[Install]\nWantedBy=multi-user.target\n"
@@ -96,7 +115,7 @@ def machine() -> Iterator[Machine]:
             _wait_until_up(booted)
             booted.write("/usr/local/bin/platformctl", _PROGRAM, mode="0755")
             yield booted
-            os.kill(booted.init, 9)
+            os.kill(booted.init, signal.SIGKILL)
             container.wait(_BOOT_TIMEOUT_S)
     finally:
         for group in groups:

@@ -1,0 +1,318 @@
+"""The control CLI on a real Debian machine: systemd, sshd, nftables and the kernel answer."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.support.machine import Machine, machine
+
+UNIT = "openclaw-gateway.service"
+GATEWAY = "ExecStart=/usr/bin/python3 /root/gateway.py"
+# A gateway that says that it is well.
+ANSWERS = """
+from http.server import BaseHTTPRequestHandler, HTTPServer
+class Answer(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200 if self.path == "/healthz" else 404)
+        self.end_headers()
+HTTPServer(("127.0.0.1", 8080), Answer).serve_forever()
+"""
+TABLE = """table inet platform
+delete table inet platform
+table inet platform {
+  chain input {
+    type filter hook input priority 0; policy drop;
+    iifname lo accept
+    tcp dport 22 accept
+  }
+}
+"""
+# What a container cannot have: a clock, AppArmor and swap of its own.
+BEYOND_US = {"time-sync", "apparmor-enforcing", "zram-swap", "hardened-sysctls"}
+LONG_S = 20.0
+
+
+@pytest.fixture
+def booted() -> Iterator[Machine]:
+    """A machine as it comes from the image."""
+    with machine() as new:
+        yield new
+
+
+@pytest.fixture
+def well(booted: Machine) -> Machine:
+    """A machine that is set up, and well as far as a container can be."""
+    booted.run("useradd", "--system", "--create-home", "agent")
+    booted.write("/etc/platform/active-profile", "openclaw\n")
+    booted.write("/etc/platform/secrets.env", "OPENAI_API_KEY=sk-canary-0123456789\n", "0640")
+    booted.run("chown", "root:agent", "/etc/platform/secrets.env")
+    booted.write("/etc/ssh/sshd_config.d/00-platform.conf", "PasswordAuthentication no\n")
+    booted.write("/etc/nftables.d/platform.nft", TABLE)
+    booted.run("nft", "-f", "/etc/nftables.d/platform.nft")
+    booted.write("/root/gateway.py", ANSWERS)
+    booted.unit(UNIT, GATEWAY)
+    booted.run("systemctl", "enable", "--now", UNIT)
+    wait_until(lambda: doctor(booted)["profile-health-endpoint"][0] == "Pass")
+    return booted
+
+
+def wait_until(happened: Callable[[], bool]) -> None:
+    """Return as soon as it has happened."""
+    deadline = time.monotonic() + LONG_S
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def status(here: Machine) -> dict[str, object]:
+    answer: dict[str, object] = json.loads(here.run("platformctl", "status", "--json"))
+    return answer
+
+
+def doctor(here: Machine) -> dict[str, tuple[str, str]]:
+    """Kind and detail of every check."""
+    done = here.call("platformctl", "doctor", "--json")
+    verdict = json.loads(done.stdout)
+    assert (done.returncode, done.stderr) == (1 if verdict["fails"] else 0, "")
+    return {
+        check["name"]: (check["outcome"]["kind"], check["outcome"]["detail"])
+        for check in verdict["checks"]
+    }
+
+
+def with_status(here: Machine, *, active_state: str) -> None:
+    wait_until(lambda: status(here)["active_state"] == active_state)
+
+
+def set_up(here: Machine, service: str) -> None:
+    """Make the gateway of the active profile such a service."""
+    here.write("/etc/platform/active-profile", "openclaw\n")
+    here.unit(UNIT, service)
+
+
+# status
+
+
+def test_an_active_gateway_is_told_with_the_time_since_it_started(booted: Machine) -> None:
+    set_up(booted, "ExecStart=sleep infinity")
+    booted.run("systemctl", "start", UNIT)
+    begun = time.monotonic()
+    answer = status(booted)
+    assert answer["active_state"] == "active"
+    first_s = answer["uptime_seconds"]
+    assert isinstance(first_s, int)
+    time.sleep(1.2)
+    later_s = status(booted)["uptime_seconds"]
+    assert isinstance(later_s, int)
+    assert first_s < later_s <= first_s + (time.monotonic() - begun) + 1
+
+
+def test_what_is_not_installed_is_inactive(booted: Machine) -> None:
+    booted.write("/etc/platform/active-profile", "khoj\n")
+    answer = status(booted)
+    assert (answer["unit"], answer["active_state"]) == ("khoj-gateway.service", "inactive")
+    assert answer["uptime_seconds"] is None
+
+
+def test_a_gateway_that_failed_is_failed(booted: Machine) -> None:
+    set_up(booted, "ExecStart=false")
+    booted.run("systemctl", "start", UNIT)
+    with_status(booted, active_state="failed")
+    assert status(booted)["uptime_seconds"] is None
+    assert doctor(booted)["active-profile-unit"] == ("Fail", f"{UNIT} is failed")
+
+
+def test_a_gateway_that_is_started_again_and_again_is_activating(booted: Machine) -> None:
+    set_up(booted, "ExecStart=false\nRestart=always\nRestartSec=60")
+    booted.run("systemctl", "start", UNIT)
+    with_status(booted, active_state="activating")
+    assert status(booted)["uptime_seconds"] is None
+    assert doctor(booted)["active-profile-unit"] == ("Warn", f"{UNIT} is activating")
+
+
+def test_a_unit_with_a_drop_in_is_one_unit(booted: Machine) -> None:
+    set_up(booted, "ExecStart=sleep infinity")
+    booted.write(f"/etc/systemd/system/{UNIT}.d/10-more.conf", "[Service]\nEnvironment=A=B\n")
+    booted.run("systemctl", "daemon-reload")
+    booted.run("systemctl", "start", UNIT)
+    assert status(booted)["active_state"] == "active"
+
+
+def test_the_tunnel_has_a_state_of_its_own(booted: Machine) -> None:
+    booted.unit("platform-tunnel.service", "ExecStart=sleep infinity")
+    booted.run("systemctl", "enable", "--now", "platform-tunnel.service")
+    assert status(booted)["tunnel"] == {
+        "unit": "platform-tunnel.service",
+        "active_state": "active",
+        "enabled": True,
+    }
+
+
+def test_cli_01_a_systemd_that_does_not_answer_holds_status_up_for_three_seconds_at_most(
+    booted: Machine,
+) -> None:
+    set_up(booted, "ExecStart=sleep infinity")
+    booted.run("systemctl", "start", UNIT)
+    booted.freeze()
+    begun = time.monotonic()
+    answer = status(booted)
+    assert time.monotonic() - begun < 5
+    assert (answer["unit"], answer["active_state"]) == (UNIT, "unavailable")
+
+
+# doctor
+
+
+def test_a_machine_that_is_set_up_is_well(well: Machine) -> None:
+    found = doctor(well)
+    others = {name: kind for name, (kind, _) in found.items() if name not in BEYOND_US}
+    assert {name: kind for name, kind in others.items() if kind != "Pass"} == {
+        "fail2ban-running": "Skip",
+        "clamav-healthy": "Skip",
+    }
+    fails = [name for name, (kind, _) in found.items() if kind == "Fail"]
+    assert status(well)["doctor_fails"] == len(fails)
+    assert set(fails) <= BEYOND_US
+
+
+def test_a_machine_as_it_comes_has_no_user_no_rules_and_takes_passwords(booted: Machine) -> None:
+    found = doctor(booted)
+    assert found["agent-user-exists"][0] == "Fail"
+    assert found["firewall-default-drop"][0] == "Fail"
+    assert found["ssh-key-only"] == (
+        "Fail",
+        "for root from 192.168.0.2, sshd says passwordauthentication yes",
+    )
+
+
+# What is done to the machine, which check fails of it, and what that says.
+HARM = [
+    pytest.param(
+        "echo PasswordAuthentication yes >/etc/ssh/sshd_config.d/00-a.conf",
+        "ssh-key-only",
+        "for root from 192.168.0.2, sshd says passwordauthentication yes",
+        id="a-drop-in-before-ours",
+    ),
+    pytest.param(
+        r"printf 'Match Address 192.168.0.0/16\nPasswordAuthentication yes\n'"
+        " >>/etc/ssh/sshd_config.d/00-platform.conf",
+        "ssh-key-only",
+        "for root from 192.168.0.2, sshd says passwordauthentication yes",
+        id="a-match-block-for-neighbours",
+    ),
+    pytest.param(
+        "echo Nonsense yes >>/etc/ssh/sshd_config.d/00-platform.conf",
+        "ssh-key-only",
+        "sshd cannot read its configuration: /etc/ssh/sshd_config.d/00-platform.conf:"
+        " terminating, 1 bad configuration options",
+        id="sshd-cannot-read-it",
+    ),
+    pytest.param(
+        "nft delete table inet platform",
+        "firewall-default-drop",
+        "no table inet platform drops what comes in by default",
+        id="no-table",
+    ),
+    pytest.param(
+        "nft chain inet platform input '{ policy accept; }'",
+        "firewall-default-drop",
+        "no table inet platform drops what comes in by default",
+        id="a-table-that-lets-in",
+    ),
+    pytest.param(
+        "nft insert rule inet platform input accept",
+        "firewall-default-drop",
+        "a rule of the chain input accepts everything",
+        id="a-rule-that-lets-in",
+    ),
+    pytest.param(
+        "mount -t tmpfs -o size=64m tmpfs /home; mkdir /home/agent;"
+        " head -c 20000000 /dev/zero >/home/agent/big",
+        "data-partition-free",
+        "44.9 MiB free on /home/agent",
+        id="a-full-disk",
+    ),
+    pytest.param(
+        "mount -t tmpfs -o size=64m,nr_inodes=3 tmpfs /home; mkdir /home/agent;"
+        " touch /home/agent/a",
+        "data-partition-free",
+        "/home/agent has no room for another file, however small",
+        id="a-disk-full-of-small-files",
+    ),
+    pytest.param(
+        "mkdir -p /var/lib/platform; mount -t tmpfs -o ro tmpfs /var/lib/platform",
+        "mounts-health",
+        "/var/lib/platform is mounted read-only",
+        id="read-only",
+    ),
+    pytest.param(
+        "chmod 0644 /etc/platform/secrets.env",
+        "secrets-mode",
+        "/etc/platform/secrets.env has the mode 0644, not 0640",
+        id="keys-for-all",
+    ),
+    pytest.param(
+        "chown agent:agent /etc/platform/secrets.env",
+        "secrets-mode",
+        "/etc/platform/secrets.env belongs to agent:agent, not to root:agent",
+        id="keys-of-agent",
+    ),
+    pytest.param(
+        f"systemctl stop {UNIT}",
+        "active-profile-unit",
+        f"{UNIT} is inactive",
+        id="a-stopped-gateway",
+    ),
+    pytest.param(
+        f"rm /etc/systemd/system/{UNIT}; systemctl stop {UNIT}; systemctl daemon-reload",
+        "active-profile-unit",
+        f"{UNIT} is not installed",
+        id="no-gateway",
+    ),
+    pytest.param(
+        f"systemctl kill --kill-whom=all --signal=STOP {UNIT}",
+        "profile-health-endpoint",
+        "http://127.0.0.1:8080/healthz does not answer in 2 s",
+        id="a-gateway-that-hangs",
+    ),
+    pytest.param(
+        "userdel agent; chgrp 0 /etc/platform/secrets.env",
+        "agent-user-exists",
+        "there is no user agent, which the gateways run as",
+        id="no-agent",
+    ),
+]
+
+
+@pytest.mark.parametrize(("harm", "check", "detail"), HARM)
+def test_what_is_wrong_is_found(harm: str, check: str, detail: str, well: Machine) -> None:
+    well.run("sh", "-ec", harm)
+    assert doctor(well)[check] == ("Fail", detail)
+
+
+def test_what_only_root_may_see_is_skipped_for_others(well: Machine) -> None:
+    well.run("rm", "-r", "/run/platform")
+    done = well.call(
+        "setpriv", "--reuid=agent", "--clear-groups", "platformctl", "doctor", "--json"
+    )
+    found = {check["name"]: check["outcome"] for check in json.loads(done.stdout)["checks"]}
+    for name in ("ssh-key-only", "firewall-default-drop"):
+        assert found[name] == {"kind": "Skip", "detail": "only root may look"}
+    for name in ("records-readable", "secrets-mode", "active-profile-unit", "mounts-health"):
+        assert found[name]["kind"] == "Pass"
+    assert done.stderr == ""
+    assert well.call("test", "-e", "/run/platform").returncode == 1
+
+
+def test_a_systemd_that_does_not_answer_holds_doctor_up_for_six_seconds_at_most(
+    well: Machine,
+) -> None:
+    well.freeze()
+    begun = time.monotonic()
+    found = doctor(well)
+    assert time.monotonic() - begun < 7
+    assert found["active-profile-unit"] == ("Skip", "systemd does not answer")
