@@ -24,9 +24,9 @@ class _Group(click.Group):
         if cmd_name != "test":
             return super().get_command(ctx, cmd_name)
         # It alone needs HTTP.
-        from platformctl.commands import model_test
+        from platformctl.commands.model_test import command as test_command
 
-        return model_test.command
+        return test_command
 
 
 @click.group(cls=_Group)
