@@ -53,12 +53,15 @@ class Device:
         stdin: str = "",
         env: Mapping[str, str] | None = None,
         privileged: bool = True,
+        clock: str = "",
     ) -> subprocess.CompletedProcess[str]:
         """Run `platformctl` as its users do.
 
-        Without `privileged` root may no longer read what its mode forbids.
+        Without `privileged` root may no longer read what its mode forbids. `clock` is
+        what time the device believes it is.
         """
         prefix: tuple[str, ...] = () if privileged or os.geteuid() != 0 else _WITHOUT_PRIVILEGE
+        prefix += ("faketime", clock) if clock else ()
         environment = clean_environment() | {"PLATFORM_ROOT": str(self.root)} | self.environment
         return subprocess.run(
             [*prefix, program("platformctl"), *map(str, args)],

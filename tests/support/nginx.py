@@ -121,25 +121,42 @@ def nginx(
         end(process)
 
 
-def make_certificate(folder: Path) -> Certificate:
-    """An authority of our own and a certificate of it for 127.0.0.1."""
+def make_certificate(folder: Path, name: str = "IP:127.0.0.1", *, made_on: str = "") -> Certificate:
+    """An authority of our own and a certificate of it for `name`, good for two days.
+
+    `made_on` is another day than today.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     made = Certificate(folder / "authority.pem", folder / "server.pem", folder / "server.key")
     authority_key = folder / "authority.key"
     _openssl_req("/CN=Test authority", "-keyout", authority_key, "-out", made.authority)
     _openssl_req(
         "/CN=127.0.0.1",
-        *("-addext", "subjectAltName=IP:127.0.0.1", "-addext", "basicConstraints=CA:FALSE"),
+        *("-addext", f"subjectAltName={name}", "-addext", "basicConstraints=CA:FALSE"),
         *("-CA", made.authority, "-CAkey", authority_key),
         *("-keyout", made.key, "-out", made.chain),
+        made_on=made_on,
     )
     return made
 
 
-def _openssl_req(subject: str, *args: str | Path) -> None:
+def _openssl_req(subject: str, *args: str | Path, made_on: str = "") -> None:
+    clock = ("faketime", made_on) if made_on else ()
     curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")
     subprocess.run(
-        ["openssl", "req", "-x509", *curve, "-noenc", "-days", "2", "-subj", subject, *args],
+        [
+            *clock,
+            "openssl",
+            "req",
+            "-x509",
+            *curve,
+            "-noenc",
+            "-days",
+            "2",
+            "-subj",
+            subject,
+            *args,
+        ],
         check=True,
         capture_output=True,
         timeout=30,
