@@ -91,7 +91,7 @@ def main(ctx: click.Context) -> None:
     \b
     Exit codes:
       0  done and good
-      1  a check failed: signature, hash, size, missing or unexpected file, rollback, stale
+      1  a check failed: signature, hash, size, set of files, rollback, stale
       2  wrong usage
       3  the manifest is not valid
       4  the manifest is of another schema version: upgrade the control CLI

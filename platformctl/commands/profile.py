@@ -17,7 +17,7 @@ from platformctl.printing import as_json, print_facts, print_table, styled
 
 @click.group()
 def command() -> None:
-    """Show the gateways that this device can run, and check their definitions."""
+    """Show and check the gateways that can run here."""
 
 
 @command.command(
@@ -56,7 +56,10 @@ Examples:
 @as_json
 @click.pass_obj
 def show(paths: Paths, profile_id: str, *, as_json: bool) -> None:
-    """Show one profile, with what is usual in the place of what its file leaves out."""
+    """Show one profile.
+
+    Where its file leaves something out, that is what is usual.
+    """
     from platform_common.installed_profiles import profile
 
     found = profile(paths, profile_id)
@@ -77,9 +80,10 @@ Examples:
 @as_json
 @click.pass_context
 def validate(ctx: click.Context, profiles: tuple[str, ...], *, as_json: bool) -> None:
-    """Check the definitions of profiles: all installed ones, or those that are named.
+    """Check the definitions of profiles.
 
-    What holds a slash or ends in .toml is a file, which should be called <id>.toml.
+    All installed ones, or those that are named. What holds a slash or ends in
+    .toml is a file, which should be called <id>.toml.
     """
     verdicts = device.check_profiles(ctx.obj, profiles)
     if as_json:

@@ -40,7 +40,10 @@ Examples:
 @as_json
 @click.pass_obj
 def status(paths: Paths, *, as_json: bool) -> None:
-    """Show the settings, whether the device has voice, and whether the relay runs."""
+    """Show the settings of voice, and whether it runs.
+
+    Some devices have no voice at all.
+    """
     found = voice.status(paths)
     if as_json:
         print_json(to_json(found))
@@ -86,9 +89,9 @@ Example:
 @click.argument("word", type=Text())
 @click.pass_obj
 def set_wake_word(paths: Paths, *, word: str) -> None:
-    """Change the word that the device listens for: one of 1 to 32 characters.
+    """Change the word that the device listens for.
 
-    Letters, digits, hyphens and apostrophes; case does not count.
+    One of 1 to 32 characters: letters, digits, hyphens and apostrophes; case does not count.
     """
     word = unicodedata.normalize("NFC", word)
     try:

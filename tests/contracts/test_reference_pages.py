@@ -8,42 +8,61 @@ from pathlib import Path
 
 import click
 import pytest
+from jsonschema import Draft202012Validator
 
-from release_tools.cli import main
+from platformctl.doctor import CHECKS
 from release_tools.manifest import parse, render
+from tests.contracts.test_cli_help import COMMANDS, EXIT_CODES, WORKING, Call
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs/release-tools.md").read_text("utf-8")
+PAGES = {
+    program: (ROOT / f"docs/{program}.md").read_text("utf-8")
+    for program in ("platformctl", "release-tools")
+}
 FORMAT_PAGE = (ROOT / "docs/manifest.md").read_text("utf-8")
 JSON_BLOCK = re.compile(r"^```json\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCKS = [
+    pytest.param(block, id=f"{program}-{number}")
+    for program, page in PAGES.items()
+    for number, block in enumerate(JSON_BLOCK.findall(page))
+]
 
 
-def section(command: str) -> str:
-    """What the page says of that command."""
-    return PAGE.partition(f"\n## {command}\n")[2].partition("\n## ")[0]
+def section(call: Call) -> str:
+    """What the page says of the command, or of the group that it belongs to."""
+    program, name, *_ = call.words
+    return PAGES[program].partition(f"\n## {name}\n")[2].partition("\n## ")[0]
 
 
 def test_every_finding_has_a_row_and_every_row_a_finding() -> None:
     sources = "".join(path.read_text("utf-8") for path in (ROOT / "release_tools").glob("*.py"))
-    rows = re.findall(r"^\| `(E_[A-Z_]+)` \|", PAGE, re.MULTILINE)
+    rows = re.findall(r"^\| `(E_[A-Z_]+)` \|", PAGES["release-tools"], re.MULTILINE)
     assert sorted(rows) == sorted(set(re.findall(r'"(E_[A-Z_]+)"', sources)))
 
 
-@pytest.mark.parametrize("name", main.commands)
-def test_a_command_has_a_section_with_every_option(name: str) -> None:
+@pytest.mark.parametrize("call", COMMANDS, ids=str)
+def test_a_command_has_a_section_with_every_option(call: Call) -> None:
     options = {
         spelling
-        for parameter in main.commands[name].params
+        for parameter in call.command.params
         if isinstance(parameter, click.Option)
         for spelling in parameter.opts
     }
-    said = section(name)
-    assert {option for option in options if f"{option}" not in said} == set()
+    # That every command takes it is said once, above all sections.
+    options -= {"--json"} if call.words[0] == "platformctl" else set()
+    said = section(call)
+    assert said.strip()
+    assert {option for option in options if option not in said} == set()
 
 
-@pytest.mark.parametrize("block", JSON_BLOCK.findall(PAGE), ids=lambda block: block[:20].strip())
+@pytest.mark.parametrize("call", WORKING, ids=str)
+def test_a_command_is_named_in_its_section(call: Call) -> None:
+    assert " ".join(call.words[1:]) in section(call) or len(call.words) == 2
+
+
+@pytest.mark.parametrize("block", BLOCKS)
 def test_an_example_document_is_json(block: str) -> None:
-    assert isinstance(json.loads(block), dict)
+    assert isinstance(json.loads(block), dict | list)
 
 
 def test_the_example_manifest_is_valid_and_as_the_program_would_write_it() -> None:
@@ -51,8 +70,24 @@ def test_the_example_manifest_is_valid_and_as_the_program_would_write_it() -> No
     assert render(parse(example.encode())).decode() == example
 
 
-def test_every_exit_code_of_the_help_is_on_the_page_and_in_the_readme() -> None:
-    codes = re.findall(r"^ +([0-9]) ", main.help or "", re.MULTILINE)
+@pytest.mark.parametrize("program", PAGES)
+def test_every_exit_code_of_the_help_is_on_the_page(program: str) -> None:
+    assert all(f"| {code} |" in PAGES[program] for code in EXIT_CODES[program])
+
+
+def test_the_exit_codes_of_release_tools_are_in_the_readme() -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
-    assert len(codes) == 6
-    assert all(f"| {code} |" in page for code in codes for page in (PAGE, readme))
+    assert all(f"| {code} |" in readme for code in EXIT_CODES["release-tools"])
+
+
+def test_every_check_of_doctor_has_a_row_and_every_row_a_check() -> None:
+    rows = re.findall(
+        r"^\| `([a-z0-9-]+)` \|", PAGES["platformctl"].partition("## doctor")[2], re.MULTILINE
+    )
+    assert rows[: len(CHECKS)] == list(CHECKS)
+
+
+@pytest.mark.parametrize("block", JSON_BLOCK.findall(PAGES["platformctl"]), ids=lambda b: b[:40])
+def test_an_example_answer_is_what_one_of_the_schemas_says(block: str) -> None:
+    schemas = [json.loads(path.read_bytes()) for path in (ROOT / "schemas/control").glob("*.json")]
+    assert any(Draft202012Validator(schema).is_valid(json.loads(block)) for schema in schemas)
