@@ -208,3 +208,14 @@ def test_a_whole_device_of_rubbish_ends_no_call_in_a_traceback(device: Device) -
         assert ended.returncode in (0, 1)
         assert "Traceback" not in ended.stderr
         assert ended.stderr
+
+
+def test_a_folder_that_may_not_be_entered_does_not_bring_back_the_default(device: Device) -> None:
+    path = device.put("/etc/platform/limits.json", "{}")
+    path.parent.chmod(0)
+    try:
+        ended = device.ctl("limits", "--json", privileged=False)
+    finally:
+        path.parent.chmod(0o755)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr == f"error: {path}: Permission denied\n"
