@@ -1,12 +1,13 @@
 """The wheel, as those who have no checkout get it: `python -m tests.wheel_smoke`.
 
-Builds it through the sdist, installs it with the extra `release` into a fresh
-environment, and uses it from an empty folder outside the checkout. Plain
+Builds it through the sdist, installs it with the extras `release` and `control`
+into a fresh environment, and uses it from an empty folder outside the checkout. Plain
 Python: it runs before anything of a test environment is there.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -21,13 +22,13 @@ IMAGE = f"platform-khoj-wsl2-{VERSION}-{CHANNEL}.tar.gz"
 # Asks the installed package itself, so that no file of the checkout can answer.
 READ_RESOURCES = """
 from pathlib import Path
-import platform_common, release_tools
+import platform_common, platformctl, release_tools
 from platform_common.resources import data_path, schema
 from release_tools.naming import profile_ids, target_matrix
 assert schema("manifest.v1")["properties"]["schema_version"]
 assert profile_ids(data_path("profiles")) == ["hermes", "khoj", "openclaw"]
 assert target_matrix(data_path("targets.toml"))["wsl2"] == "tar.gz"
-for package in (platform_common, release_tools):
+for package in (platform_common, platformctl, release_tools):
     assert "site-packages" in Path(package.__file__).parts, package.__file__
 """
 
@@ -83,6 +84,7 @@ def main() -> None:
         install(installed, wheel)
         check_imports(installed)
         check_a_release(installed, folder)
+        check_a_device(installed, folder)
     print(f"{wheel.name} works from an empty folder")
 
 
@@ -92,7 +94,7 @@ def install(installed: Installed, wheel: Path) -> None:
     lock = ROOT / "requirements/run.txt"
     installed("python", *pip, "--require-hashes", "--no-deps", "-r", lock)
     # Nothing more may be needed: what is missing cannot be fetched.
-    installed("python", *pip, "--no-index", f"{wheel}[release]")
+    installed("python", *pip, "--no-index", f"{wheel}[release,control]")
     installed("python", "-m", "pip", "check")
 
 
@@ -121,6 +123,17 @@ def check_a_release(installed: Installed, folder: Path) -> None:
     data = image.read_bytes()
     image.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
     installed("release-tools", *verify, exit_code=1)
+
+
+def check_a_device(installed: Installed, folder: Path) -> None:
+    """The calls of the control CLI, on a device in a folder and what ships with the package."""
+    root = {"PLATFORM_ROOT": str(folder / "device")}
+    (folder / "device").mkdir()
+    for call in ("status", "version", "limits", "cost", "model list", "profile list"):
+        assert json.loads(installed("platformctl", *call.split(), "--json", **root))
+    installed("platformctl", "cost", "set", "--daily", "3", **root)
+    assert json.loads(installed("platformctl", "cost", "--json", **root))["daily_cap_usd"] == 3
+    assert not json.loads(installed("platformctl", "voice", "status", "--json", **root))["enabled"]
 
 
 if __name__ == "__main__":

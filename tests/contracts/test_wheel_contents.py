@@ -69,6 +69,11 @@ def test_the_wheel_holds_the_tracked_files_of_the_packages(
         "platform_common/templates/__init__.py",
         "platform_common/data/targets.toml",
         "platform_common/data/profiles/khoj.toml",
+        "platform_common/data/limits/rpi5.json",
+        "platform_common/data/providers.json",
+        "platform_common/schemas/control/status.schema.json",
+        "platformctl/commands/status.py",
+        "platformctl/py.typed",
         "platform_common/py.typed",
         "release_tools/cli.py",
         "release_tools/py.typed",
@@ -81,6 +86,7 @@ def test_the_wheel_holds(built: Distributions, name: str) -> None:
 def test_the_wheel_claims_no_other_top_level_name(built: Distributions) -> None:
     assert {name.split("/")[0] for name in names_in(built.wheel)} == {
         "platform_common",
+        "platformctl",
         "release_tools",
     }
 
@@ -97,10 +103,14 @@ def test_every_folder_of_modules_is_a_package_of_the_wheel(
     assert with_modules == set(folders(settings))
 
 
-def test_the_metadata_names_the_licence_and_the_command(built: Distributions) -> None:
+def test_the_metadata_names_the_licence_and_the_commands(built: Distributions) -> None:
     with zipfile.ZipFile(built.wheel) as archive:
         (points,) = (name for name in archive.namelist() if name.endswith("/entry_points.txt"))
-        assert "release-tools = release_tools.cli:program" in archive.read(points).decode()
+        for line in (
+            "release-tools = release_tools.cli:program",
+            "platformctl = platformctl.cli:program",
+        ):
+            assert line in archive.read(points).decode()
         assert any(name.endswith("/LICENSE") for name in archive.namelist())
 
 
@@ -109,7 +119,7 @@ def test_the_sdist_holds_no_more_than_what_builds_the_wheel(built: Distributions
         tops = {name.split("/")[1] for name in archive.getnames() if "/" in name}
     assert tops == {
         *("LICENSE", "PKG-INFO", "README.md", "pyproject.toml", "setup.cfg"),
-        *("platform_common", "release_tools", "schemas", "templates"),
+        *("platform_common", "platformctl", "release_tools", "schemas", "templates"),
         "platform_appliance.egg-info",
     }
 
