@@ -11,7 +11,7 @@ import pytest
 from tests.support.machine import Machine, machine
 
 UNIT = "openclaw-gateway.service"
-GATEWAY = "ExecStart=/usr/bin/python3 /root/gateway.py"
+GATEWAY = "ExecStart=/usr/bin/python3 /opt/gateway.py"
 # A gateway that says that it is well.
 ANSWERS = """
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -53,7 +53,7 @@ def well(booted: Machine) -> Machine:
     booted.write("/etc/ssh/sshd_config.d/00-platform.conf", "PasswordAuthentication no\n")
     booted.write("/etc/nftables.d/platform.nft", TABLE)
     booted.run("nft", "-f", "/etc/nftables.d/platform.nft")
-    booted.write("/root/gateway.py", ANSWERS)
+    booted.write("/opt/gateway.py", ANSWERS)
     booted.unit(UNIT, GATEWAY)
     booted.run("systemctl", "enable", "--now", UNIT)
     wait_until(lambda: doctor(booted)["profile-health-endpoint"][0] == "Pass")

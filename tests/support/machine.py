@@ -74,7 +74,7 @@ class Machine:
         return subprocess.run(
             [*enter, *argv],
             input=stdin,
-            env={"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin", "HOME": "/root"},
+            env={"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin", "HOME": "/"},
             capture_output=True,
             text=True,
             timeout=_COMMAND_TIMEOUT_S,
