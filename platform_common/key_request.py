@@ -55,7 +55,7 @@ def build_request(
     absent = [name for name in names if name not in credentials]
     if absent:
         raise IncompleteError(f"{provider.display_name} also needs {' and '.join(absent)}")
-    if (provider.requires_model or provider.kind == "hosted-inference") and not model:
+    if provider.kind == "hosted-inference" and not model:
         raise IncompleteError(
             f"{provider.display_name} needs the id of a model",
             hint="Choose a model that it hosts.",

@@ -1,0 +1,250 @@
+"""`platformctl model test`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from platform_common.decoding import from_json
+from platform_common.resources import schema
+from platform_common.views import ModelTest, to_json
+from tests.support.devices import Device
+from tests.support.key_tests import CANARY, KINDS, SECRET_CANARY
+from tests.support.network import free_port
+from tests.support.raw_server import RawServer, Request, response, serving
+
+SECRETS = "/etc/platform/secrets.env"
+LISTING = b'{"data": [{"id": "a"}]}'
+
+
+@pytest.fixture
+def server() -> Iterator[RawServer]:
+    with serving({"/v1/models": LISTING, "/models": LISTING}) as running:
+        yield running
+
+
+def choose(device: Device, provider: str, endpoint: str = "", key: str = "") -> None:
+    """Make that provider the active one, at `endpoint`; `key` is a line of secrets.env."""
+    device.put("/etc/platform/active-provider", f"{provider}\n")
+    if endpoint:
+        device.put("/etc/platform/active-endpoint", f"{endpoint}\n")
+    device.put(SECRETS, f"{key}\n", mode=0o600)
+
+
+def answer(device: Device, *args: str, status: int = 0) -> dict[str, Any]:
+    """What `model test --json` prints."""
+    done = device.ctl("model", "test", "--json", *args)
+    assert done.returncode == status, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    jsonschema.validate(found, schema("control/model-test"))
+    assert to_json(from_json(done.stdout.encode(), ModelTest)) == found
+    return found
+
+
+def test_the_active_provider_is_asked_at_its_chosen_address(
+    device: Device, server: RawServer
+) -> None:
+    choose(device, "openai", f"{server.url}/v1", f"OPENAI_API_KEY={CANARY}")
+    found = answer(device)
+    assert 0 < found.pop("elapsed_ms") < 5_000
+    assert found == {
+        "provider": "openai",
+        "endpoint": f"{server.url}/v1",
+        "http_status": 200,
+        "ok": True,
+        "error": "",
+    }
+    assert server.requests[0].headers["authorization"] == f"Bearer {CANARY}"
+
+
+def test_another_provider_is_not_asked_at_the_address_of_the_active_one(
+    device: Device, server: RawServer
+) -> None:
+    choose(device, "openai", f"{server.url}/v1", f"OPENAI_API_KEY=a\nOTHER_API_KEY={CANARY}")
+    listed = f"http://127.0.0.1:{free_port()}/v1"
+    catalogue(device, "chat-compatible", listed, more=[entry("openai", "chat-reference")])
+    found = answer(device, "--provider", "other", status=1)
+    assert (found["provider"], found["endpoint"]) == ("other", listed)
+    assert server.requests == []
+
+
+def test_people_are_told_in_three_lines_and_a_sentence(device: Device, server: RawServer) -> None:
+    choose(device, "openai", f"{server.url}/v1", f"OPENAI_API_KEY={CANARY}")
+    done = device.ctl("model", "test")
+    provider, address, status, verdict = done.stdout.splitlines()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert provider == "Provider  openai"
+    assert address == f"Address   {server.url}/v1"
+    assert status.startswith("Answer    HTTP 200, after ")
+    assert verdict == "Key works. 1 model available."
+
+
+def test_a_failure_says_why_and_what_to_do(device: Device, server: RawServer) -> None:
+    choose(device, "openai", f"{server.url}/v2", f"OPENAI_API_KEY={CANARY}")
+    done = device.ctl("model", "test")
+    host = server.url.removeprefix("http://")
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1].startswith("Answer    HTTP 404, after ")
+    assert done.stderr == (
+        f"error: {host} answered, but not as a chat-reference service (HTTP 404)\n"
+        "hint: Check the base URL; most end in a version such as /v1.\n"
+    )
+
+
+@pytest.mark.parametrize("as_json", [True, False], ids=["json", "people"])
+def test_a_pass_that_proves_nothing_warns(device: Device, server: RawServer, as_json: bool) -> None:
+    choose(device, "openrouter", f"{server.url}/v1", f"OPENROUTER_API_KEY={CANARY}")
+    done = device.ctl("model", "test", *(["--json"] if as_json else []))
+    assert done.returncode == 0
+    assert done.stderr == (
+        "warning: Reached OpenRouter, but it lists models without a key,"
+        " so the key could not be proved\n"
+    )
+
+
+def test_a_model_at_home_is_asked_at_the_address_that_is_stored_for_it(
+    device: Device, server: RawServer
+) -> None:
+    device.put("/etc/platform/airgap.flag", "")
+    choose(device, "local-ollama", key=f"LOCAL_OLLAMA_BASE_URL={server.url}/v1")
+    assert answer(device)["endpoint"] == f"{server.url}/v1"
+    assert "authorization" not in server.requests[0].headers
+
+
+@pytest.mark.parametrize(
+    ("chosen", "option", "status"),
+    [("", (), 1), ("", ("--model", "m"), 0), ("m", (), 0)],
+    ids=["none", "option", "active"],
+)
+def test_key_10_hosted_inference_takes_the_model_that_is_named_or_active(
+    device: Device, server: RawServer, chosen: str, option: tuple[str, ...], status: int
+) -> None:
+    choose(device, "huggingface", server.url, f"HUGGINGFACE_API_KEY={CANARY}")
+    if chosen:
+        device.put("/etc/platform/active-model", f"{chosen}\n")
+    found = answer(device, *option, status=status)
+    assert ("needs the id of a model" in found["error"]) == bool(status)
+
+
+def test_an_unknown_provider_is_wrong_usage(device: Device) -> None:
+    done = device.ctl("model", "test", "--provider", "nobody", "--json")
+    assert (done.returncode, done.stdout) == (64, "")
+    assert "There is no provider 'nobody'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("active", "secrets", "error"),
+    [
+        ("", "", "No provider is active on this device"),
+        ("nobody", "", "There is no provider 'nobody' on this device"),
+        ("openai", "", "OPENAI_API_KEY of OpenAI is not set"),
+        ("openai", "OPENAI_API_KEY=", "OPENAI_API_KEY of OpenAI is not set"),
+        ("bedrock", "AWS_REGION=a-b", "AWS_ACCESS_KEY_ID of {name} is not set"),
+        (
+            "bedrock",
+            f"AWS_ACCESS_KEY_ID={CANARY}\nAWS_SECRET_ACCESS_KEY={SECRET_CANARY}",
+            "AWS_REGION of {name} is not set",
+        ),
+        ("custom", f"CUSTOM_OPENAI_API_KEY={CANARY}", "The address of {name} is missing"),
+    ],
+    ids=[
+        *("none-active", "unknown-active", "no-key", "empty-key", "no-access-key", "no-region"),
+        "no-address",
+    ],
+)
+def test_what_cannot_be_tested_fails_with_its_reason(
+    device: Device, active: str, secrets: str, error: str
+) -> None:
+    if active:
+        choose(device, active, key=secrets)
+    found = answer(device, status=1)
+    expected = error.partition("{name}")
+    assert found["error"].startswith(expected[0])
+    assert found["error"].endswith(expected[2])
+    assert (found["ok"], found["http_status"], found["endpoint"]) == (False, None, "")
+
+
+def test_a_missing_variable_comes_with_the_call_that_sets_it(device: Device) -> None:
+    choose(device, "bedrock", key=f"AWS_ACCESS_KEY_ID={CANARY}")
+    done = device.ctl("model", "test")
+    assert "platformctl model set --provider bedrock --variable AWS_SECRET_ACCESS_KEY" in (
+        done.stderr
+    )
+
+
+@pytest.mark.parametrize(
+    ("place", "content"),
+    [
+        (SECRETS, b"OPENAI_API_KEY=a" + b"\0" * (2 << 20)),
+        ("/etc/platform/active-provider", b"two\nlines\n"),
+        ("/etc/platform/active-endpoint", b"\xff\n"),
+        ("/etc/platform/active-endpoint", b"ftp://127.0.0.1/\n"),
+        ("/etc/platform/active-model", b""),
+    ],
+    ids=["huge-secrets", "two-providers", "binary-endpoint", "ftp-endpoint", "empty-model"],
+)
+def test_a_broken_record_is_a_failed_test(device: Device, place: str, content: bytes) -> None:
+    choose(device, "openai", "http://127.0.0.1:9/v1", f"OPENAI_API_KEY={CANARY}")
+    device.put(place, content)
+    assert answer(device, status=1)["error"]
+
+
+def test_key_05_no_setting_of_the_environment_comes_between(
+    device: Device, server: RawServer, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    netrc = home / ".netrc"
+    netrc.write_text("default login someone password else\n")
+    netrc.chmod(0o600)
+    proxy = f"http://127.0.0.1:{free_port()}"
+    names = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+    device.environment |= dict.fromkeys(names, proxy) | {"HOME": str(home), "NETRC": str(netrc)}
+    choose(device, "openai", f"{server.url}/v1", f"OPENAI_API_KEY={CANARY}")
+    assert answer(device)["ok"]
+    assert server.requests[0].headers["authorization"] == f"Bearer {CANARY}"
+
+
+def entry(name: str, kind: str, endpoint: str = "") -> dict[str, Any]:
+    return {
+        "id": name,
+        "display_name": name.title(),
+        "kind": kind,
+        "endpoint_default": endpoint,
+        "key_env_var": f"{name.upper()}_API_KEY",
+        "key_format": "",
+        "default_model": "m",
+    }
+
+
+def catalogue(
+    device: Device, kind: str, endpoint: str, more: list[dict[str, Any]] | None = None
+) -> None:
+    """A catalogue with the provider `other`."""
+    providers = [entry("other", kind, endpoint), *(more or [])]
+    device.put("/etc/platform/providers.json", json.dumps({"providers": providers}))
+
+
+@pytest.mark.parametrize("as_json", [True, False], ids=["json", "people"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_key_01_the_program_shows_no_secret(device: Device, kind: str, as_json: bool) -> None:
+    said = f"{CANARY} {SECRET_CANARY}"
+
+    def echo(request: Request, connection: Any) -> None:
+        connection.sendall(response(f"{request} {said}".encode(), f"401 {said}", {"X-A": said}))
+
+    keys = f"OTHER_API_KEY={CANARY}\nAWS_SECRET_ACCESS_KEY={SECRET_CANARY}\nAWS_REGION=eu-west-1"
+    choose(device, "other", key=keys)
+    with RawServer(echo) as server:
+        catalogue(device, kind, server.url)
+        done = device.ctl("model", "test", *(["--json"] if as_json else []))
+        assert len(server.requests) == 1
+    assert (done.returncode, "HTTP 401" in done.stderr) == (1, True)
+    shown = (done.stdout + done.stderr).lower()
+    assert CANARY[:8].lower() not in shown
+    assert SECRET_CANARY[:8].lower() not in shown
