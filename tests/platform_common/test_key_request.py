@@ -123,7 +123,8 @@ def test_a_key_in_place_of_an_address_is_not_shown() -> None:
     home = provider(key_env_var="HOME_BASE_URL")
     with pytest.raises(PlatformError) as caught:
         build_request(home, {"HOME_BASE_URL": Secret(CANARY)})
-    assert str(caught.value) == "HOME_BASE_URL must be an http or https URL"
+    assert str(caught.value).startswith("HOME_BASE_URL must ")
+    assert CANARY not in str(caught.value)
 
 
 def test_a_provider_without_an_address_needs_one() -> None:
