@@ -1,0 +1,38 @@
+"""Whatever a server answers to a key test, a verdict comes of it and nothing else."""
+
+from __future__ import annotations
+
+import socket
+from unittest.mock import patch
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from platform_common.key_check import check_key
+from platform_common.key_verdict import KeyCheck
+from tests.support.key_tests import CANARY, credentials, provider
+
+LINES = st.sampled_from(
+    [
+        *(b"HTTP/1.1 200 OK", b"HTTP/1.1 301 Away", b"HTTP/1.0 204 No", b"HTTP/1.1 100 Go on"),
+        *(b"Content-Length: 5", b"Content-Length: -1", b"Content-Length: \xb2", b": "),
+        *(b"Transfer-Encoding: chunked", b"Content-Encoding: gzip", b" folded", b"X-\0: \xff"),
+        *(b"Location: //", b"Location: http://[", b"Location: http://\xff/", b"", b"5", b"0"),
+        *(b'{"data": [{}]}', b'{"data": [', b"[" * 2000, b'{"models": 1e999}', CANARY.encode()),
+    ]
+)
+ANSWERS = st.lists(LINES | st.binary(max_size=20), max_size=12).map(b"\r\n".join)
+
+
+@settings(max_examples=400, deadline=None)
+@given(ANSWERS)
+@example(b"HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n" + b'{"data": [{}]}')
+def test_any_answer_becomes_a_verdict(answer: bytes) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs, patch("platform_common.exchange.connect", return_value=ours):
+        theirs.sendall(answer)
+        theirs.shutdown(socket.SHUT_WR)
+        check = check_key(provider(), credentials(), endpoint="http://api.example", limit_s=2)
+    assert isinstance(check, KeyCheck)
+    assert check.message
+    assert CANARY.lower() not in repr(check).lower()
