@@ -265,9 +265,8 @@ def _lines(count: int) -> str:
 
 def _warn_of(spent: Spent, ledger: str) -> None:
     if spent.unreadable:
-        warn(
-            PlatformError(f"{ledger}: could not read {_lines(spent.unreadable)}, which the sums leave out")
-        )
+        lines = _lines(spent.unreadable)
+        warn(PlatformError(f"{ledger}: could not read {lines}, which the sums leave out"))
     if spent.future:
         warn(
             PlatformError(
