@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import signal
 import threading
 from collections.abc import Iterator
@@ -53,6 +52,8 @@ def _remove_own(entry: os.DirEntry[str], *, folders: bool) -> None:
         if entry.is_file(follow_symlinks=False):
             Path(entry.path).unlink()
         elif folders and entry.is_dir(follow_symlinks=False):
+            import shutil
+
             shutil.rmtree(entry.path, ignore_errors=True)
 
 

@@ -92,7 +92,10 @@ def edit(
             before = read_own(path, LIMIT_BYTES)
         except FileNotFoundError:
             before = None
-        write_atomic(path, _parsed(path, change, before), mode=mode, owner=owner)
+        after = _parsed(path, change, before)
+        if len(after) > LIMIT_BYTES:
+            raise RecordError(f"{path} would become larger than {LIMIT_BYTES:,} bytes")
+        write_atomic(path, after, mode=mode, owner=owner)
 
 
 D = TypeVar("D")

@@ -5,11 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
-import signal
-import socket
 import stat
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,8 +18,6 @@ from platform_common.files import (
     write_atomic,
     write_atomic_together,
 )
-from platform_common.left_overs import remove_left_overs, signals_held, temporary_name
-from platform_common.reading import open_regular, read_bounded
 
 
 def mode_of(path: Path) -> int:
@@ -214,161 +208,3 @@ def test_fs_01_a_file_that_does_not_fit_is_not_created(tmp_path: Path) -> None:
     with files_no_larger_than(4096), pytest.raises(UnreadableError, match="File too large"):
         create_exclusive(tmp_path / "f", b"x" * 8192, mode=0o600)
     assert names(tmp_path) == []
-
-
-# Left-overs and signals.
-
-
-def test_only_our_own_left_overs_are_removed(tmp_path: Path) -> None:
-    (tmp_path / temporary_name("manifest.json")).touch()
-    (tmp_path / temporary_name("a folder")).mkdir()
-    (tmp_path / temporary_name("a folder") / "x").parent.mkdir()
-    kept = [".a.tmp", "a.1.01234567.tmp", ".a.1.0123456.tmp", ".a.1.01234567.tmp.xz", "f"]
-    for name in kept:
-        (tmp_path / name).touch()
-    (tmp_path / temporary_name("link")).symlink_to(tmp_path / "f")
-    remove_left_overs(tmp_path)
-    left = names(tmp_path)
-    assert set(kept) <= set(left)
-    assert [name for name in left if name not in kept] == [
-        path.name for path in tmp_path.iterdir() if path.is_symlink()
-    ]
-
-
-def test_left_overs_of_another_user_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / temporary_name("f")).touch()
-    monkeypatch.setattr(os, "geteuid", lambda: 12_345)
-    remove_left_overs(tmp_path)
-    assert len(names(tmp_path)) == 1
-
-
-def test_a_signal_waits_until_the_names_are_changed() -> None:
-    done: list[str] = []
-    with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - the block is what is interrupted
-        with signals_held():
-            signal.raise_signal(signal.SIGINT)
-            done.append("inside")
-        done.append("behind")
-    assert done == ["inside"]
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-def test_signals_are_held_on_the_main_thread_alone() -> None:
-    seen: list[object] = []
-
-    def inside() -> None:
-        with signals_held():
-            seen.append(signal.getsignal(signal.SIGINT))
-
-    thread = threading.Thread(target=inside)
-    thread.start()
-    thread.join(10)
-    assert seen == [signal.default_int_handler]
-
-
-# Opening.
-
-
-def make(kind: str, path: Path) -> Path:
-    """Something at `path` that is no regular file."""
-    match kind:
-        case "fifo":
-            os.mkfifo(path)
-        case "folder":
-            path.mkdir()
-        case "device":
-            return Path("/dev/null")
-        case "terminal":
-            return Path("/dev/ptmx")
-        case "socket":
-            with socket.socket(socket.AF_UNIX) as server:
-                server.bind(str(path))
-        case "link to a fifo":
-            os.mkfifo(path.with_name("fifo"))
-            path.symlink_to("fifo")
-        case "link to itself":
-            path.symlink_to(path.name)
-    return path
-
-
-@pytest.mark.parametrize(
-    "kind",
-    ["fifo", "folder", "device", "terminal", "socket", "link to a fifo", "link to itself"],
-)
-def test_fs_07_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, kind: str) -> None:
-    path = make(kind, tmp_path / "f")
-    with pytest.raises(UnreadableError, match=str(path)), open_regular(path):
-        pass
-    with pytest.raises(UnreadableError, match=str(path)):
-        read_bounded(path, 10)
-
-
-def test_fs_07_a_link_is_followed_or_refused_as_asked(tmp_path: Path) -> None:
-    (tmp_path / "f").write_bytes(b"data")
-    (tmp_path / "link").symlink_to("f")
-    with open_regular(tmp_path / "link") as descriptor:
-        assert os.read(descriptor, 10) == b"data"
-    with (
-        pytest.raises(UnreadableError, match="is a symbolic link, not a regular file"),
-        open_regular(tmp_path / "link", follow_link=False),
-    ):
-        pass
-    with open_regular(tmp_path / "f", follow_link=False) as descriptor:
-        assert os.read(descriptor, 10) == b"data"
-
-
-def test_a_missing_file_is_told_from_one_that_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError), open_regular(tmp_path / "none"):
-        pass
-    with pytest.raises(UnreadableError, match="none: No such file or directory"):
-        read_bounded(tmp_path / "none", 10)
-    with pytest.raises(UnreadableError, match="File name too long"):
-        read_bounded(tmp_path / ("n" * 300), 10)
-
-
-def test_the_descriptor_is_closed_also_after_an_error(tmp_path: Path) -> None:
-    (tmp_path / "f").touch()
-    with pytest.raises(ZeroDivisionError), open_regular(tmp_path / "f") as descriptor:
-        raise ZeroDivisionError
-    with pytest.raises(OSError, match="Bad file descriptor"):
-        os.fstat(descriptor)
-
-
-@pytest.mark.parametrize(("size", "fits"), [(0, True), (99, True), (100, True), (101, False)])
-def test_a_file_may_be_as_large_as_its_limit(tmp_path: Path, size: int, *, fits: bool) -> None:
-    (tmp_path / "f").write_bytes(b"x" * size)
-    if fits:
-        assert read_bounded(tmp_path / "f", 100) == b"x" * size
-        return
-    with pytest.raises(UnreadableError, match="is larger than 100 bytes"):
-        read_bounded(tmp_path / "f", 100)
-
-
-def test_an_endless_file_is_not_read_to_its_end(tmp_path: Path) -> None:
-    with (tmp_path / "f").open("wb") as file:
-        file.truncate(1 << 40)
-    with pytest.raises(UnreadableError, match="is larger than 1,000,000 bytes"):
-        read_bounded(tmp_path / "f", 1_000_000)
-
-
-def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path) -> None:
-    # Root may read everything, so the reader is a process that gives its rights away.
-    (tmp_path / "f").touch(mode=0o000)
-    program = (
-        "import os; from pathlib import Path\n"
-        "from platform_common.errors import UnreadableError\n"
-        "from platform_common.reading import read_bounded\n"
-        "if os.geteuid() == 0: os.setgid(65534), os.setuid(65534)\n"
-        "try: read_bounded(Path('f'), 10)\n"
-        "except UnreadableError as error: print(error.message)\n"
-    )
-    tmp_path.chmod(0o711)
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
-    assert done.stdout == "f: Permission denied\n", done.stderr

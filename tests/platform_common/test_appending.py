@@ -1,0 +1,225 @@
+"""Adding lines to a file, and putting the file aside."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from platform_common import appending, locks
+from platform_common.appending import append_line, put_aside
+from platform_common.errors import PlatformError, UnreadableError
+from platform_common.files import ExistsError
+from platform_common.locks import LockedError
+from tests.support.odd_files import LINKS, NOT_REGULAR, make, picture
+
+
+@contextlib.contextmanager
+def held_by_another(path: Path) -> Iterator[None]:
+    descriptor = os.open(path, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o077])
+def test_the_first_line_makes_the_file_with_its_mode(tmp_path: Path, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        append_line(tmp_path / "f", b"first", mode=0o640)
+    finally:
+        os.umask(before)
+    append_line(tmp_path / "f", b"second", mode=0o600)
+    assert (tmp_path / "f").read_bytes() == b"first\nsecond\n"
+    assert stat.S_IMODE((tmp_path / "f").stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize(
+    ("there", "afterwards"),
+    [
+        (b"", b"new\n"),
+        (b"whole\n", b"whole\nnew\n"),
+        (b"whole\nto", b"whole\nto\nnew\n"),
+        (b"\n", b"\nnew\n"),
+        (b"\xff\x00", b"\xff\x00\nnew\n"),
+    ],
+    ids=["empty", "whole", "torn", "an empty line", "no text"],
+)
+def test_a_line_is_on_a_line_of_its_own(tmp_path: Path, there: bytes, afterwards: bytes) -> None:
+    (tmp_path / "f").write_bytes(there)
+    append_line(tmp_path / "f", b"new")
+    assert (tmp_path / "f").read_bytes() == afterwards
+
+
+def test_two_lines_are_no_line(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="one line holds no line feed"):
+        append_line(tmp_path / "f", b"one\ntwo")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("taken", [0, 3])
+def test_fs_01_of_a_line_that_is_only_partly_written_nothing_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: int
+) -> None:
+    (tmp_path / "f").write_bytes(b"old\n")
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:taken]))
+    with pytest.raises(UnreadableError, match="f: the disk took only a part of the line"):
+        append_line(tmp_path / "f", b"new")
+    assert (tmp_path / "f").read_bytes() == b"old\n"
+
+
+def test_what_cannot_be_taken_back_either_is_a_torn_line_and_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "f").write_bytes(b"old\n")
+    write = os.write
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", lambda file, data: write(file, data[:2]))
+        patch.setattr(os, "ftruncate", fail)
+        with pytest.raises(UnreadableError):
+            append_line(tmp_path / "f", b"new")
+    append_line(tmp_path / "f", b"new")
+    assert (tmp_path / "f").read_bytes() == b"old\nne\nnew\n"
+
+
+@pytest.mark.parametrize("kind", [*NOT_REGULAR, *LINKS])
+def test_fs_07_nothing_but_a_file_with_one_name_is_added_to_or_put_aside(
+    tmp_path: Path, kind: str
+) -> None:
+    path = make(kind, tmp_path / "f")
+    before = picture(tmp_path)
+    with pytest.raises(UnreadableError, match=f"^{path} is "):
+        append_line(path, b"line")
+    with pytest.raises(UnreadableError, match=f"^{path} is "):
+        put_aside(path, tmp_path / "aside")
+    assert picture(tmp_path) == before
+
+
+def test_nobody_waits_for_ever_for_the_end_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "f").write_bytes(b"old\n")
+    monkeypatch.setattr(locks.hold, "__kwdefaults__", {"wait_s": 0.02})
+    with held_by_another(tmp_path / "f"):
+        with pytest.raises(LockedError, match="f is being changed by another program"):
+            append_line(tmp_path / "f", b"new")
+        with pytest.raises(LockedError, match="f is being changed by another program"):
+            put_aside(tmp_path / "f", tmp_path / "aside")
+    assert (tmp_path / "f").read_bytes() == b"old\n"
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableError, match="none/f: No such file or directory"):
+        append_line(tmp_path / "none" / "f", b"line")
+    assert put_aside(tmp_path / "none" / "f", tmp_path / "aside") is False
+
+
+# Putting aside.
+
+
+def test_a_file_that_is_put_aside_is_the_same_file_under_its_new_name(tmp_path: Path) -> None:
+    append_line(tmp_path / "f", b"line", mode=0o640)
+    before = (tmp_path / "f").stat()
+    (tmp_path / "old").mkdir()
+    assert put_aside(tmp_path / "f", tmp_path / "old" / "aside")
+    after = (tmp_path / "old" / "aside").stat()
+    assert os.path.samestat(before, after)
+    assert (after.st_mode, after.st_nlink) == (before.st_mode, 1)
+    assert not put_aside(tmp_path / "f", tmp_path / "again")
+    append_line(tmp_path / "f", b"new")
+    assert (tmp_path / "f").read_bytes() == b"new\n"
+
+
+@pytest.mark.parametrize("kind", [*NOT_REGULAR, *LINKS, "file"])
+def test_fs_07_what_has_the_other_name_stays(tmp_path: Path, kind: str) -> None:
+    append_line(tmp_path / "f", b"line")
+    aside = tmp_path / "aside"
+    if kind == "file":
+        aside.write_bytes(b"precious")
+    else:
+        make(kind, aside)
+    before = picture(tmp_path)
+    with pytest.raises(ExistsError, match=f"^{aside} exists already and is not overwritten$"):
+        put_aside(tmp_path / "f", aside)
+    assert picture(tmp_path) == before
+
+
+def test_a_file_is_not_put_aside_into_nowhere(tmp_path: Path) -> None:
+    append_line(tmp_path / "f", b"line")
+    with pytest.raises(UnreadableError, match="none/aside: No such file or directory"):
+        put_aside(tmp_path / "f", tmp_path / "none" / "aside")
+    assert (tmp_path / "f").read_bytes() == b"line\n"
+
+
+def _away_once_locked(path: Path, monkeypatch: pytest.MonkeyPatch, times: int) -> list[Path]:
+    """Have another program put the file aside each time just before we get its lock."""
+    away: list[Path] = []
+    hold = locks.hold
+
+    def wait(descriptor: int, locked: Path) -> None:
+        if len(away) < times:
+            away.append(path.rename(path.with_name(f"away.{len(away)}")))
+        hold(descriptor, locked)
+
+    monkeypatch.setattr(appending, "hold", wait)
+    return away
+
+
+def test_a_line_goes_into_the_file_that_has_the_name_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "f").write_bytes(b"old\n")
+    [*_, gone] = [_away_once_locked(tmp_path / "f", monkeypatch, times=2)]
+    append_line(tmp_path / "f", b"new")
+    assert [path.read_bytes() for path in gone] == [b"old\n", b""]
+    assert (tmp_path / "f").read_bytes() == b"new\n"
+
+
+def test_what_another_program_has_put_aside_already_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "f").write_bytes(b"old\n")
+    _away_once_locked(tmp_path / "f", monkeypatch, times=1)
+    assert put_aside(tmp_path / "f", tmp_path / "aside") is False
+    assert not (tmp_path / "aside").exists()
+
+
+def test_a_file_that_never_stays_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "f").write_bytes(b"old\n")
+    _away_once_locked(tmp_path / "f", monkeypatch, times=1000)
+    with pytest.raises(LockedError, match="f is put aside again and again by another program"):
+        append_line(tmp_path / "f", b"new")
+
+
+def test_a_file_that_somebody_else_makes_in_the_meantime_keeps_its_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "f"
+
+    def theirs_first(*_: object, **__: object) -> None:
+        path.write_bytes(b"theirs\n")
+        raise ExistsError("there it is")
+
+    monkeypatch.setattr(appending, "create_exclusive", theirs_first)
+    append_line(path, b"ours")
+    assert path.read_bytes() == b"theirs\nours\n"
+
+
+def test_the_errors_are_ones_that_a_person_may_see() -> None:
+    assert issubclass(LockedError, PlatformError)
+    assert issubclass(ExistsError, PlatformError)

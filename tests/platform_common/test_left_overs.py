@@ -1,0 +1,135 @@
+"""What killed and interrupted writers leave, and what is removed of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from platform_common.errors import UnreadableError
+from platform_common.left_overs import (
+    nothing_left_in,
+    remove_left_overs,
+    signals_held,
+    temporary_name,
+)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_only_our_own_left_overs_are_removed(tmp_path: Path) -> None:
+    (tmp_path / temporary_name("manifest.json")).touch()
+    (tmp_path / temporary_name("a folder")).mkdir()
+    (tmp_path / temporary_name("a folder") / "x").parent.mkdir()
+    kept = [".a.tmp", "a.1.01234567.tmp", ".a.1.0123456.tmp", ".a.1.01234567.tmp.xz", "f"]
+    for name in kept:
+        (tmp_path / name).touch()
+    (tmp_path / temporary_name("link")).symlink_to(tmp_path / "f")
+    remove_left_overs(tmp_path)
+    left = names(tmp_path)
+    assert set(kept) <= set(left)
+    assert [name for name in left if name not in kept] == [
+        path.name for path in tmp_path.iterdir() if path.is_symlink()
+    ]
+
+
+def test_left_overs_of_another_user_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / temporary_name("f")).touch()
+    monkeypatch.setattr(os, "geteuid", lambda: 12_345)
+    remove_left_overs(tmp_path)
+    assert len(names(tmp_path)) == 1
+
+
+def test_leak_06_of_one_name_only_regular_files_of_that_name_go(tmp_path: Path) -> None:
+    kept = {temporary_name("other"), temporary_name("name.toml"), "name", ".name.lock"}
+    for name in (*kept, temporary_name("name"), temporary_name("name")):
+        (tmp_path / name).touch()
+    folder, link = (tmp_path / temporary_name("name") for _ in range(2))
+    folder.mkdir()
+    link.symlink_to("name")
+    remove_left_overs(tmp_path, of_name="name")
+    assert set(names(tmp_path)) == kept | {folder.name, link.name}
+
+
+def test_a_left_over_of_a_very_long_name_goes(tmp_path: Path) -> None:
+    name = "n" * 255
+    (tmp_path / temporary_name(name)).touch()
+    remove_left_overs(tmp_path, of_name=name)
+    assert names(tmp_path) == []
+
+
+def test_leak_06_what_is_really_of_another_user_stays(tmp_path: Path) -> None:
+    theirs, ours = (tmp_path / temporary_name("f") for _ in range(2))
+    for path in (theirs, ours):
+        path.touch()
+    root = os.geteuid() == 0
+    os.chown(theirs, 12_345 if root else -1, -1)
+    remove_left_overs(tmp_path, of_name="f")
+    assert names(tmp_path) == ([theirs.name] if root else [])
+
+
+def test_a_left_over_that_just_went_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Whoever writes it renames it between our look at the folder and our look at the file.
+    path = tmp_path / temporary_name("f")
+    path.touch()
+
+    def who(user: int = os.geteuid()) -> int:
+        path.unlink(missing_ok=True)
+        return user
+
+    monkeypatch.setattr(os, "geteuid", who)
+    remove_left_overs(tmp_path)
+    assert names(tmp_path) == []
+
+
+def test_a_folder_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableError, match="none: No such file or directory"):
+        remove_left_overs(tmp_path / "none")
+
+
+def test_what_this_process_left_goes_when_the_block_fails(tmp_path: Path) -> None:
+    other = ".f.1.01234567.tmp"
+    for name in (temporary_name("f"), other):
+        (tmp_path / name).touch()
+    with pytest.raises(ZeroDivisionError), nothing_left_in(tmp_path, tmp_path / "none"):
+        raise ZeroDivisionError
+    assert names(tmp_path) == [other]
+
+
+def test_a_signal_that_comes_as_the_others_are_being_held_is_not_lost() -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    with pytest.raises(KeyboardInterrupt), signals_held():  # noqa: PT012 - what is interrupted
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+def test_a_signal_waits_until_the_names_are_changed() -> None:
+    done: list[str] = []
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - the block is what is interrupted
+        with signals_held():
+            signal.raise_signal(signal.SIGINT)
+            done.append("inside")
+        done.append("behind")
+    assert done == ["inside"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_signals_are_held_on_the_main_thread_alone() -> None:
+    seen: list[object] = []
+
+    def inside() -> None:
+        with signals_held():
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=inside)
+    thread.start()
+    thread.join(10)
+    assert seen == [signal.default_int_handler]

@@ -1,0 +1,92 @@
+"""Locks between programs."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from platform_common.errors import UnreadableError
+from platform_common.locks import LockedError, changing, hold
+from tests.support.odd_files import LINKS, NOT_REGULAR, make, picture
+
+
+def test_the_lock_is_a_private_file_beside_the_other(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        with changing(tmp_path / "f"):
+            pass
+    finally:
+        os.umask(before)
+    [lock] = tmp_path.iterdir()
+    assert lock.name == ".f.lock"
+    assert stat.S_IMODE(lock.stat().st_mode) == 0o600
+
+
+def test_who_comes_second_waits(tmp_path: Path) -> None:
+    done = []
+
+    def second() -> None:
+        with changing(tmp_path / "f"):
+            done.append("second")
+
+    thread = threading.Thread(target=second)
+    with changing(tmp_path / "f"):
+        thread.start()
+        time.sleep(0.05)
+        done.append("first")
+    thread.join(10)
+    assert done == ["first", "second"]
+
+
+def test_nobody_waits_for_ever(tmp_path: Path) -> None:
+    with (
+        changing(tmp_path / "f"),
+        pytest.raises(LockedError, match="f is being changed by another program") as caught,
+        changing(tmp_path / "f", wait_s=0.02),
+    ):
+        pass
+    assert caught.value.hint == "Try again when that has ended."
+
+
+def test_the_lock_is_let_go_of_when_the_block_fails(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), changing(tmp_path / "f"):
+        raise ZeroDivisionError
+    with changing(tmp_path / "f", wait_s=0):
+        pass
+
+
+@pytest.mark.parametrize("kind", [*NOT_REGULAR, *LINKS])
+def test_fs_07_something_else_in_the_place_of_the_lock_is_refused(
+    tmp_path: Path, kind: str
+) -> None:
+    lock = make(kind, tmp_path / ".f.lock")
+    before = picture(tmp_path)
+    with (
+        pytest.raises(UnreadableError, match=f"/f cannot be changed: {lock} is "),
+        changing(tmp_path / "f"),
+    ):
+        pass
+    assert picture(tmp_path) == before
+
+
+def test_a_missing_folder_is_told(tmp_path: Path) -> None:
+    with (
+        pytest.raises(UnreadableError, match="none/f: No such file or directory"),
+        changing(tmp_path / "none" / "f"),
+    ):
+        pass
+
+
+def test_fs_03_a_lock_that_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", fail)
+    with pytest.raises(UnreadableError, match="f: No locks available"):
+        hold(0, tmp_path / "f")

@@ -1,0 +1,131 @@
+"""Opening and reading only what is a file, and no more of it than is allowed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from platform_common.errors import UnreadableError
+from platform_common.reading import descriptor_of, open_regular, read_bounded, read_own
+from tests.support.odd_files import LINKS, NOT_REGULAR, make, picture
+
+
+@pytest.mark.parametrize("kind", NOT_REGULAR)
+def test_fs_07_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, kind: str) -> None:
+    path = make(kind, tmp_path / "f")
+    before = picture(tmp_path)
+    (tmp_path / "link").symlink_to("f")
+    for name in ("f", "link"):
+        sentence = f"^{tmp_path / name} is not a regular file$"
+        with pytest.raises(UnreadableError, match=sentence), open_regular(tmp_path / name):
+            pass
+        with pytest.raises(UnreadableError, match=sentence):
+            read_bounded(tmp_path / name, 10)
+    with pytest.raises(UnreadableError, match=f"^{path} is not a regular file$"):
+        descriptor_of(path, os.O_RDWR)
+    (tmp_path / "link").unlink()
+    assert picture(tmp_path) == before
+
+
+@pytest.mark.parametrize("kind", LINKS)
+def test_fs_07_a_file_of_the_device_has_one_name(tmp_path: Path, kind: str) -> None:
+    path = make(kind, tmp_path / "f")
+    what = "hard link, the same file as another name" if kind == "hard link" else "symbolic link"
+    with pytest.raises(UnreadableError, match=f"^{path} is a {what}"):
+        read_own(path, 10)
+
+
+def test_fs_07_a_link_to_itself_and_a_terminal_are_refused(tmp_path: Path) -> None:
+    path = make("link to itself", tmp_path / "f")
+    with pytest.raises(UnreadableError, match="f: Too many levels of symbolic links"):
+        read_bounded(path, 10)
+    with pytest.raises(UnreadableError, match="/dev/ptmx is not a regular file"):
+        read_bounded(Path("/dev/ptmx"), 10)
+
+
+def test_a_file_of_the_device_is_read_or_missing(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"data")
+    assert read_own(tmp_path / "f", 4) == b"data"
+    with pytest.raises(FileNotFoundError):
+        read_own(tmp_path / "none", 4)
+
+
+def test_fs_03_a_read_that_fails_is_told(tmp_path: Path) -> None:
+    # The memory of a process is a regular file that nothing can read from its beginning.
+    with pytest.raises(UnreadableError, match=r"^/proc/self/mem: Input/output error$"):
+        read_own(Path("/proc/self/mem"), 10)
+
+
+def test_fs_07_a_link_is_followed_or_refused_as_asked(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"data")
+    (tmp_path / "link").symlink_to("f")
+    with open_regular(tmp_path / "link") as descriptor:
+        assert os.read(descriptor, 10) == b"data"
+    with (
+        pytest.raises(UnreadableError, match="is a symbolic link, not a regular file"),
+        open_regular(tmp_path / "link", follow_link=False),
+    ):
+        pass
+    with open_regular(tmp_path / "f", follow_link=False) as descriptor:
+        assert os.read(descriptor, 10) == b"data"
+
+
+def test_a_missing_file_is_told_from_one_that_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), open_regular(tmp_path / "none"):
+        pass
+    with pytest.raises(UnreadableError, match="none: No such file or directory"):
+        read_bounded(tmp_path / "none", 10)
+    with pytest.raises(UnreadableError, match="File name too long"):
+        read_bounded(tmp_path / ("n" * 300), 10)
+
+
+def test_the_descriptor_is_closed_also_after_an_error(tmp_path: Path) -> None:
+    (tmp_path / "f").touch()
+    with pytest.raises(ZeroDivisionError), open_regular(tmp_path / "f") as descriptor:
+        raise ZeroDivisionError
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)
+
+
+@pytest.mark.parametrize(("size", "fits"), [(0, True), (99, True), (100, True), (101, False)])
+def test_a_file_may_be_as_large_as_its_limit(tmp_path: Path, size: int, *, fits: bool) -> None:
+    (tmp_path / "f").write_bytes(b"x" * size)
+    if fits:
+        assert read_bounded(tmp_path / "f", 100) == b"x" * size
+        return
+    with pytest.raises(UnreadableError, match="is larger than 100 bytes"):
+        read_bounded(tmp_path / "f", 100)
+
+
+def test_an_endless_file_is_not_read_to_its_end(tmp_path: Path) -> None:
+    with (tmp_path / "f").open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(UnreadableError, match="is larger than 1,000,000 bytes"):
+        read_bounded(tmp_path / "f", 1_000_000)
+
+
+def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path) -> None:
+    # Root may read everything, so the reader is a process that gives its rights away.
+    (tmp_path / "f").touch(mode=0o000)
+    program = (
+        "import os; from pathlib import Path\n"
+        "from platform_common.errors import UnreadableError\n"
+        "from platform_common.reading import read_bounded\n"
+        "if os.geteuid() == 0: os.setgid(65534), os.setuid(65534)\n"
+        "try: read_bounded(Path('f'), 10)\n"
+        "except UnreadableError as error: print(error.message)\n"
+    )
+    tmp_path.chmod(0o711)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.stdout == "f: Permission denied\n", done.stderr

@@ -1,0 +1,224 @@
+"""From a file to a record, and back."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from platform_common.decoding import DecodingError
+from platform_common.errors import PlatformError, UnreadableError
+from platform_common.files import Owner
+from platform_common.left_overs import temporary_name
+from platform_common.paths import Found
+from platform_common.records import record_file
+from platform_common.records.record_file import MissingRecordError, RecordError
+from tests.support.odd_files import LINKS, NOT_REGULAR, make, picture
+
+ROOT = Owner("root", "root")
+DAEMON = Owner("root", "daemon")
+
+
+def replace(path: Path, data: bytes = b"new", owner: Owner = ROOT) -> None:
+    record_file.replace(path, data, mode=0o640, owner=owner)
+
+
+def refuse(data: object) -> bytes:
+    raise DecodingError("providers[0].id: is missing")
+
+
+# Reading.
+
+
+def test_a_record_is_what_its_parser_makes_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"data")
+    assert record_file.read(Found(tmp_path / "f"), bytes.upper) == b"DATA"
+
+
+def test_an_error_names_the_file_and_the_place(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.touch()
+    with pytest.raises(RecordError) as caught:
+        record_file.read(Found(path), refuse)
+    assert caught.value.message == f"{path}: providers[0].id: is missing"
+
+
+def test_an_error_that_names_the_file_names_it_once(tmp_path: Path) -> None:
+    def parse(data: bytes) -> bytes:
+        raise RecordError("as it is", hint="And this.")
+
+    (tmp_path / "f").touch()
+    with pytest.raises(RecordError, match=r"^as it is$") as caught:
+        record_file.read(Found(tmp_path / "f"), parse)
+    assert caught.value.hint == "And this."
+
+
+def test_a_missing_record_is_told_from_one_that_is_broken(tmp_path: Path) -> None:
+    with pytest.raises(MissingRecordError, match="none: there is no such file"):
+        record_file.read(Found(tmp_path / "none"), bytes)
+
+
+@pytest.mark.parametrize("kind", [*NOT_REGULAR, *LINKS])
+def test_fs_07_a_record_is_a_regular_file_with_one_name(tmp_path: Path, kind: str) -> None:
+    path = make(kind, tmp_path / "f")
+    with pytest.raises(RecordError, match=f"^{path} is "):
+        record_file.read(Found(path), bytes)
+
+
+def test_a_shipped_record_may_be_a_link_as_installers_make_them(tmp_path: Path) -> None:
+    for kind in ("symbolic link", "hard link"):
+        path = make(kind, tmp_path / kind)
+        assert record_file.read(Found(path, shipped=True), bytes) == b"precious\n"
+
+
+def test_a_record_has_a_mebibyte_at_most(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(b"x" * (1 << 20))
+    assert len(record_file.read(Found(path), bytes)) == 1 << 20
+    path.write_bytes(b"x" * ((1 << 20) + 1))
+    with pytest.raises(RecordError, match="f is larger than 1,048,576 bytes"):
+        record_file.read(Found(path), bytes)
+
+
+@pytest.mark.parametrize("text", ["word", "word\n", "two words", "ünï\n"])
+def test_a_file_of_one_line_says_what_is_on_it(tmp_path: Path, text: str) -> None:
+    (tmp_path / "f").write_text(text, "utf-8")
+    assert record_file.read_line(tmp_path / "f") == text.strip()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"\n", b"word\n\n", b"a\nb\n", b" word\n", b"word \n", b"a\tb\n", b"a\0\n", b"\xff\n"],
+)
+def test_anything_else_is_no_file_of_one_line(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "f").write_bytes(data)
+    with pytest.raises(RecordError, match=f"^{tmp_path / 'f'}: "):
+        record_file.read_line(tmp_path / "f")
+
+
+def test_where_there_is_no_file_there_is_no_line(tmp_path: Path) -> None:
+    assert record_file.read_line(tmp_path / "none") is None
+
+
+# Writing.
+
+
+def test_a_record_is_made_with_its_folder_mode_and_owner(tmp_path: Path) -> None:
+    path = tmp_path / "etc" / "platform" / "f"
+    before = os.umask(0)
+    try:
+        replace(path, owner=DAEMON)
+    finally:
+        os.umask(before)
+    assert path.read_bytes() == b"new"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert os.geteuid() or path.stat().st_gid == 1
+    for folder in (path.parent, path.parent.parent):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o755
+    assert sorted(item.name for item in path.parent.iterdir()) == [".f.lock", "f"]
+
+
+def test_an_edit_gets_what_is_there_and_repairs_the_mode(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(b"old")
+    path.chmod(0o666)
+    record_file.edit(path, lambda data: (data or b"") + b"+", mode=0o600, owner=ROOT)
+    assert path.read_bytes() == b"old+"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_an_owner_that_this_machine_does_not_know_is_no_obstacle(tmp_path: Path) -> None:
+    replace(tmp_path / "f", owner=Owner("nobody-like-this", "no-such-group"))
+    assert (tmp_path / "f").stat().st_uid == os.geteuid()
+
+
+def test_who_is_not_root_gives_no_file_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 12_345)
+    replace(tmp_path / "f", owner=DAEMON)
+    assert (tmp_path / "f").stat().st_gid == os.getegid()
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (refuse, "f: providers.0..id: is missing$"),
+        (lambda _: b"x" * ((1 << 20) + 1), "f would become larger than 1,048,576 bytes$"),
+    ],
+    ids=["refused", "too large"],
+)
+def test_a_change_that_cannot_be_made_leaves_the_record(
+    tmp_path: Path, change: object, sentence: str
+) -> None:
+    replace(tmp_path / "f", b"old")
+    with pytest.raises(RecordError, match=sentence):
+        record_file.edit(tmp_path / "f", change, mode=0o640, owner=ROOT)  # type: ignore[arg-type] # a table of functions
+    assert (tmp_path / "f").read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("kind", [*NOT_REGULAR, *LINKS])
+def test_fs_07_nothing_else_is_taken_for_the_record_to_edit(tmp_path: Path, kind: str) -> None:
+    path = make(kind, tmp_path / "f")
+    before = picture(tmp_path)
+    with pytest.raises(UnreadableError, match=f"^{path} is "):
+        replace(path)
+    after = picture(tmp_path)
+    assert after.pop(".f.lock")
+    assert after == before
+
+
+def test_leak_06_an_edit_sweeps_what_killed_writers_of_this_record_left(tmp_path: Path) -> None:
+    (tmp_path / temporary_name("f")).write_bytes(b"secret")
+    (tmp_path / temporary_name("f")).write_bytes(b"secret")
+    other = tmp_path / temporary_name("g")
+    other.write_bytes(b"somebody is writing this")
+    replace(tmp_path / "f")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".f.lock", other.name, "f"]
+
+
+@pytest.mark.parametrize("name", ["file/f", "file/folder/f"])
+def test_a_folder_that_is_none_is_told(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(UnreadableError, match=r"file.*: Not a directory$"):
+        replace(tmp_path / name)
+
+
+def test_env_08_and_leak_05_nobody_ever_sees_another_mode_or_owner(tmp_path: Path) -> None:
+    seen: set[tuple[bool, int, int]] = set()
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.is_set():
+            for entry in os.scandir(tmp_path):
+                try:
+                    status = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+                private = entry.name.startswith(".")
+                seen.add((private, stat.S_IMODE(status.st_mode), status.st_gid))
+
+    group = 1 if os.geteuid() == 0 else os.getegid()
+    before = os.umask(0)
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        for number in range(200):
+            replace(tmp_path / "f", b"%d" % number, DAEMON)
+    finally:
+        over.set()
+        thread.join(10)
+        os.umask(before)
+    assert {who for who in seen if not who[0]} == {(False, 0o640, group)}
+    assert {who for who in seen if who[0]} <= {
+        (True, 0o600, os.getegid()),
+        (True, 0o600, group),
+        (True, 0o640, group),
+    }
+
+
+def test_every_error_is_one_that_a_person_may_see() -> None:
+    assert issubclass(RecordError, PlatformError)

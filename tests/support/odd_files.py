@@ -1,0 +1,48 @@
+"""What may stand in the place of a regular file."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from pathlib import Path
+
+NOT_REGULAR = ("FIFO", "folder", "socket", "device")
+LINKS = ("symbolic link", "dangling link", "link to itself", "hard link")
+
+
+def make(kind: str, path: Path) -> Path:
+    """Something of that kind at `path`."""
+    precious = path.with_name("precious")
+    match kind:
+        case "symbolic link":
+            precious.write_bytes(b"precious\n")
+            path.symlink_to(precious)
+        case "dangling link":
+            path.symlink_to("nowhere")
+        case "link to itself":
+            path.symlink_to(path.name)
+        case "hard link":
+            precious.write_bytes(b"precious\n")
+            path.hardlink_to(precious)
+        case "folder":
+            path.mkdir()
+        case "socket":
+            with socket.socket(socket.AF_UNIX) as server:
+                server.bind(str(path))
+        case "device" if os.geteuid() == 0:
+            os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+        case _:
+            # Only root makes a device; anyone else has a FIFO in its place.
+            os.mkfifo(path)
+    return path
+
+
+def picture(folder: Path) -> dict[str, tuple[object, ...]]:
+    """What is in `folder`, so that any change of it shows."""
+    seen: dict[str, tuple[object, ...]] = {}
+    for path in sorted(folder.iterdir()):
+        status = path.lstat()
+        data = path.read_bytes() if stat.S_ISREG(status.st_mode) else b""
+        seen[path.name] = (status.st_ino, status.st_mode, status.st_nlink, status.st_mtime_ns, data)
+    return seen
