@@ -220,6 +220,25 @@ def test_a_file_that_somebody_else_makes_in_the_meantime_keeps_its_lines(
     assert path.read_bytes() == b"theirs\nours\n"
 
 
+def test_fs_03_a_disk_that_fails_under_the_lock_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(b"old\n")
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    for module, name in ((os, "pread"), (os, "fsync"), (Path, "lstat")):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, fail)
+            with pytest.raises(UnreadableError, match=f"^{path}: Input/output error$"):
+                append_line(path, b"new")
+        assert path.read_bytes() == b"old\n"
+    append_line(path, b"new")
+    assert path.read_bytes() == b"old\nnew\n"
+
+
 def test_the_errors_are_ones_that_a_person_may_see() -> None:
     assert issubclass(LockedError, PlatformError)
     assert issubclass(ExistsError, PlatformError)

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import errno
 import os
 import resource
 import stat
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from platform_common.errors import PlatformError, UnreadableError
 from platform_common.files import (
+    ExistsError,
+    NotDurableError,
     create_exclusive,
+    make_folder,
     write_atomic,
     write_atomic_together,
 )
@@ -208,3 +214,78 @@ def test_fs_01_a_file_that_does_not_fit_is_not_created(tmp_path: Path) -> None:
     with files_no_larger_than(4096), pytest.raises(UnreadableError, match="File too large"):
         create_exclusive(tmp_path / "f", b"x" * 8192, mode=0o600)
     assert names(tmp_path) == []
+
+
+# Disks that fail, and file systems that cannot do all.
+
+
+def fail_of(kind: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let fsync fail for all that is of the `kind`."""
+    fsync = os.fsync
+
+    def fail(descriptor: int) -> None:
+        if stat.S_IFMT(os.fstat(descriptor).st_mode) == kind:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fail)
+
+
+def test_fs_03_what_could_not_be_made_durable_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "f").write_bytes(b"old")
+    fail_of(stat.S_IFREG, monkeypatch)
+    with pytest.raises(UnreadableError, match=r"f: Input/output error$"):
+        write_atomic(tmp_path / "f", b"new")
+    with pytest.raises(UnreadableError, match=r"g: Input/output error$"):
+        create_exclusive(tmp_path / "g", b"new", mode=0o600)
+    assert (tmp_path / "f").read_bytes() == b"old"
+    assert names(tmp_path) == ["f"]
+
+
+def test_fs_03_a_folder_that_could_not_be_made_durable_leaves_a_doubt_and_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        fail_of(stat.S_IFDIR, patch)
+        for name, write in (
+            ("f", write_atomic),
+            ("g", partial(create_exclusive, mode=0o600)),
+        ):
+            path = tmp_path / name
+            with pytest.raises(NotDurableError) as caught:
+                write(path, b"new")
+            assert caught.value.message == (
+                f"{path} is written, but may or may not outlast a power cut: Input/output error"
+            )
+            assert caught.value.hint.startswith("Check the disk, then do the same once more")
+            assert path.read_bytes() == b"new"
+    write_atomic(path, b"newer")
+
+
+def test_fs_03_a_folder_is_made_durably_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_folder(tmp_path / "a" / "b")
+    make_folder(tmp_path / "a" / "b")
+    fail_of(stat.S_IFDIR, monkeypatch)
+    with pytest.raises(UnreadableError, match=r"c: Input/output error$"):
+        make_folder(tmp_path / "c" / "d")
+
+
+def test_a_file_system_without_that_kind_of_rename_will_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Libc:
+        def renameat2(self, *_: object) -> int:
+            ctypes.set_errno(errno.EINVAL)
+            return -1
+
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: Libc())
+    create_exclusive(tmp_path / "f", b"first", mode=0o600)
+    with pytest.raises(ExistsError):
+        create_exclusive(tmp_path / "f", b"second", mode=0o600)
+    assert (tmp_path / "f").read_bytes() == b"first"
+    assert (tmp_path / "f").stat().st_nlink == 1
+    assert names(tmp_path) == ["f"]
