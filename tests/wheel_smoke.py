@@ -127,13 +127,17 @@ def check_a_release(installed: Installed, folder: Path) -> None:
 
 def check_a_device(installed: Installed, folder: Path) -> None:
     """The calls of the control CLI, on a device in a folder and what ships with the package."""
-    root = {"PLATFORM_ROOT": str(folder / "device")}
-    (folder / "device").mkdir()
+    device = folder / "device"
+    device.mkdir()
+
+    def control(*arguments: str) -> str:
+        return installed("platformctl", *arguments, PLATFORM_ROOT=str(device))
+
     for call in ("status", "version", "limits", "cost", "model list", "profile list"):
-        assert json.loads(installed("platformctl", *call.split(), "--json", **root))
-    installed("platformctl", "cost", "set", "--daily", "3", **root)
-    assert json.loads(installed("platformctl", "cost", "--json", **root))["daily_cap_usd"] == 3
-    assert not json.loads(installed("platformctl", "voice", "status", "--json", **root))["enabled"]
+        assert json.loads(control(*call.split(), "--json"))
+    control("cost", "set", "--daily", "3")
+    assert json.loads(control("cost", "--json"))["daily_cap_usd"] == 3
+    assert not json.loads(control("voice", "status", "--json"))["voice"]["enabled"]
 
 
 if __name__ == "__main__":
