@@ -76,7 +76,7 @@ _REJECTIONS: Mapping[Kind, tuple[int, ...]] = {"query-key": (400, 401, 403)}
 def verdict(
     provider: Provider, credentials: Mapping[str, Secret], request: KeyRequest, answer: Answer
 ) -> KeyCheck:
-    """What an answer says about the key; raises `ExchangeError` when the clock is to blame."""
+    """What an answer says about the key."""
     status, server = answer.status, server_of(request.url)
     if 200 <= status < 300:
         return _passed(provider, server, answer)
@@ -100,7 +100,8 @@ def _rejected(provider: Provider) -> tuple[str, str]:
     if provider.kind == "signed-cloud":
         # A signature is of its time: a wrong clock makes it a wrong one.
         if is_implausible(today()):
-            raise wrong_clock()
+            wrong = wrong_clock()
+            return wrong.message, wrong.hint
         return _REJECTED, f"{_CHECK_KEY}; and the region, and the device's clock ({today()})."
     looks = f" ({provider.key_format})" if provider.key_format else ""
     return _REJECTED, f"{_CHECK_KEY}{looks}."
