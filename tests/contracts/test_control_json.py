@@ -125,6 +125,58 @@ def test_text_for_people_is_plain_in_a_pipe(name: str, device: Device) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_wrong_usage_is_64_and_prints_no_answer(name: str, device: Device) -> None:
+    done = device.ctl(*CALLS[name].arguments, "--nonsense", "--json")
+    assert (done.returncode, done.stdout) == (64, "")
+    assert "No such option" in done.stderr
+
+
+# Records, and what nobody can read in their place.
+RECORDS = (
+    *("active-profile", "active-provider", "active-model", "version", "update-url"),
+    *("secrets.env", "cost.toml", "cost-defaults.json", "limits.json", "providers.json"),
+    "voice.toml",
+)
+BROKEN = b"\xff\x00[{"
+# Without which records a call has no answer. The others may answer with less, and warn.
+NEEDS = {
+    "limits": {"limits.json"},
+    "cost": {"active-profile", "cost.toml", "cost-defaults.json"},
+    "cost-ledger": {"active-profile", "cost-defaults.json"},
+    "model-list": {"providers.json"},
+    "model-test": {"providers.json"},
+    "model-set": {"providers.json", "secrets.env"},
+    "voice-status": {"voice.toml", "limits.json"},
+}
+# It lists all the same which profiles there are, and ends with 1.
+USES = NEEDS | {"profile-list": {"active-profile"}}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_records_that_a_call_does_not_need_do_not_disturb_it(name: str, device: Device) -> None:
+    for record in RECORDS:
+        if record not in USES.get(name, set()):
+            device.put(f"/etc/platform/{record}", BROKEN)
+    call = CALLS[name]
+    done = device.ctl(*call.arguments, "--json", stdin=call.stdin)
+    assert done.returncode == call.status, done.stderr
+    Draft202012Validator(schema(name)).validate(json.loads(done.stdout))
+
+
+@pytest.mark.parametrize(
+    ("name", "record"), [(name, record) for name in NEEDS for record in sorted(NEEDS[name])]
+)
+def test_a_call_without_a_record_that_it_needs_names_it_and_answers_nothing(
+    name: str, record: str, device: Device
+) -> None:
+    device.put(f"/etc/platform/{record}", BROKEN)
+    call = CALLS[name]
+    done = device.ctl(*call.arguments, "--json", stdin=call.stdin)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"error: {device.root}/etc/platform/{record}: ")
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_a_schema_is_valid_and_names_every_member(name: str) -> None:
     Draft202012Validator.check_schema(schema(name))
     if CALLS[name].open:
