@@ -26,6 +26,7 @@ from typing import Any, NoReturn, Self
 
 import release_tools
 from platform_common.errors import PlatformError
+from platform_common.leaving import run_and_leave
 from release_tools.keys import load_public_key
 from release_tools.verify import VerifyRequest, verify_location
 from tests.support.releases import (
@@ -225,7 +226,7 @@ def _become(main: Callable[[], int | None], request: Mapping[str, Any], ready: i
     os.close(ready)
     if request["traced"]:
         _wait_for_tracer(status)
-    sys.exit(main())
+    run_and_leave(lambda: sys.exit(main()))
 
 
 def _wait_for_tracer(descriptor: int) -> None:
