@@ -101,7 +101,9 @@ def _verdict(found: Mapping[str, Finding]) -> Verdict:
 
 
 def remember(paths: Paths, verdict: Verdict, now_s: float) -> None:
-    """Keep how it went for `status`, if we may."""
+    """Keep how it went for `status`, if we may; a look makes no device."""
+    if not paths.root.is_dir():
+        return
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now_s))
     data = last_doctor.render(last_doctor.LastDoctor(checked_at=at, fails=verdict.fails))
     with contextlib.suppress(PlatformError, OSError):

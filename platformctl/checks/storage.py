@@ -18,7 +18,13 @@ _WRITTEN_TO = ("/", "/etc/platform", "/var/lib/platform", "/home", AGENT_HOME)
 
 def data_partition_free(paths: Paths) -> Finding:
     """Whether there is room where the gateways keep their data."""
-    folder = next(path for path in map(paths.on_device, _DATA_FOLDERS) if path.is_dir())
+    folders = (path for path in map(paths.on_device, _DATA_FOLDERS) if path.is_dir())
+    folder = next(folders, None)
+    if folder is None:
+        return failed(
+            f"{paths.root}: there is no such folder",
+            "Set PLATFORM_ROOT to the folder that stands for the device, or to nothing",
+        )
     found = os.statvfs(folder)
     # File systems that make nodes as they need them say that they have none.
     no_nodes = found.f_files > 0 and found.f_favail == 0

@@ -252,3 +252,13 @@ def test_who_may_not_keep_how_it_went_is_told_all_the_same(device: Device) -> No
     device.put("/run/platform", "a file in the way")
     done = device.ctl("doctor")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_device_that_is_not_there_is_told_and_not_made(device: Device, tmp_path: Path) -> None:
+    device.root = tmp_path / "nowhere"
+    finished = device.ctl("doctor", "--json")
+    assert finished.returncode == 1
+    checks = {check["name"]: check for check in json.loads(finished.stdout)["checks"]}
+    found = checks["data-partition-free"]["outcome"]
+    assert found == {"kind": "Fail", "detail": f"{device.root}: there is no such folder"}
+    assert not device.root.exists()
