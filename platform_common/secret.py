@@ -73,6 +73,7 @@ def keep_out_of_core_files() -> None:
     """Have this process, and what it starts, leave no core file, which would hold its secrets."""
     import resource
 
+    _, most = resource.getrlimit(resource.RLIMIT_CORE)
     # One byte, not none: that also stops Linux from passing the memory on to a program
     # that collects crashes, for which it takes no notice of 0 (`do_coredump`).
-    resource.setrlimit(resource.RLIMIT_CORE, (1, 1))
+    resource.setrlimit(resource.RLIMIT_CORE, (0 if most == 0 else 1, most))
