@@ -81,10 +81,6 @@ class Catalogue(Struct, frozen=True):
         """The providers to choose from on an offline build, or on any other."""
         return tuple(p for p in self.providers if offline or not p.offline_only)
 
-    def get(self, provider_id: str) -> Provider | None:
-        """The provider of that id."""
-        return next((p for p in self.providers if p.id == provider_id), None)
-
 
 class _File(Struct, frozen=True):
     providers: tuple[Any, ...]

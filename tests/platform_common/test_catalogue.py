@@ -51,8 +51,7 @@ def test_what_needs_a_model_or_an_address_from_the_user_is_marked() -> None:
 
 
 def test_a_signed_provider_names_three_variables() -> None:
-    bedrock = SHIPPED.get("bedrock")
-    assert bedrock is not None
+    (bedrock,) = [provider for provider in SHIPPED.providers if provider.id == "bedrock"]
     assert bedrock.variables == ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION")
 
 
@@ -60,10 +59,6 @@ def test_the_model_on_the_device_is_offered_on_an_offline_build_alone() -> None:
     online = [provider.id for provider in SHIPPED.offered(offline=False)]
     assert SHIPPED.offered(offline=True) == SHIPPED.providers
     assert set(_ids(SHIPPED)) - set(online) == {"local-ollama"}
-
-
-def test_an_unknown_id_is_nobody() -> None:
-    assert SHIPPED.get("nobody") is None
 
 
 def test_d8_one_bad_entry_leaves_the_good_ones_and_a_sentence() -> None:
