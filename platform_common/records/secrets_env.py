@@ -39,17 +39,17 @@ class UnseenError(PlatformError):
 class SecretsEnv:
     """The file; its `repr` shows no value."""
 
-    __slots__ = ("_lines",)
+    __slots__ = ("_by_name", "_lines")
 
     def __init__(self, lines: Sequence[bytes]) -> None:
         self._lines = tuple(lines)
+        # Of two lines with one name the last counts, as for systemd.
+        self._by_name = {_name(line): line for line in lines}
 
     def get(self, name: str) -> Secret | None:
-        """The value of the variable `name`, the last one as for systemd; None for none or empty."""
-        for line in reversed(self._lines):
-            if _name(line) == name.encode():
-                return _value(line)
-        return None
+        """The value of the variable `name`; None for none or an empty one."""
+        line = self._by_name.get(name.encode())
+        return None if line is None else _value(line)
 
     def with_value(self, name: str, secret: Secret) -> SecretsEnv:
         """With `name` set to `secret` on every line that sets it, or on a new last one.

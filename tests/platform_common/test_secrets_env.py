@@ -126,3 +126,10 @@ def test_env_05_ten_mebibytes_are_read() -> None:
 def test_leak_08_nothing_that_python_shows_of_it_holds_a_value() -> None:
     keys = parse(b"KEY=sk-canary\n")
     assert "canary" not in f"{keys!r}{keys}{keys.get('KEY')!r}{keys.get('KEY')}"
+
+
+def test_env_05_many_lines_are_gone_through_once() -> None:
+    keys = parse(b"x\n" * 500_000)
+    began = time.process_time()
+    assert [keys.get(f"KEY_{number}") for number in range(100)] == [None] * 100
+    assert time.process_time() - began < 0.5
