@@ -10,6 +10,9 @@ from typing import Any
 from platform_common.decoding import DecodingError, utf8
 
 Value = str | bool | int | float
+# The time that tomlkit takes grows with the square of this.
+_LIMIT_BYTES = 64 << 10
+_BY_HAND = "Change it with an editor."
 
 
 def with_values(data: bytes, values: Mapping[tuple[str, str], Value]) -> bytes:
@@ -22,6 +25,11 @@ def with_values(data: bytes, values: Mapping[tuple[str, str], Value]) -> bytes:
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
+    if len(data) > _LIMIT_BYTES:
+        raise DecodingError(
+            f"the file is larger than {_LIMIT_BYTES:,} bytes, too large to be changed by program",
+            hint=_BY_HAND,
+        )
     before = utf8(data)
     try:
         document = tomlkit.parse(before)
@@ -39,7 +47,7 @@ def with_values(data: bytes, values: Mapping[tuple[str, str], Value]) -> bytes:
         names = ", ".join(f"[{section}] {key}" for section, key in values)
         raise DecodingError(
             f"the file is of a form in which {names} cannot be changed by program",
-            hint="Change it with an editor.",
+            hint=_BY_HAND,
         )
     return after.encode()
 

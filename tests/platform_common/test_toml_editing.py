@@ -173,3 +173,10 @@ def test_in_odd_files_all_else_stays_or_the_file_is_refused(lines: list[str], en
     comments = [line.partition("#")[2] for line in text.split(end) if "#" in line]
     assert [c for c in comments if c not in after] == []
     assert not lines or end == "\n" or "\n" not in after.replace("\r\n", "")
+
+
+@pytest.mark.parametrize("data", [b"\n", b"#\n", b"[[a]]\n"], ids=["empty", "comments", "tables"])
+def test_a_file_so_large_that_it_takes_minutes_is_left_to_people(data: bytes) -> None:
+    with pytest.raises(DecodingError, match="larger than 65,536 bytes") as caught:
+        with_values(data * 70_000, {ENABLED: True})
+    assert caught.value.hint == "Change it with an editor."
