@@ -41,11 +41,11 @@ class CommandGroup(click.Group):
             return super().parse_args(ctx, args)
         except click.UsageError as error:
             return self._misused(ctx, error)
+        except OSError as error:  # Help is printed here.
+            return self._broken(ctx, error)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; what it raises becomes a sentence and an exit code."""
-        from platform_common.errors import UnreadableError
-
         try:
             return super().invoke(ctx)
         except PlatformError as error:
@@ -53,12 +53,7 @@ class CommandGroup(click.Group):
         except click.UsageError as error:
             self._misused(ctx, error)
         except OSError as error:
-            # Whoever reads our output has enough: click ends the program quietly.
-            if error.errno == errno.EPIPE:
-                raise
-            if error.filename is None:
-                _discard_output()
-            self._tell(ctx, UnreadableError.of(error.filename or "reading or writing", error))
+            self._broken(ctx, error)
         except (KeyboardInterrupt, click.Abort):
             click.secho("Interrupted; nothing half-done was left behind.", err=True)
             ctx.exit(130)
@@ -66,6 +61,16 @@ class CommandGroup(click.Group):
     def _misused(self, ctx: click.Context, error: click.UsageError) -> NoReturn:
         error.show()
         self._end(ctx, self.usage_exit_code, PlatformError(error.format_message()))
+
+    def _broken(self, ctx: click.Context, error: OSError) -> NoReturn:
+        from platform_common.errors import UnreadableError
+
+        # Whoever reads our output has enough: click ends the program quietly.
+        if error.errno == errno.EPIPE:
+            raise error
+        if error.filename is None:
+            _discard_output()
+        self._tell(ctx, UnreadableError.of(error.filename or "reading or writing", error))
 
     def _tell(self, ctx: click.Context, error: PlatformError) -> NoReturn:
         tell(error)
@@ -99,7 +104,10 @@ def print_json(document: Any) -> None:
 
 
 def prepare(ctx: click.Context) -> None:
-    """Before any command: colours as the environment wants them, SIGTERM as an ordinary end."""
+    """Before any command: no core files, colours as is wanted, SIGTERM as an ordinary end."""
+    from platform_common.secret import keep_out_of_core_files
+
+    keep_out_of_core_files()
     if os.environ.get("NO_COLOR"):
         ctx.color = False
     signal.signal(signal.SIGTERM, _ended)

@@ -11,11 +11,16 @@ from platform_common.errors import PlatformError, WrongUsageError
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
+def at_terminal() -> bool:
+    """Whether there is somebody to ask; a program may have been started without any input."""
+    return bool(sys.stdin and sys.stdin.isatty())
+
+
 def agree(question: str, *, yes: bool) -> None:
     """Ask on the terminal unless `yes`; raises `PlatformError` without a yes."""
     if yes:
         return
-    if not sys.stdin.isatty():
+    if not at_terminal():
         raise WrongUsageError(
             "There is no terminal to ask on", hint="Give --yes if you agree to it."
         )

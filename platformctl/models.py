@@ -33,6 +33,8 @@ from platform_common.secret import Secret, parse_secret
 from platform_common.views import Model, ModelSet
 
 _ROOT = Owner("root", "root")
+# How much is repeated of a name that is none.
+_SHOWN = 80
 
 
 class Listing(Struct, frozen=True):
@@ -77,12 +79,12 @@ def named(paths: Paths, provider_id: str, variable: str) -> tuple[Provider, str]
     provider = next((p for p in _offered(paths, _catalogue(paths)) if p.id == provider_id), None)
     if provider is None:
         raise WrongUsageError(
-            f"There is no provider {provider_id!a} on this device",
+            f"There is no provider {provider_id[:_SHOWN]!a} on this device",
             hint="See which there are with: platformctl model list",
         )
     if variable and variable not in provider.variables:
         raise WrongUsageError(
-            f"{provider.id} has no variable {variable!a}",
+            f"{provider.id} has no variable {variable[:_SHOWN]!a}",
             hint=f"It has {', '.join(provider.variables)}.",
         )
     return provider, variable or provider.key_env_var
@@ -134,7 +136,7 @@ def set_asked(paths: Paths, setting: Setting) -> ModelSet:
 
 def _helper(paths: Paths) -> Path | None:
     """The helper's socket, for who is not root; None for who is, or has files of his own."""
-    if os.geteuid() == 0 or any(paths.named(p.variable) for p in (SECRETS, PROVIDERS, AIRGAP)):
+    if os.geteuid() == 0 or any(paths.named(p.variable) for p in (SECRETS, PROVIDERS)):
         return None
     socket = paths.writable(CONTROL_SOCKET)
     return socket if socket.is_socket() else None
@@ -145,7 +147,7 @@ def _catalogue(paths: Paths) -> Catalogue:
 
 
 def _offered(paths: Paths, found: Catalogue) -> tuple[Provider, ...]:
-    return found.offered(offline=paths.find(AIRGAP).path.exists())
+    return found.offered(offline=paths.has(AIRGAP))
 
 
 def _model(provider: Provider, keys: SecretsEnv) -> Model:

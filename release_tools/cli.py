@@ -147,12 +147,8 @@ def _ask_password(*, confirm: bool = False) -> str:
 
 
 def _signing_key() -> SecretKey | None:
-    import resource
-
     from release_tools.keys import take_secret_key
 
-    # No crash may write the key into a core file.
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     return take_secret_key(os.environ, _ask_password)
 
 

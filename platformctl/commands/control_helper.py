@@ -12,7 +12,6 @@ import click
 from platform_common.control_helper import serve
 from platform_common.errors import WrongUsageError
 from platform_common.paths import Paths
-from platform_common.secret import keep_out_of_core_files
 from platform_common.terminal import printable
 from platformctl.operations import OPERATIONS
 
@@ -34,7 +33,6 @@ def command(root: Path, user: str) -> None:
     Nothing of the caller's environment counts. What was asked for, and by whom, goes
     to standard error.
     """
-    keep_out_of_core_files()
     users = [entry.pw_uid for entry in pwd.getpwall() if entry.pw_name == user]
     try:
         connection = socket.socket(fileno=os.dup(0))

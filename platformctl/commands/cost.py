@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,19 +11,16 @@ from platform_common.command_line import print_json, warn
 from platform_common.errors import PlatformError, WrongUsageError
 from platform_common.paths import Paths
 from platform_common.records.cost_caps import MOST_USD, OnTrip
-from platform_common.views import LedgerEntry, to_json
-from platformctl import costs
+from platform_common.views import to_json
+from platformctl import cost_text, costs
 from platformctl.asking import agree, yes_option
-from platformctl.printing import as_json, print_facts, print_table, styled
+from platformctl.cost_text import counted
+from platformctl.printing import as_json, styled
 
 if TYPE_CHECKING:
     from platform_common.records.cost_ledger import Spent
-    from platform_common.views import Cost
 
-_COLOURS = {"ok": "green", "warn": "yellow", "tripped": "red"}
 _ON_TRIP = ("pause", "warn", "nothing")
-_BAR_WIDTH = 20
-_HEIGHTS = "▁▂▃▄▅▆▇█"
 
 
 class _Amount(click.FloatRange):
@@ -63,7 +59,7 @@ def command(ctx: click.Context, *, as_json: bool) -> None:
     if as_json:
         print_json(to_json(summary.cost))
     else:
-        _print(summary)
+        cost_text.print_summary(summary)
     _warn_of(summary.spent, str(summary.ledger))
 
 
@@ -110,15 +106,7 @@ def set_caps(
             "There is nothing to set",
             hint="Give at least one of --daily, --monthly, --on-trip and --warn-at.",
         )
-    caps = costs.set_caps(paths, changes)
-    print_facts(
-        (
-            ("Daily cap", _cap(caps.caps.daily_usd)),
-            ("Monthly cap", _cap(caps.caps.monthly_usd)),
-            ("At a cap", styled(caps.behaviour.on_cap_trip)),
-            ("Warning at", styled(f"{caps.behaviour.warn_at_pct:g} %")),
-        )
-    )
+    cost_text.print_caps(costs.set_caps(paths, changes))
 
 
 @command.command(
@@ -166,111 +154,21 @@ def ledger(paths: Paths, *, lines: int, as_json: bool) -> None:
     if as_json:
         print_json(to_json(found))
     elif found.entries:
-        head = ("Time (UTC)", "Provider", "Model", "Tokens in", "Tokens out", "Cost", "Note")
-        print_table(head, [_row(entry) for entry in found.entries])
+        cost_text.print_ledger(found.entries)
     else:
         click.echo("There is no message in the ledger.")
     if found.unreadable_lines:
-        warn(PlatformError(f"Could not read {_lines(found.unreadable_lines)} among these"))
-
-
-def _print(summary: costs.Summary) -> None:
-    cost = summary.cost
-    windows = (
-        ("Today", cost.today_usd, cost.daily_cap_usd, cost.daily_pct, cost.daily_state),
-        ("This month", cost.month_usd, cost.monthly_cap_usd, cost.monthly_pct, cost.monthly_state),
-    )
-    facts = [
-        (label, _window(usd, cap, pct, _COLOURS[state], state))
-        for label, usd, cap, pct, state in windows
-    ]
-    facts.append(("At a cap", styled(summary.caps.behaviour.on_cap_trip)))
-    if (drawn := _by_day(cost)) is not None:
-        facts.append((f"{len(cost.days)} days", drawn))
-    if cost.unknown_messages:
-        facts.append(("No price for", styled(_messages(cost.unknown_messages), "yellow")))
-    print_facts(facts)
-    if cost.recent_expensive:
-        click.echo()
-        print_table(
-            ("Time (UTC)", "Provider", "Model", "Cost"),
-            [
-                (_time(one.timestamp), styled(one.provider), styled(one.model), _usd(one.cost_usd))
-                for one in cost.recent_expensive
-            ],
-        )
-
-
-def _window(usd: float, cap: float, pct: float, colour: str, state: str) -> str:
-    if cap <= 0:
-        return f"{_usd(usd)}  {styled('no cap', dim=True)}"
-    share = f"{_usd(usd)} of {_usd(cap)}"
-    return f"{share:<20}  {_bar(pct, colour)}  {styled(f'{pct:.0f} %')}  {styled(state, colour)}"
-
-
-def _bar(pct: float, colour: str) -> str:
-    full = min(int(pct * _BAR_WIDTH / 100), _BAR_WIDTH)
-    on, off = ("█", "░") if _draws() else ("#", ".")
-    return styled(on * full, colour) + styled(off * (_BAR_WIDTH - full), dim=True)
-
-
-def _by_day(cost: Cost) -> str | None:
-    """A line with a bar for each day; None where there is nothing, or nothing to draw with."""
-    most = max(day.usd for day in cost.days)
-    if not most or not _draws():
-        return None
-    heights = "".join(
-        _HEIGHTS[math.ceil(day.usd / most * (len(_HEIGHTS) - 1))] for day in cost.days
-    )
-    return f"{styled(heights, 'cyan')}  {styled(f'up to {_usd(most)}', dim=True)}"
-
-
-def _draws() -> bool:
-    return sys.stdout.encoding.lower().startswith("utf")
-
-
-def _row(entry: LedgerEntry) -> tuple[str, ...]:
-    return (
-        _time(entry.timestamp),
-        styled(entry.provider),
-        styled(entry.model),
-        f"{entry.input_tokens:,}".rjust(len("Tokens in")),
-        f"{entry.output_tokens:,}".rjust(len("Tokens out")),
-        styled("-", dim=True) if entry.cost_unknown else _usd(entry.cost_usd),
-        "unknown" if entry.cost_unknown else "estimated" if entry.estimated else "",
-    )
-
-
-def _time(timestamp: str) -> str:
-    return styled(timestamp[:19].replace("T", " "))
-
-
-def _usd(usd: float) -> str:
-    if usd >= 1 or usd == round(usd, 2):
-        return f"${usd:,.2f}"
-    return f"${usd:.4f}" if usd >= 0.0001 else "<$0.0001"
-
-
-def _cap(usd: float) -> str:
-    return _usd(usd) if usd > 0 else styled("none", dim=True)
-
-
-def _messages(count: int) -> str:
-    return f"{count:,} message{'s' if count != 1 else ''}"
-
-
-def _lines(count: int) -> str:
-    return f"{count:,} line{'s' if count != 1 else ''}"
+        warn(PlatformError(f"Could not read {counted(found.unreadable_lines, 'line')} among these"))
 
 
 def _warn_of(spent: Spent, ledger: str) -> None:
     if spent.unreadable:
-        lines = _lines(spent.unreadable)
+        lines = counted(spent.unreadable, "line")
         warn(PlatformError(f"{ledger}: could not read {lines}, which the sums leave out"))
     if spent.future:
         warn(
             PlatformError(
-                f"{ledger}: left out {_lines(spent.future)} of a day that has not come",
+                f"{ledger}: left out {counted(spent.future, 'line')} of a day that has not come",
                 hint="See whether the clock is right with `timedatectl`.",
             )
         )

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from platform_common.command_line import Text, print_json, warn
 from platform_common.errors import PlatformError, WrongUsageError
 from platform_common.paths import Paths
-from platform_common.secret import Secret, keep_out_of_core_files, parse_secret
+from platform_common.secret import Secret, parse_secret
 from platform_common.views import Model, ModelSet, to_json
 from platformctl import models
+from platformctl.asking import agree, at_terminal, yes_option
 from platformctl.key_input import read_key
 from platformctl.printing import as_json, print_table, styled
 
@@ -32,7 +31,6 @@ class _Group(click.Group):
 @click.group(cls=_Group)
 def command() -> None:
     """Show, set and test the keys of the model providers."""
-    keep_out_of_core_files()
 
 
 @command.command(
@@ -89,7 +87,7 @@ def _row(model: Model, *, active: bool) -> tuple[str, ...]:
     help="Another variable of the provider than that of its key.",
 )
 @click.option("--key-from-stdin", is_flag=True, help="Read the key, one line, on standard input.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @as_json
 @click.pass_obj
 def set_command(
@@ -101,18 +99,14 @@ def set_command(
     gateway sees it once it is restarted. When another provider was active, the
     model and the endpoint that were chosen for that one are forgotten.
     """
-    on_terminal = bool(sys.stdin and sys.stdin.isatty())
-    if not on_terminal and not (key_from_stdin and yes):
+    if not at_terminal() and not (key_from_stdin and yes):
         raise WrongUsageError(
             "There is no terminal to ask on",
             hint="Send the key on standard input, with --key-from-stdin --yes.",
         )
     provider, name = models.named(paths, provider_id, variable)
-    if not yes and not click.confirm(
-        f"Store {name} and make {provider.id} the active provider?", err=True
-    ):
-        raise PlatformError("Nothing was changed")
-    done = models.set_key(paths, provider.id, name, _ask(name) if on_terminal else read_key(0))
+    agree(f"Store {name} and make {provider.id} the active provider?", yes=yes)
+    done = models.set_key(paths, provider.id, name, _ask(name) if at_terminal() else read_key(0))
     if as_json:
         print_json(to_json(done))
     else:

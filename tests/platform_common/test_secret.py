@@ -16,6 +16,7 @@ import msgspec
 import pytest
 
 from platform_common.secret import Secret, SecretError, parse_secret
+from tests.support.releases import clean_environment, program
 
 CANARY = "sk-canary-0123456789"
 
@@ -134,3 +135,21 @@ def test_a_process_that_holds_a_secret_leaves_no_core_file(tmp_path: Path) -> No
     assert os.WTERMSIG(status) == signal.SIGSEGV
     # Said by the kernel, wherever a core would go on this machine.
     assert not os.WCOREDUMP(status)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("platformctl", "doctor"), ("platformctl", "status"), ("release-tools", "inspect", "none")],
+    ids=" ".join,
+)
+def test_no_program_of_ours_leaves_a_core_file(tmp_path: Path, command: tuple[str, ...]) -> None:
+    name, *args = command
+    calls = tmp_path / "calls"
+    subprocess.run(
+        ["strace", "-o", calls, "-e", "trace=prlimit64", program(name), *args],
+        env=clean_environment() | {"PLATFORM_ROOT": str(tmp_path)},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert "RLIMIT_CORE, {rlim_cur=1," in calls.read_text()

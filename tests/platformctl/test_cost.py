@@ -343,7 +343,7 @@ def test_the_ledger_shows_the_newest_messages_last(device: Device) -> None:
     assert (answer.entries[0].request_id, answer.unreadable_lines) == ("a", 1)
     assert done.stderr == "warning: Could not read 1 line among these\n"
     table = device.ctl("cost", "ledger").stdout.splitlines()
-    assert [row.split()[-1] for row in table] == ["Note", "$1.00", "$0.25", "estimated", "unknown"]
+    assert [row.split()[-1] for row in table] == ["NOTE", "$1.00", "$0.25", "estimated", "unknown"]
 
 
 def test_a_year_that_utc_does_not_have_is_shown_all_the_same(device: Device) -> None:

@@ -6,6 +6,7 @@ import os
 import pty
 import select
 import subprocess
+import termios
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,12 +20,14 @@ def at_a_terminal(
     name: str = "release-tools",
     typed: str = "",
     env: Mapping[str, str] | None = None,
+    columns: int = 120,
 ) -> tuple[int, str]:
     """Run a program with a pseudo-terminal for all three; its status and what it showed.
 
     What is `typed` is there before the program asks for it.
     """
     terminal, side = pty.openpty()
+    termios.tcsetwinsize(side, (24, columns))
     environment = {
         name: value
         for name, value in clean_environment().items()
@@ -33,7 +36,7 @@ def at_a_terminal(
     process = subprocess.Popen(
         [program(name), *args],
         cwd=folder,
-        env=environment | {"TERM": "xterm-256color", "COLUMNS": "120"} | dict(env or {}),
+        env=environment | {"TERM": "xterm-256color", "COLUMNS": str(columns)} | dict(env or {}),
         stdin=side,
         stdout=side,
         stderr=side,

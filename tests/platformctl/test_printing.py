@@ -1,0 +1,112 @@
+"""What the control CLI writes for people, wherever its output goes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.devices import Device, set_up
+from tests.support.releases import clean_environment, program
+from tests.support.terminals import at_a_terminal
+
+_READING = (
+    *(("status",), ("version",), ("limits",), ("cost",), ("cost", "ledger")),
+    *(("model", "list"), ("profile", "list"), ("profile", "show", "khoj"), ("voice", "status")),
+)
+_ASKING = (("cost", "reset"), ("voice", "enable"), ("model", "set", "--provider", "openai"))
+
+
+@pytest.fixture
+def device(tmp_path: Path) -> Device:
+    device = Device(tmp_path)
+    set_up(device)
+    return device
+
+
+def at_shell(device: Device, redirection: str, *args: str) -> subprocess.CompletedProcess[str]:
+    """The control CLI with its streams as a shell's `redirection` leaves them."""
+    return subprocess.run(
+        ["sh", "-c", f'exec "$0" "$@" {redirection}', program("platformctl"), *args],
+        env=clean_environment() | {"PLATFORM_ROOT": str(device.root)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def shown(device: Device, columns: int, *args: str) -> tuple[int, list[str]]:
+    """What a person at a terminal of that width sees, without the colours."""
+    environment = {"PLATFORM_ROOT": str(device.root), "NO_COLOR": "1"}
+    status, text = at_a_terminal(
+        device.root, *args, name="platformctl", env=environment, columns=columns
+    )
+    return status, text.splitlines()
+
+
+@pytest.mark.parametrize("args", [*_READING, ("--help",), ("doctor",)], ids="-".join)
+@pytest.mark.parametrize("redirection", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_program_without_its_streams_still_ends_in_order(
+    device: Device, args: tuple[str, ...], redirection: str
+) -> None:
+    done = at_shell(device, redirection, *args)
+    assert "Traceback" not in done.stderr
+    assert done.returncode in ((0, 1) if args == ("doctor",) else (0,))
+
+
+@pytest.mark.parametrize("args", [*_READING, ("--help",), ("--version",)], ids="-".join)
+def test_output_that_has_no_room_is_told_in_a_sentence(
+    device: Device, args: tuple[str, ...]
+) -> None:
+    done = at_shell(device, ">/dev/full", *args)
+    assert done.returncode == 1
+    assert done.stderr == "error: reading or writing: No space left on device\n"
+
+
+@pytest.mark.parametrize("args", _ASKING, ids="-".join)
+def test_without_any_input_nobody_can_be_asked(device: Device, args: tuple[str, ...]) -> None:
+    limits = json.loads(device.ctl("limits", "--json").stdout)
+    limits["capabilities"]["voice_wake_word"] = True
+    device.put("/etc/platform/limits.json", json.dumps(limits))
+    done = at_shell(device, "<&-", *args)
+    assert done.returncode == 64
+    assert done.stderr.startswith("error: There is no terminal to ask on\nhint: ")
+
+
+@pytest.mark.parametrize("args", _READING, ids="-".join)
+def test_no_line_ends_in_blanks(device: Device, args: tuple[str, ...]) -> None:
+    device.path("/etc/platform/active-profile").unlink()
+    for line in device.ctl(*args).stdout.splitlines():
+        assert line == line.rstrip()
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+@pytest.mark.parametrize(
+    "args", [("model", "list"), ("cost", "ledger"), ("cost",), ("profile", "list")], ids="-".join
+)
+def test_a_table_fits_the_terminal_and_leaves_nothing_out(
+    device: Device, columns: int, args: tuple[str, ...]
+) -> None:
+    status, lines = shown(device, 500, *args)
+    assert status == 0
+    whole = "".join(" ".join(lines).split())
+    status, narrow = shown(device, columns, *args)
+    assert status == 0
+    if columns == 80:
+        assert max(map(len, narrow)) <= columns
+    assert sorted("".join(" ".join(narrow).split())) == sorted(whole)
+
+
+def test_a_line_of_the_ledger_cannot_make_the_others_wide(device: Device) -> None:
+    ledger = device.path("/home/agent/.openclaw/cost-ledger.jsonl")
+    message = json.loads(ledger.read_text().splitlines()[0]) | {"model": "x" * 60_000}
+    with open(ledger, "a") as file:
+        file.write(json.dumps(message) + os.linesep)
+    for args in (("cost",), ("cost", "ledger")):
+        lines = device.ctl(*args).stdout.splitlines()
+        assert sum(len(line) > 200 for line in lines) == 1
