@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+
 
 class PlatformError(Exception):
     """A failure told in one sentence, with what to do next where that helps.
@@ -26,4 +29,6 @@ class UnreadableError(PlatformError):
     @classmethod
     def of(cls, what: object, error: OSError) -> UnreadableError:
         """The error for `what` (a path or an address) in the system's own words."""
-        return cls(f"{what}: {error.strerror or error}")
+        forbidden = error.errno in (errno.EACCES, errno.EPERM) and os.geteuid() != 0
+        hint = "Run this as root, or as another user who may do that." if forbidden else ""
+        return cls(f"{what}: {error.strerror or error}", hint=hint)

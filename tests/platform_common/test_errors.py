@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+
+import pytest
 
 from platform_common.errors import PlatformError, UnreadableError
 from platform_common.resources import data_path, schema
@@ -18,6 +21,17 @@ def test_the_system_tells_why_a_file_cannot_be_read() -> None:
     told = UnreadableError.of("a/b", FileNotFoundError(2, "No such file or directory", "secret"))
     assert told.message == "a/b: No such file or directory"
     assert UnreadableError.of("a/b", OSError("odd")).message == "a/b: odd"
+
+
+@pytest.mark.parametrize(("user", "hinted"), [(0, False), (1000, True)], ids=["root", "another"])
+def test_who_may_not_is_told_who_may(
+    monkeypatch: pytest.MonkeyPatch, user: int, hinted: bool
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    assert (
+        "root" in UnreadableError.of("x", PermissionError(13, "Permission denied")).hint
+    ) == hinted
+    assert UnreadableError.of("x", OSError(28, "No space left on device")).hint == ""
 
 
 def test_an_error_can_be_handed_to_another_process() -> None:
