@@ -7,7 +7,7 @@ from importlib import import_module
 
 import click
 
-from platform_common.command_line import CommandGroup, prepare
+from platform_common.command_line import CommandGroup, prepare, warn
 from platform_common.errors import PlatformError, WrongUsageError
 from platform_common.leaving import run_and_leave
 from platform_common.paths import Paths
@@ -56,7 +56,9 @@ def main(ctx: click.Context) -> None:
       64  wrong usage
     """  # noqa: D301 - \b keeps the lines apart, for click
     prepare(ctx)
-    ctx.obj = Paths.from_env(os.environ)
+    ctx.obj = paths = Paths.from_env(os.environ)
+    if not paths.root.is_dir():
+        warn(PlatformError(f"There is no folder {paths.root}, which PLATFORM_ROOT names"))
 
 
 def program() -> None:

@@ -219,3 +219,11 @@ def test_a_folder_that_may_not_be_entered_does_not_bring_back_the_default(device
         path.parent.chmod(0o755)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr == f"error: {path}: Permission denied\n"
+
+
+def test_a_slip_in_the_name_of_the_root_is_told(device: Device) -> None:
+    missing = device.root / "slip"
+    ended = device.ctl("cost", "--json", env={"PLATFORM_ROOT": str(missing)})
+    assert ended.returncode == 0
+    assert ended.stderr == f"warning: There is no folder {missing}, which PLATFORM_ROOT names\n"
+    assert not missing.exists()
