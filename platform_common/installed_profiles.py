@@ -12,6 +12,7 @@ from platform_common.records.profiles import Profile, parse
 from platform_common.records.record_file import MissingRecordError, RecordError
 
 _ENDING = ".toml"
+_LIST = "See which there are with: platformctl profile list"
 
 
 class InstalledProfiles(Struct, frozen=True):
@@ -63,7 +64,11 @@ def read_profile(file: Found) -> Profile:
 
 def profile(paths: Paths, profile_id: str) -> Profile:
     """The profile of that id; raises `RecordError`, when there is none `MissingRecordError`."""
-    return read_profile(profile_file(paths, profile_id))
+    file = profile_file(paths, profile_id)
+    try:
+        return read_profile(file)
+    except MissingRecordError as error:
+        raise MissingRecordError(error.message, hint=_LIST) from error
 
 
 def active_profile(paths: Paths) -> Profile | None:
@@ -73,9 +78,11 @@ def active_profile(paths: Paths) -> Profile | None:
     if profile_id is None:
         return None
     try:
+        check_id(profile_id)
         return profile(paths, profile_id)
+    except ValueError as error:
+        raise RecordError(f"{path}: {error}") from None
     except MissingRecordError as error:
         raise RecordError(
-            f"{path}: the profile {profile_id} is not installed",
-            hint="See which ones are with `platformctl profile list`.",
+            f"{path}: the profile {profile_id} is not installed", hint=_LIST
         ) from error

@@ -169,6 +169,6 @@ def _warn_of(spent: Spent, ledger: str) -> None:
         warn(
             PlatformError(
                 f"{ledger}: left out {counted(spent.future, 'line')} of a day that has not come",
-                hint="See whether the clock is right with `timedatectl`.",
+                hint="See whether the clock is right with: timedatectl",
             )
         )

@@ -56,6 +56,12 @@ def test_what_is_no_id_is_not_looked_for(device: Device, profile_id: str) -> Non
         profile(device.paths, profile_id)
 
 
+def test_of_an_unknown_profile_it_is_told_where_the_others_are(device: Device) -> None:
+    with pytest.raises(MissingRecordError, match=r"other\.toml: there is no such file") as error:
+        profile(device.paths, "other")
+    assert error.value.hint == "See which there are with: platformctl profile list"
+
+
 def test_no_profile_is_active_before_one_is_chosen(device: Device) -> None:
     assert active_profile(device.paths) is None
 
@@ -78,9 +84,10 @@ def test_an_active_profile_that_is_not_installed_is_an_error(device: Device) -> 
 
 @pytest.mark.parametrize("line", ["", "\n", "a\nb\n", " khoj\n", "../khoj\n", "kh\x1boj\n"])
 def test_an_active_profile_that_is_no_id_is_an_error(device: Device, line: str) -> None:
-    device.put("/etc/platform/active-profile", line)
-    with pytest.raises(RecordError):
+    path = device.put("/etc/platform/active-profile", line)
+    with pytest.raises(RecordError) as error:
         active_profile(device.paths)
+    assert error.value.message.startswith(f"{path}: must be ")
 
 
 def test_a_broken_active_profile_is_an_error_and_the_others_work(device: Device) -> None:
