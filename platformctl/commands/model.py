@@ -50,7 +50,7 @@ def list_command(paths: Paths, as_json: bool) -> None:
         print_json(to_json(listing.models))
         return
     print_table(
-        ("", "ID", "PROVIDER", "KEY", "VARIABLE", "DEFAULT MODEL"),
+        ("", "ID", "PROVIDER", "KEY", "DEFAULT MODEL"),
         [_row(model, active=model.id == listing.active) for model in listing.models],
     )
 
@@ -67,7 +67,6 @@ def _row(model: Model, *, active: bool) -> tuple[str, ...]:
         styled(model.id, bold=active),
         styled(model.display_name),
         key,
-        styled(model.key_env_var),
         styled(model.default_model),
     )
 

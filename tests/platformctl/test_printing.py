@@ -110,3 +110,9 @@ def test_a_line_of_the_ledger_cannot_make_the_others_wide(device: Device) -> Non
     for args in (("cost",), ("cost", "ledger")):
         lines = device.ctl(*args).stdout.splitlines()
         assert sum(len(line) > 200 for line in lines) == 1
+
+
+def test_the_providers_fit_a_terminal_as_they_are(device: Device) -> None:
+    _, narrow = shown(device, 80, "model", "list")
+    _, wide = shown(device, 500, "model", "list")
+    assert narrow == wide
