@@ -33,7 +33,8 @@ def changing(path: Path, *, wait_s: float = _WAIT_S) -> Iterator[None]:
     except FileNotFoundError as error:
         raise UnreadableError.of(path, error) from error
     except UnreadableError as error:
-        raise UnreadableError(f"{path} cannot be changed: {error.message}") from error
+        said = f"{path} cannot be changed: {error.message}"
+        raise UnreadableError(said, hint=error.hint) from error
     try:
         hold(descriptor, path, wait_s=wait_s)
         yield

@@ -11,7 +11,7 @@ from platform_common.reading import open_regular
 
 BLOCK_BYTES = 1 << 20
 LINE_BYTES = 1 << 16
-LIMIT_BYTES = 1 << 30
+LIMIT_BYTES = 1 << 29
 
 
 def blocks_from_end(

@@ -94,7 +94,7 @@ def reset(paths: Paths, now: datetime | None = None) -> Path | None:
     if path is None:
         return None
     when = (now or datetime.now(UTC)).astimezone(UTC)
-    aside = path.with_name(f"{path.stem}.{when:%Y%m%dT%H%M%SZ}{path.suffix}")
+    aside = path.with_name(f"{path.stem}.{when:%Y%m%dT%H%M%S.%fZ}{path.suffix}")
     return aside if put_aside(path, aside) else None
 
 
@@ -128,7 +128,10 @@ def _cost(spent: Spent, caps: CostCaps) -> Cost:
         days=tuple(Day(day.isoformat(), nano / NANO) for day, nano in spent.days),
         recent_expensive=tuple(
             Expense(
-                _utc(one.message.timestamp), one.message.provider, one.message.model, one.cost_usd
+                _utc(one.message.timestamp),
+                one.message.provider,
+                one.message.model or "",
+                one.cost_usd,
             )
             for one in spent.dearest
         ),
@@ -140,13 +143,13 @@ def _entry(one: Priced) -> LedgerEntry:
     return LedgerEntry(
         timestamp=_utc(message.timestamp),
         provider=message.provider,
-        model=message.model,
-        input_tokens=message.input_tokens,
-        output_tokens=message.output_tokens,
+        model=message.model or "",
+        input_tokens=message.input_tokens or 0,
+        output_tokens=message.output_tokens or 0,
         cost_usd=one.cost_usd,
         estimated=one.estimated,
         cost_unknown=one.cost_unknown,
-        request_id=message.request_id,
+        request_id=message.request_id or "",
     )
 
 

@@ -33,8 +33,6 @@ from platform_common.secret import Secret, parse_secret
 from platform_common.views import Model, ModelSet
 
 _ROOT = Owner("root", "root")
-# How much is repeated of a name that is none.
-_SHOWN = 80
 
 
 class Listing(Struct, frozen=True):
@@ -79,12 +77,13 @@ def named(paths: Paths, provider_id: str, variable: str) -> tuple[Provider, str]
     provider = next((p for p in _offered(paths, _catalogue(paths)) if p.id == provider_id), None)
     if provider is None:
         raise WrongUsageError(
-            f"There is no provider {provider_id[:_SHOWN]!a} on this device",
+            # What was given may be a key in the wrong place, and this goes to a log as well.
+            "There is no provider of that id on this device",
             hint="See which there are with: platformctl model list",
         )
     if variable and variable not in provider.variables:
         raise WrongUsageError(
-            f"{provider.id} has no variable {variable[:_SHOWN]!a}",
+            f"{provider.id} has no such variable",
             hint=f"It has {', '.join(provider.variables)}.",
         )
     return provider, variable or provider.key_env_var

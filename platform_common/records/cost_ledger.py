@@ -29,15 +29,15 @@ Price = Callable[[str, int, int], float | None]
 
 
 class Message(Struct, frozen=True):
-    """What one line says; `cost_usd` is None when the provider did not tell."""
+    """What one line says; None is what the provider did not tell, left out or null."""
 
     timestamp: Annotated[datetime, Meta(tz=True)]
     provider: str
-    model: str = ""
-    input_tokens: Tokens = 0
-    output_tokens: Tokens = 0
+    model: str | None = None
+    input_tokens: Tokens | None = None
+    output_tokens: Tokens | None = None
     cost_usd: Usd | None = None
-    request_id: str = ""
+    request_id: str | None = None
 
 
 class Priced(Struct, frozen=True):
@@ -83,7 +83,7 @@ def priced(message: Message, price: Price) -> Priced:
     """What a message cost, or by `price` would have; `price` gives None for unknown."""
     if message.cost_usd is not None:
         return Priced(message, message.cost_usd)
-    usd = price(message.provider, message.input_tokens, message.output_tokens)
+    usd = price(message.provider, message.input_tokens or 0, message.output_tokens or 0)
     return Priced(message, usd or 0.0, estimated=usd is not None, cost_unknown=usd is None)
 
 

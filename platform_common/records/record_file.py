@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 LIMIT_BYTES = 1 << 20
+_LONGEST_LINE = 4096
 
 
 class RecordError(PlatformError):
@@ -57,8 +58,10 @@ def parse_line(data: bytes) -> str:
     from platform_common.decoding import DecodingError, utf8
 
     line = utf8(data).removesuffix("\n")
-    if not line or not line.isprintable() or line != line.strip():
-        raise DecodingError("must be one line, without blanks around it")
+    if not line or not line.isprintable() or line != line.strip() or len(line) > _LONGEST_LINE:
+        raise DecodingError(
+            f"must be one line of {_LONGEST_LINE:,} characters at most, without blanks around it"
+        )
     return line
 
 

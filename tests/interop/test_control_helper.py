@@ -202,7 +202,9 @@ ATTACKS = [
     pytest.param(request(provider="openai", key=f'"{CANARY}"'), "no key has", id="quoted-key"),
     pytest.param(request(provider="openai", key=""), "is empty", id="empty-key"),
     pytest.param(
-        request(provider="openai", key="k", variable="LD_PRELOAD"), "no variable", id="variable"
+        request(provider="openai", key="k", variable="LD_PRELOAD"),
+        "no such variable",
+        id="variable",
     ),
     pytest.param(
         request(provider="local-ollama", key="http://203.0.113.1/"), "no provider", id="not-offered"

@@ -105,6 +105,8 @@ def test_no_bytes_make_it_fail(data: bytes) -> None:
     [
         pytest.param({}, id="least"),
         pytest.param({"cost_usd": None}, id="cost-null"),
+        pytest.param({"model": None, "request_id": None}, id="texts-null"),
+        pytest.param({"input_tokens": None, "output_tokens": None}, id="tokens-null"),
         pytest.param({"cost_usd": 3}, id="whole-dollars"),
         pytest.param({"unknown": [1]}, id="unknown-member"),
         pytest.param({"input_tokens": 10**12, "cost_usd": 10**6}, id="most"),

@@ -273,7 +273,7 @@ def test_reset_puts_the_ledger_aside_and_loses_nothing(device: Device) -> None:
     done = device.ctl("cost", "reset", "--yes")
     assert done.returncode == 0, done.stderr
     (aside,) = device.path(LEDGER).parent.iterdir()
-    assert re.fullmatch(r"cost-ledger\.[0-9]{8}T[0-9]{6}Z\.jsonl", aside.name)
+    assert re.fullmatch(r"cost-ledger\.[0-9]{8}T[0-9]{6}\.[0-9]{6}Z\.jsonl", aside.name)
     assert str(aside) in done.stdout
     assert aside.read_text() == text
     assert not cost(device).tripped

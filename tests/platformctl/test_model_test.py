@@ -134,14 +134,14 @@ def test_key_10_hosted_inference_takes_the_model_that_is_named_or_active(
 def test_an_unknown_provider_is_wrong_usage(device: Device) -> None:
     done = device.ctl("model", "test", "--provider", "nobody", "--json")
     assert (done.returncode, done.stdout) == (64, "")
-    assert "There is no provider 'nobody'" in done.stderr
+    assert "There is no provider of that id" in done.stderr
 
 
 @pytest.mark.parametrize(
     ("active", "secrets", "error"),
     [
         ("", "", "No provider is active on this device"),
-        ("nobody", "", "There is no provider 'nobody' on this device"),
+        ("nobody", "", "There is no provider of that id on this device"),
         ("openai", "", "OPENAI_API_KEY of OpenAI is not set"),
         ("openai", "OPENAI_API_KEY=", "OPENAI_API_KEY of OpenAI is not set"),
         ("bedrock", "AWS_REGION=a-b", "AWS_ACCESS_KEY_ID of {name} is not set"),
