@@ -20,6 +20,8 @@ from platform_common.errors import PlatformError
 
 _OUTPUT_LIMIT_BYTES = 1 << 20
 _LOOK_UP_MS = 100
+# Its three, and the one through which Python hears that it could not be started.
+_PIPES = 4
 _CHUNK_BYTES = 1 << 16
 _PASSED_ON = ("PATH", "HOME", "TMPDIR")
 
@@ -226,6 +228,7 @@ def _started(
     """The program, in a session of its own and with little of our environment."""
     environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     try:
+        _check_room_for_pipes()
         return subprocess.Popen(
             argv,
             stdin=subprocess.PIPE,
@@ -237,6 +240,17 @@ def _started(
         )
     except OSError as error:
         raise _not_started(argv[0], error) from error
+
+
+def _check_room_for_pipes() -> None:
+    """Raise `OSError` when there are too few descriptors left for a program's pipes.
+
+    Python before 3.11.4 loses the pipes that it has made when it cannot make the next.
+    """
+    with contextlib.ExitStack() as opened:
+        for _ in range(_PIPES):
+            for descriptor in os.pipe():
+                opened.callback(os.close, descriptor)
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:
