@@ -104,9 +104,12 @@ def test_pub_01_a_program_sees_none_of_our_environment(monkeypatch: pytest.Monke
 # Misbehaviour.
 
 
-@pytest.mark.parametrize("kind", ["missing", "not executable", "a folder", "of no format"])
-def test_rel_22_a_program_that_cannot_start_is_named(tmp_path: Path, kind: str) -> None:
-    path = tmp_path / "program"
+UNSTARTABLE = ["missing", "not executable", "a folder", "of no format"]
+
+
+def unstartable(folder: Path, kind: str) -> Path:
+    """A path in `folder` that no program can be started from."""
+    path = folder / "program"
     match kind:
         case "not executable":
             path.write_text("#!/bin/sh\n")
@@ -115,6 +118,12 @@ def test_rel_22_a_program_that_cannot_start_is_named(tmp_path: Path, kind: str) 
         case "of no format":
             path.write_bytes(b"\0\1\2")
             path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize("kind", UNSTARTABLE)
+def test_rel_22_a_program_that_cannot_start_is_named(tmp_path: Path, kind: str) -> None:
+    path = unstartable(tmp_path, kind)
     with pytest.raises(ProcessError, match=r"program could not be started: [A-Z]"):
         fed(str(path))
 
@@ -283,17 +292,9 @@ def test_cli_01_a_program_that_neither_reads_nor_ends_is_stopped() -> None:
         ran("sleep 60", stdin=b"x" * 10_000_000, timeout_s=SHORT_S)
 
 
-@pytest.mark.parametrize("kind", ["missing", "not executable", "a folder", "of no format"])
+@pytest.mark.parametrize("kind", UNSTARTABLE)
 def test_cli_05_a_program_that_cannot_be_run_is_named(tmp_path: Path, kind: str) -> None:
-    path = tmp_path / "program"
-    match kind:
-        case "not executable":
-            path.write_text("#!/bin/sh\n")
-        case "a folder":
-            path.mkdir()
-        case "of no format":
-            path.write_bytes(b"\0\1\2")
-            path.chmod(0o755)
+    path = unstartable(tmp_path, kind)
     with pytest.raises(ProcessError, match=r"program could not be started: [A-Z]"):
         run([str(path)], timeout_s=LONG_S)
 
