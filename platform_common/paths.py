@@ -50,7 +50,14 @@ INSTALLED_VERSION = Place("/etc/platform/version")
 UPDATE_URL = Place("/etc/platform/update-url")
 CONTROL_SOCKET = Place("/run/platform/control.sock")
 LAST_DOCTOR = Place("/run/platform/doctor.json")
+PWA_DATA = Place("/var/lib/platform", "PWA_DATA_DIR")
+ROOT_VARIABLE = "PLATFORM_ROOT"
 COST_LEDGER_VARIABLE = "PLATFORM_COST_LEDGER"
+_SHARED_VARIABLES = (
+    *(ROOT_VARIABLE, COST_LEDGER_VARIABLE),
+    *(PROVIDERS.variable, COST_DEFAULTS.variable, VOICE.variable, LIMITS.variable),
+    *(PROFILES.variable, COST_CAPS.variable, SECRETS.variable),
+)
 
 
 class Paths:
@@ -63,7 +70,7 @@ class Paths:
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Paths:
         """The device that `PLATFORM_ROOT` names, `/` by default."""
-        return cls(Path(env.get("PLATFORM_ROOT") or "/"), env)
+        return cls(Path(env.get(ROOT_VARIABLE) or "/"), env)
 
     @property
     def is_machine(self) -> bool:
@@ -81,6 +88,14 @@ class Paths:
         """The path that `variable` gives, or None."""
         value = self._variables.get(variable)
         return Path(value) if value else None
+
+    def variables(self) -> dict[str, str]:
+        """The variables by which another program finds the same device, in whatever folder."""
+        return {
+            name: str(path.absolute())
+            for name in _SHARED_VARIABLES
+            if (path := self.named(name)) is not None
+        }
 
     def writable(self, place: Place) -> Path:
         """Where to write `place`: what its variable names, or its path on the device."""

@@ -13,7 +13,8 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import IO, NamedTuple, cast
 
 from platform_common.errors import PlatformError
@@ -24,6 +25,7 @@ _LOOK_UP_MS = 100
 _PIPES = 4
 _CHUNK_BYTES = 1 << 16
 _PASSED_ON = ("PATH", "HOME", "TMPDIR")
+_NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 
 
 class ProcessError(PlatformError):
@@ -142,16 +144,29 @@ def feeding(argv: Sequence[str], *, timeout_s: float) -> Iterator[Feed]:
         stdout.close()
 
 
-def run(argv: Sequence[str], *, timeout_s: float, stdin: bytes = b"") -> Finished:
+class TooLongError(ProcessError):
+    """A program that printed more than it may."""
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    timeout_s: float,
+    stdin: bytes = b"",
+    variables: Mapping[str, str] = _NO_VARIABLES,
+    limit_bytes: int = _OUTPUT_LIMIT_BYTES,
+) -> Finished:
     """Run `argv` in `/` to its end, with `stdin` for it to read; nothing of it stays behind.
 
-    Raises `ProcessError` when it cannot be started, when it takes longer than
-    `timeout_s`, and when either of its outputs is over a mebibyte.
+    `variables` are in its environment beside the few that every program gets. Raises
+    `ProcessError` when it cannot be started or takes longer than `timeout_s`, and
+    `TooLongError` when either of its outputs is over `limit_bytes`.
     """
-    process = _started(argv, stderr=subprocess.PIPE, directory="/")
+    process = _started(argv, stderr=subprocess.PIPE, directory="/", variables=variables)
     pipes = [cast("IO[bytes]", pipe) for pipe in (process.stdin, process.stdout, process.stderr)]
+    deadline = time.monotonic() + timeout_s
     try:
-        output, errors = _exchange(process, pipes, stdin, time.monotonic() + timeout_s)
+        output, errors = _exchange(process, pipes, stdin, deadline, limit_bytes)
     except TimeoutError:
         raise _hung(argv[0], timeout_s) from None
     except OSError as error:
@@ -162,13 +177,17 @@ def run(argv: Sequence[str], *, timeout_s: float, stdin: bytes = b"") -> Finishe
         for pipe in pipes:
             pipe.close()
     for printed in (output, errors):
-        if len(printed) > _OUTPUT_LIMIT_BYTES:
-            raise ProcessError(f"{argv[0]} printed more than {_OUTPUT_LIMIT_BYTES:,} bytes")
+        if len(printed) > limit_bytes:
+            raise TooLongError(f"{argv[0]} printed more than {limit_bytes:,} bytes")
     return Finished(process.returncode, output, errors)
 
 
 def _exchange(
-    process: subprocess.Popen[bytes], pipes: Sequence[IO[bytes]], stdin: bytes, deadline: float
+    process: subprocess.Popen[bytes],
+    pipes: Sequence[IO[bytes]],
+    stdin: bytes,
+    deadline: float,
+    limit_bytes: int,
 ) -> tuple[bytes, bytes]:
     """What the program prints until it ends, or until that is too much.
 
@@ -182,7 +201,7 @@ def _exchange(
         poll.register(descriptor, select.POLLOUT if descriptor == to_it else select.POLLIN)
     with open(os.pidfd_open(process.pid), "rb") as ended:
         poll.register(ended, select.POLLIN)
-        while max(map(len, printed.values())) <= _OUTPUT_LIMIT_BYTES:
+        while max(map(len, printed.values())) <= limit_bytes:
             wait_s = deadline - time.monotonic()
             ready = [descriptor for descriptor, _ in poll.poll(max(0.0, wait_s) * 1000)]
             if not ready or wait_s <= 0:
@@ -223,7 +242,11 @@ def _not_started(name: str, error: OSError) -> ProcessError:
 
 
 def _started(
-    argv: Sequence[str], *, stderr: int, directory: str | None = None
+    argv: Sequence[str],
+    *,
+    stderr: int,
+    directory: str | None = None,
+    variables: Mapping[str, str] = _NO_VARIABLES,
 ) -> subprocess.Popen[bytes]:
     """The program, in a session of its own and with little of our environment."""
     environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
@@ -235,7 +258,7 @@ def _started(
             stdout=subprocess.PIPE,
             stderr=stderr,
             cwd=directory,
-            env=environment | {"LC_ALL": "C.UTF-8"},
+            env=environment | {"LC_ALL": "C.UTF-8"} | dict(variables),
             start_new_session=True,
         )
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What ships inside the package: schemas, data files."""
+"""What ships inside the package: schemas, data files, templates."""
 
 from __future__ import annotations
 
@@ -21,3 +21,10 @@ def data_path(name: str) -> Path:
     from platform_common import data
 
     return Path(data.__path__[0]) / name
+
+
+def templates() -> Path:
+    """The folder of the templates."""
+    from importlib.resources import files
+
+    return Path(str(files("platform_common.templates")))

@@ -152,7 +152,11 @@ class Verdict(Struct, frozen=True):
 
 
 class Model(Struct, frozen=True):
-    """One provider of `model list`."""
+    """One provider of `model list`.
+
+    `variables` are all that its key consists of, `key_env_var` the first of them;
+    `takes_address` says that this one is the address of a server, not a key.
+    """
 
     id: str = ""
     display_name: str = ""
@@ -161,6 +165,11 @@ class Model(Struct, frozen=True):
     key_env_var: str = ""
     default_model: str = ""
     masked_key_prefix: str = ""
+    active: bool = False
+    key_format: str = ""
+    endpoint: str = ""
+    variables: tuple[str, ...] = ()
+    takes_address: bool = False
 
 
 class ModelTest(Struct, frozen=True):

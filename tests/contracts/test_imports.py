@@ -15,15 +15,26 @@ from dev.distributions import ROOT
 PACKAGES: Mapping[str, frozenset[str]] = {
     "platform_common": frozenset(),
     "platformctl": frozenset({"platform_common", "release_tools"}),
+    "pwa_app": frozenset({"platform_common"}),
     "release_tools": frozenset({"platform_common"}),
 }
 # Test code, tools and the two mapped folders are no modules of a package.
 NEVER = frozenset({"tests", "dev", "bench", "schemas", "templates"})
+# The code that speaks HTTP; what it shows comes from modules that do not.
+_PAGES = (
+    "platform_common/web/*.py",
+    *(f"pwa_app/{page}.py" for page in ("app", "context", "dashboard", "keys", "logs", "push")),
+    *(f"pwa_app/{page}.py" for page in ("notifications", "system", "installing", "voice")),
+)
 # Who alone may import what: a module, and patterns of the files that are its doors.
 DOORS: Mapping[str, tuple[str, ...]] = {
-    "flask": (),
-    "werkzeug": (),
-    "jinja2": (),
+    "flask": _PAGES,
+    "werkzeug": _PAGES,
+    "jinja2": ("platform_common/web/application.py",),
+    "babel": ("platform_common/web/language.py",),
+    "platform_common.web": ("platform_common/web/*.py", "pwa_app/*.py"),
+    "py_vapid": ("pwa_app/vapid.py",),
+    "cryptography": ("pwa_app/vapid.py",),
     "subprocess": ("platform_common/processes.py",),
     "requests": (
         "platform_common/key_request.py",
@@ -42,6 +53,7 @@ DOORS: Mapping[str, tuple[str, ...]] = {
 # and the door to object stores, which are set up by variables of their own.
 ENVIRONMENT = (
     "*/cli.py",
+    "*/wsgi.py",
     "platform_common/command_line.py",
     "platform_common/processes.py",
     "release_tools/object_origin.py",

@@ -1,0 +1,155 @@
+"""What both apps are made of: one Flask application with its gate, headers, errors and words."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Collection, Iterable
+from datetime import datetime
+from pathlib import Path
+
+from flask import Flask, Response, g, request
+from jinja2 import StrictUndefined
+from markupsafe import Markup
+
+from platform_common import web
+from platform_common.errors import WrongUsageError
+from platform_common.resources import templates
+from platform_common.sentence import Sentence
+from platform_common.version import VERSION
+from platform_common.web import errors, gate, headers, preferences
+from platform_common.web.assets import Assets
+from platform_common.web.language import LANGUAGES, SOURCE, Language, language
+
+FORM_LIMIT_BYTES = 256 << 10
+_MOST_FORM_PARTS = 1000
+
+
+def new_application(
+    name: str,
+    *,
+    static: Iterable[Path] = (),
+    allowed_hosts: Collection[str] = (),
+    after_preferences: str,
+    device_name: Callable[[], str] = socket.gethostname,
+) -> Flask:
+    """An application with what every page needs, and `/healthz`, but no page yet.
+
+    `static` are folders beside the shared one; `after_preferences` is where a browser
+    goes once it has chosen its theme or language. Raises `WrongUsageError` for a
+    process in Flask's debug mode, which would show values of a request.
+    """
+    app = Flask(name, template_folder=str(templates()), static_folder=None)
+    if app.debug:
+        raise WrongUsageError(
+            "This app does not run in debug mode", hint="Start it without FLASK_DEBUG."
+        )
+    app.config.update(
+        MAX_CONTENT_LENGTH=FORM_LIMIT_BYTES,
+        MAX_FORM_MEMORY_SIZE=FORM_LIMIT_BYTES,
+        MAX_FORM_PARTS=_MOST_FORM_PARTS,
+        AFTER_PREFERENCES=after_preferences,
+    )
+    _set_up_templates(app)
+    app.jinja_env.globals["device_name"] = device_name
+    assets = Assets([Path(web.__path__[0], "static"), *static])
+    assets.install(app)
+    app.extensions["assets"] = assets
+    headers.install(app)
+    errors.install(app)
+    app.before_request(_gate(allowed_hosts))
+    app.add_url_rule("/healthz", "healthz", _healthz)
+    app.register_blueprint(preferences.blueprint)
+    return app
+
+
+def spoken() -> Language:
+    """The language of this request: its owner's choice, else the browser's, else English."""
+    found: Language | None = g.get("language")
+    if found is None:
+        code = preferences.chosen("language")
+        if code == "auto":
+            code = request.accept_languages.best_match(list(LANGUAGES)) or SOURCE
+        found = g.language = language(code)
+    return found
+
+
+def say(sentence: Sentence | str) -> str:
+    """A sentence in the language of this request."""
+    if isinstance(sentence, Sentence):
+        return sentence.said(spoken().gettext)
+    return spoken().gettext(sentence)
+
+
+def _gate(allowed: Collection[str]) -> Callable[[], Response | None]:
+    def check() -> Response | None:
+        host = request.environ.get("HTTP_HOST", "")
+        if not gate.host_is_ours(host, allowed):
+            return errors.error_page(
+                421,
+                what=Sentence("This device does not answer to the name {name}.", name=host[:80]),
+                todo=Sentence(
+                    "Use its address or its .local name. If the name is right, add it to the"
+                    " setting {setting}, then start the service again.",
+                    setting=gate.ALLOWED_HOSTS_VARIABLE,
+                ),
+            )
+        site, origin = map(request.headers.get, ("Sec-Fetch-Site", "Origin"))
+        if gate.comes_from_another_site(
+            request.method, site, origin, scheme=request.scheme, host=host
+        ):
+            return errors.error_page(403)
+        if request.is_multiprocess:
+            return errors.error_page(
+                503,
+                what=Sentence(
+                    "This app runs in several processes, which know nothing of each other."
+                ),
+                todo=Sentence("Start its server with one worker."),
+            )
+        return None
+
+    return check
+
+
+def _healthz() -> Response:
+    return Response("ok", content_type="text/plain; charset=utf-8")
+
+
+def _set_up_templates(app: Flask) -> None:
+    environment = app.jinja_env
+    environment.undefined = StrictUndefined
+    environment.trim_blocks = environment.lstrip_blocks = True
+    environment.add_extension("jinja2.ext.i18n")
+    environment.install_gettext_callables(  # type: ignore[attr-defined]  # the extension adds it
+        lambda text: spoken().gettext(text),
+        lambda one, many, count: spoken().ngettext(one, many, count),
+        newstyle=True,
+    )
+    environment.globals.update(
+        spoken=spoken,
+        theme=lambda: preferences.chosen("theme"),
+        chosen=preferences.chosen,
+        themes=preferences.THEMES,
+        languages=LANGUAGES,
+        now=lambda: datetime.now().astimezone(),
+        version=VERSION,
+    )
+    environment.filters.update(
+        say=say,
+        money=lambda usd: spoken().money(usd),
+        number=lambda value: spoken().number(value),
+        percent=lambda value: spoken().percent(value),
+        duration=lambda seconds: spoken().duration(seconds),
+        clock=lambda when: spoken().time(when),
+        moment=lambda when: spoken().moment(when),
+        day=lambda date: spoken().day(date),
+        breakable=_breakable,
+    )
+
+
+def _breakable(text: str) -> Markup:
+    """A long name that may go on in the next line behind its joints."""
+    escaped = str(Markup.escape(text))
+    for joint in "_/":
+        escaped = escaped.replace(joint, f"{joint}<wbr>")
+    return Markup(escaped)  # noqa: S704 - escaped above

@@ -1,0 +1,124 @@
+"""Error pages: what happened, what to do, and never what an exception said."""
+
+from __future__ import annotations
+
+import secrets
+
+from flask import Flask, Response, current_app, render_template, request
+from msgspec import Struct
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
+
+from platform_common.sentence import Sentence
+
+
+class Problem(Struct, frozen=True):
+    """What a person reads on an error page."""
+
+    title: str
+    what: Sentence
+    todo: Sentence
+
+
+_UNKNOWN = Problem(
+    "This did not work",
+    Sentence("The request could not be answered."),
+    Sentence("Go back and try again."),
+)
+_PROBLEMS = {
+    400: Problem(
+        "That request makes no sense here",
+        Sentence("What your browser sent could not be read."),
+        Sentence("Go back, reload the page and try again."),
+    ),
+    403: Problem(
+        "That came from another site",
+        Sentence("Another site's page sent this request, so nothing was done."),
+        Sentence("Open this page yourself and do it here."),
+    ),
+    404: Problem(
+        "There is no such page",
+        Sentence("Nothing is at this address."),
+        Sentence("Check the address, or begin at the start page."),
+    ),
+    405: Problem(
+        "That cannot be done here",
+        Sentence("This address does not take that kind of request."),
+        Sentence("Go back and use the buttons of the page."),
+    ),
+    413: Problem(
+        "That is too much",
+        Sentence("What was sent is larger than anything this page needs."),
+        Sentence("Send less; a key has at most 4,096 characters."),
+    ),
+    415: Problem(
+        "That is the wrong kind of content",
+        Sentence("This address takes another kind of content."),
+        Sentence("Reload the page and try again."),
+    ),
+    429: Problem(
+        "That was too often",
+        Sentence("Too many requests came from your address."),
+        Sentence("Wait a minute, then try again."),
+    ),
+    500: Problem(
+        "Sorry, there is a problem",
+        Sentence("Something went wrong on this device. Nothing of what you sent is shown here."),
+        Sentence("Try again. If it happens again, look for the number below in the log."),
+    ),
+    503: Problem(
+        "Not ready",
+        Sentence("The device is too busy to answer."),
+        Sentence("Try again in a few seconds."),
+    ),
+    507: Problem(
+        "No room is left",
+        Sentence("The device keeps no more of these."),
+        Sentence("Remove some first."),
+    ),
+}
+
+
+def install(app: Flask) -> None:
+    """Answer every error of `app` with a page."""
+    app.register_error_handler(HTTPException, _http_error)
+    app.register_error_handler(Exception, _failure)
+
+
+def error_page(
+    status: int, *, what: Sentence | None = None, todo: Sentence | None = None, number: str = ""
+) -> Response:
+    """The page for `status`; `what` and `todo` say it more exactly than the usual words."""
+    usual = _PROBLEMS.get(status, _UNKNOWN)
+    problem = Problem(usual.title, what or usual.what, todo or usual.todo)
+    body = render_template("error.html", status=status, problem=problem, number=number)
+    return Response(body, status, content_type="text/html; charset=utf-8")
+
+
+def _http_error(error: HTTPException) -> Response | HTTPException:
+    status = error.code or 500
+    if error.response is not None or status < 400:  # Such as a redirect of the routing itself.
+        return error
+    page = error_page(status)
+    if isinstance(error, MethodNotAllowed) and error.valid_methods:
+        page.allow.update(error.valid_methods)
+    return page
+
+
+def _failure(error: Exception) -> Response:
+    """Any other exception: into the log under a number, which the page gives."""
+    number = secrets.token_hex(4)
+    # The text of an exception, and the values in its frames, may hold what was sent.
+    where = error.__traceback__
+    places = []
+    while where is not None:
+        code = where.tb_frame.f_code
+        places.append(f"{code.co_filename.rpartition('/')[2]}:{where.tb_lineno} {code.co_name}")
+        where = where.tb_next
+    current_app.logger.error(
+        "problem %s: %s on %s in %s",
+        number,
+        type(error).__name__,
+        request.endpoint,
+        " < ".join(reversed(places[-6:])),
+    )
+    return error_page(500, number=number)

@@ -1,0 +1,99 @@
+"""Who may ask: the names that this machine answers to, and which site a request comes from.
+
+Names shield against DNS rebinding, where a foreign page calls itself by our address;
+the site against forms that a foreign page sends here.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+from collections.abc import Callable, Collection
+
+_UNSAFE = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+_OWN_SITE = frozenset({"same-origin", "none"})
+_LOCAL_ENDINGS = (".localhost", ".local")
+_PORT = re.compile(r"[0-9]{1,5}")
+_LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
+_LONGEST_NAME = 253
+ALLOWED_HOSTS_VARIABLE = "PLATFORM_ALLOWED_HOSTS"
+
+
+def allowed_hosts(value: str) -> frozenset[str]:
+    """The names in `PLATFORM_ALLOWED_HOSTS`, separated by commas or blanks."""
+    return frozenset(name.lower().rstrip(".") for name in re.split(r"[\s,]+", value) if name)
+
+
+def host_is_ours(
+    header: str, allowed: Collection[str], own_name: Callable[[], str] = socket.gethostname
+) -> bool:
+    """Whether a request with this `Host` header is meant for us (contract, section 5).
+
+    Addresses are, as no foreign name can lead to one; so are loopback's names,
+    those of the local network, the machine's own, and those in `allowed`.
+    """
+    name = _name_of(header)
+    if name is None:
+        return False
+    if _is_address(name):
+        return True
+    if name == "localhost" or name.endswith(_LOCAL_ENDINGS) or name in allowed:
+        return True
+    return name == own_name().lower().rstrip(".")
+
+
+def comes_from_another_site(
+    method: str, site: str | None, origin: str | None, *, scheme: str, host: str
+) -> bool:
+    """Whether a browser sends this request for another site's page (contract, section 5).
+
+    `site` and `origin` are its headers `Sec-Fetch-Site` and `Origin`. A client without
+    either is no browser, and nobody's page speaks through it.
+    """
+    if method not in _UNSAFE:
+        return False
+    if site is not None:
+        return site not in _OWN_SITE
+    return origin is not None and _origin(origin) != _origin(f"{scheme}://{host}")
+
+
+def _name_of(header: str) -> str | None:
+    """The name or address in a `Host` header; None for what is no host at all."""
+    if header.startswith("["):
+        name, closed, rest = header[1:].partition("]")
+        if not closed or (rest and not _is_port(rest)) or ":" not in name:
+            return None
+        return name if _is_address(name) else None
+    name, colon, port = header.partition(":")
+    if colon and not _is_port(f":{port}"):
+        return None
+    name = name.lower().removesuffix(".")
+    if len(name) > _LONGEST_NAME or not all(map(_LABEL.fullmatch, name.split("."))):
+        return None
+    return name
+
+
+def _is_port(text: str) -> bool:
+    return _PORT.fullmatch(text[1:]) is not None and text[0] == ":" and int(text[1:]) < 1 << 16
+
+
+def _is_address(name: str) -> bool:
+    try:
+        # An interface (`fe80::1%eth0`) is this machine's own word, and no browser sends it.
+        return ipaddress.ip_address(name) is not None and "%" not in name
+    except ValueError:
+        return False
+
+
+_DEFAULT_PORTS = {"http": "80", "https": "443"}
+_ORIGIN = re.compile(r"(https?)://(\[[0-9A-Fa-f:.]+\]|[^\[\]/:@?#\s]+)(?::([0-9]{1,5}))?")
+
+
+def _origin(text: str) -> tuple[str, str, str] | str:
+    """Scheme, host and port; the text itself where it is no such origin, such as `null`."""
+    found = _ORIGIN.fullmatch(text.lower())
+    if found is None:
+        return text
+    scheme, host, port = found.groups()
+    return scheme, host.removesuffix("."), port or _DEFAULT_PORTS[scheme]

@@ -1,0 +1,106 @@
+"""The languages of the pages: their catalogues, and how each writes numbers, money and times."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from gettext import GNUTranslations, NullTranslations
+from pathlib import Path
+
+from babel import Locale
+from babel.dates import format_date, format_datetime, format_time, format_timedelta
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po
+from babel.numbers import format_currency, format_decimal, format_percent
+
+from platform_common import web
+
+# Language to the word for it in itself.
+LANGUAGES: Mapping[str, str] = {"en": "English", "de": "Deutsch"}
+SOURCE = "en"
+
+
+class Language:
+    """One language: translations, and formats."""
+
+    def __init__(self, code: str) -> None:
+        self.code = code
+        self._locale = Locale.parse(code)
+        self._catalogue = _catalogue(code)
+        # Pages show the same few values again and again.
+        self.money = lru_cache(4096)(self._money)
+        self.number = lru_cache(1024)(self._number)
+
+    def gettext(self, text: str) -> str:
+        """The text in this language."""
+        return self._catalogue.gettext(text)
+
+    def ngettext(self, one: str, many: str, count: int) -> str:
+        """The text for that many, in this language."""
+        return self._catalogue.ngettext(one, many, count)
+
+    def _money(self, usd: float) -> str:
+        """US dollars with two digits, or with as many as it takes to see an amount below a cent."""
+        if abs(usd) >= 1e12:
+            return f"$ {usd:.2e}"
+        small = 0 < abs(usd) < 0.005
+        pattern = "¤#,##0.0000" if small and self.code == "en" else None
+        pattern = "#,##0.0000 ¤" if small and self.code != "en" else pattern
+        return str(
+            format_currency(
+                usd, "USD", format=pattern, locale=self._locale, currency_digits=not small
+            )
+        )
+
+    def _number(self, value: float) -> str:
+        if abs(value) >= 1e15:
+            return f"{value:.2e}"
+        return str(format_decimal(value, locale=self._locale))
+
+    def percent(self, value: float) -> str:
+        """A share given in percent, as a whole number."""
+        if abs(value) >= 1e12:
+            return f"{value:.0e} %"
+        return str(format_percent(value / 100, locale=self._locale))
+
+    def duration(self, seconds: int) -> str:
+        """A span of time in its largest unit."""
+        return str(format_timedelta(min(seconds, 10**10), threshold=1.5, locale=self._locale))
+
+    def time(self, when: datetime) -> str:
+        """The time of day, with seconds."""
+        return str(format_time(when, "HH:mm:ss", locale=self._locale))
+
+    def moment(self, when: datetime) -> str:
+        """A day and a time."""
+        return str(format_datetime(when, "medium", locale=self._locale))
+
+    def day(self, date: str) -> str:
+        """An ISO date as one reads it; the text itself when it is none."""
+        try:
+            return str(
+                format_date(
+                    datetime.fromisoformat(date).replace(tzinfo=UTC), "medium", locale=self._locale
+                )
+            )
+        except ValueError:
+            return date
+
+
+@lru_cache
+def language(code: str) -> Language:
+    """The language `code`, one of `LANGUAGES`."""
+    return Language(code)
+
+
+def _catalogue(code: str) -> NullTranslations:
+    if code == SOURCE:
+        return NullTranslations()
+    with Path(web.__path__[0], "locales", f"{code}.po").open("rb") as source:
+        catalogue = read_po(source, locale=code)
+    compiled = io.BytesIO()
+    write_mo(compiled, catalogue)
+    compiled.seek(0)
+    return GNUTranslations(compiled)

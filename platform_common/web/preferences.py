@@ -1,0 +1,41 @@
+"""What a browser's owner chose: the theme and the language, each in a plain cookie."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from flask import Blueprint, current_app, redirect, request
+from werkzeug import Response
+
+from platform_common.web.language import LANGUAGES
+
+THEMES = ("auto", "light", "dark")
+_CHOICES: Mapping[str, tuple[str, ...]] = {"theme": THEMES, "language": ("auto", *LANGUAGES)}
+_YEAR_S = 365 * 24 * 3600
+
+blueprint = Blueprint("preferences", __name__)
+
+
+def chosen(name: str) -> str:
+    """What the browser's owner chose as `name`; `auto` without a choice."""
+    value = request.cookies.get(_cookie(name), "")
+    return value if value in _CHOICES[name] else "auto"
+
+
+@blueprint.post("/preferences")
+def choose() -> Response:
+    """Keep the choices that are ones, forget those that are `auto`, and go on."""
+    response = redirect(current_app.config["AFTER_PREFERENCES"])
+    for name, choices in _CHOICES.items():
+        value = request.form.get(name)
+        if value == "auto":
+            response.delete_cookie(_cookie(name), samesite="Lax", httponly=True)
+        elif value in choices:
+            response.set_cookie(
+                _cookie(name), value, max_age=_YEAR_S, samesite="Lax", httponly=True
+            )
+    return response
+
+
+def _cookie(name: str) -> str:
+    return f"platform-{name}"

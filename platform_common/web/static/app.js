@@ -1,0 +1,40 @@
+"use strict";
+// What every page can do better with a script: nothing here is needed to use it.
+(() => {
+  const shown = (button, text) => { button.textContent = text; };
+  for (const button of document.querySelectorAll("[data-reveal]")) {
+    const field = document.getElementById(button.dataset.reveal);
+    const words = [button.textContent, button.dataset.hide || "Hide"];
+    button.hidden = false;
+    button.setAttribute("aria-pressed", "false");
+    button.addEventListener("click", () => {
+      const reveal = field.type === "password";
+      field.type = reveal ? "text" : "password";
+      button.setAttribute("aria-pressed", String(reveal));
+      shown(button, words[Number(reveal)]);
+    });
+    field.form?.addEventListener("submit", () => { field.type = "password"; });
+  }
+  if (navigator.clipboard) {
+    for (const button of document.querySelectorAll("[data-copy]")) {
+      const before = button.textContent;
+      button.hidden = false;
+      button.addEventListener("click", async () => {
+        await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+        shown(button, "✔");
+        setTimeout(shown, 1500, button, before);
+      });
+    }
+  }
+  // A second click on a button that is at work would send the form twice.
+  for (const form of document.querySelectorAll("form[method=post]")) {
+    form.addEventListener("submit", (event) => {
+      if (form.dataset.sent) event.preventDefault();
+      form.dataset.sent = "yes";
+    });
+  }
+  addEventListener("pageshow", () => {
+    for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
+  });
+  document.querySelector("div.error[tabindex]")?.focus();
+})();

@@ -1,0 +1,55 @@
+"""The dashboard: the factory that puts its pages and their collaborators together."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+from flask import Flask
+
+import pwa_app
+from platform_common.control import ControlCli, SubprocessCli
+from platform_common.errors import PlatformError
+from platform_common.records.record_file import read_line
+from platform_common.sentence import Sentence
+from platform_common.web.application import new_application
+from pwa_app import context, dashboard, keys, logs, push, system
+from pwa_app.settings import PwaSettings
+from pwa_app.stub import StubCli
+
+
+def create_app(settings: PwaSettings, *, cli: ControlCli | None = None) -> Flask:
+    """The dashboard app (spec, dashboard web app; contract, section 5).
+
+    `cli` stands in for the control CLI that the settings name.
+    """
+    app = new_application(
+        "pwa_app",
+        static=[Path(pwa_app.__path__[0]) / "static"],
+        allowed_hosts=settings.allowed_hosts,
+        after_preferences="/app/system",
+        device_name=lambda: _device_name(settings),
+    )
+    context.install(app, settings, cli or _control_cli(settings))
+    for feature in (dashboard, logs, keys, push, system):
+        app.register_blueprint(feature.blueprint)
+    return app
+
+
+def _control_cli(settings: PwaSettings) -> ControlCli:
+    if settings.control_cli is None:
+        return StubCli(Sentence("The control CLI was not found, so these are sample values."))
+    if settings.dev_stub:
+        return StubCli(Sentence("The dashboard runs in dev-stub mode: these are sample values."))
+    variables = settings.paths.variables()
+    return SubprocessCli(settings.control_cli, variables, limit_s=settings.call_limit_s)
+
+
+def _device_name(settings: PwaSettings) -> str:
+    """The device's name: the machine's own, or what the folder that stands for it says."""
+    if settings.paths.is_machine:
+        return socket.gethostname()
+    try:
+        return read_line(settings.paths.on_device("/etc/hostname")) or socket.gethostname()
+    except PlatformError:
+        return socket.gethostname()

@@ -1,0 +1,46 @@
+"""What the pages work with: made once with the app, the same for every request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple, cast
+
+from flask import Flask, current_app
+
+from platform_common.control import ControlCli, Flights, Slice, V, View
+from pwa_app.flash import SingleShot
+from pwa_app.settings import PwaSettings
+
+_NAME = "pwa_app"
+# Seven different calls may be under way for pages at once.
+_FLIGHTS = 8
+
+
+class Context(NamedTuple):
+    """The collaborators of the pages."""
+
+    settings: PwaSettings
+    cli: ControlCli
+    flights: Flights
+    flash: SingleShot
+
+    def load(self, view: View[V]) -> Slice[V]:
+        """The answer to one call, shared with who asks for the same now."""
+        (found,) = self.load_all([view])
+        return found
+
+    def load_all(self, views: Sequence[View[Any]]) -> list[Slice[Any]]:
+        """The answers to several calls, which run side by side."""
+        flights = [self.flights.join(view.words, partial(view.load, self.cli)) for view in views]
+        return [flight.result() for flight in flights]
+
+
+def install(app: Flask, settings: PwaSettings, cli: ControlCli) -> None:
+    """Give `app` its context."""
+    app.extensions[_NAME] = Context(settings, cli, Flights(_FLIGHTS), SingleShot())
+
+
+def context() -> Context:
+    """The context of the app that answers this request."""
+    return cast("Context", current_app.extensions[_NAME])

@@ -1,0 +1,106 @@
+"""Dev-stub mode: a control CLI that starts no program and answers with sample values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from platform_common.processes import Finished
+from platform_common.records.limits import Capabilities, Limitation, Limits
+from platform_common.sentence import Sentence
+from platform_common.views import (
+    Agent,
+    Check,
+    Cost,
+    Day,
+    Expense,
+    InstalledProfile,
+    Model,
+    Outcome,
+    Status,
+    Tunnel,
+    Verdict,
+    Version,
+)
+
+_UNIT = "openclaw.service"
+
+
+class StubCli:
+    """Answers every call that a page makes; `reason` says why it stands in."""
+
+    def __init__(self, reason: Sentence) -> None:
+        self.sample: Sentence | None = reason
+
+    def run(self, words: Sequence[str], *, stdin: bytes = b"") -> Finished:
+        """The sample answer; a call without one fails as an unknown command does."""
+        answer = _answers().get(tuple(words))
+        if answer is None:
+            return Finished(64, b"", b"error: there are no sample values for this call\n")
+        return Finished(0, msgspec.json.encode(answer))
+
+
+def _answers() -> Mapping[tuple[str, ...], Any]:
+    return {
+        ("status", "--json"): Status(
+            profile_id="openclaw",
+            unit=_UNIT,
+            active_state="active",
+            uptime_seconds=273_600,
+            doctor_fails=0,
+            agent=Agent("openclaw", "OpenClaw", _UNIT, "active", _UNIT),
+            tunnel=Tunnel("platform-tunnel.service", "inactive"),
+        ),
+        ("version", "--json"): Version(
+            binary_version="2026.11.1",
+            channel="stable",
+            release_version="2026.11.1",
+            kernel="6.1.0",
+            target="qemu-x86_64",
+            profiles=(InstalledProfile("openclaw", "OpenClaw", "2026.11.1", active=True),),
+        ),
+        ("limits", "--json"): Limits(
+            target="qemu-x86_64",
+            tier="standard",
+            ram_mb=4096,
+            capabilities=Capabilities(channels_disabled_by_ram=("signal",)),
+            limitations=(
+                Limitation("signal-ram", "Signal needs more memory than 4 GB.", "Add memory."),
+            ),
+        ),
+        ("cost", "--json"): _cost(datetime.now(UTC)),
+        ("doctor", "--json"): Verdict(
+            checks=(
+                Check("disk-space", Outcome("Pass", "41 % used")),
+                Check("time-sync", Outcome("Warn", "the clock is not synchronised"), "timedatectl"),
+            ),
+            passes=1,
+            warns=1,
+        ),
+        ("model", "list", "--json"): (
+            Model("openai", "OpenAI", "chat-reference", True, "OPENAI_API_KEY", "gpt-4o", "sk-…"),
+            Model("openrouter", "OpenRouter", "chat-compatible", False, "OPENROUTER_API_KEY"),
+        ),
+    }
+
+
+def _cost(now: datetime) -> Cost:
+    amounts = [0.12 * (day * 7 % 11) for day in range(30)]
+    days = tuple(
+        Day((now - timedelta(days=29 - number)).strftime("%Y-%m-%d"), round(usd, 2))
+        for number, usd in enumerate(amounts)
+    )
+    return Cost(
+        today_usd=days[-1].usd,
+        month_usd=round(sum(day.usd for day in days), 2),
+        daily_cap_usd=5,
+        monthly_cap_usd=100,
+        daily_pct=days[-1].usd / 5 * 100,
+        monthly_pct=round(sum(day.usd for day in days), 2),
+        unknown_messages=3,
+        days=days,
+        recent_expensive=(Expense(now.strftime("%Y-%m-%dT%H:%M:%SZ"), "openai", "gpt-4o", 0.41),),
+    )

@@ -1,0 +1,7 @@
+"""To be filled."""
+
+from __future__ import annotations
+
+from flask import Blueprint
+
+blueprint = Blueprint("system", __name__)

@@ -1,0 +1,83 @@
+"""A real browser, Debian's Chromium, and the apps that it opens."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, Playwright, sync_playwright
+
+from tests.support.browsers import CHROMIUM, FLAGS
+from tests.support.control_cli import FakeCtl
+from tests.support.devices import Device
+from tests.support.web_servers import Served, served
+
+OpenPage = Callable[..., Page]
+ServeDashboard = Callable[..., Served]
+
+
+@pytest.fixture(scope="session")
+def playwright() -> Iterator[Playwright]:
+    with sync_playwright() as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def browser(playwright: Playwright) -> Iterator[Browser]:
+    """Chromium, once for all tests; a context of its own is a fresh browser to a page."""
+    started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+    yield started
+    started.close()
+
+
+@pytest.fixture
+def open_page(browser: Browser) -> Iterator[OpenPage]:
+    """Open an address: `open_page(url, phone=True, dark=True, java_script_enabled=False, …)`.
+
+    Further keywords are options of the browser's context. What a page says on the
+    console, other than plain messages, fails the test.
+    """
+    said: list[str] = []
+    with contextlib.ExitStack() as opened:
+
+        def open_(url: str, *, phone: bool = False, dark: bool = False, **options: Any) -> Page:
+            context = browser.new_context(
+                viewport={"width": 320, "height": 640} if phone else {"width": 1280, "height": 900},
+                color_scheme="dark" if dark else "light",
+                **options,
+            )
+            opened.callback(context.close)
+            page = context.new_page()
+            page.on("pageerror", lambda error: said.append(str(error)))
+            page.on(
+                "console",
+                lambda message: (
+                    said.append(message.text) if message.type in ("error", "warning") else None
+                ),
+            )
+            page.goto(url)
+            return page
+
+        yield open_
+    assert said == []
+
+
+@pytest.fixture
+def ctl(tmp_path: Path) -> FakeCtl:
+    """A stand-in for the control CLI, whose every call fails until it is told an answer."""
+    return FakeCtl(tmp_path / "ctl")
+
+
+@pytest.fixture
+def serve_dashboard(tmp_path: Path, device: Device) -> Iterator[ServeDashboard]:
+    """Serve a dashboard of `device` under gunicorn; keywords are more of its environment."""
+    with contextlib.ExitStack() as running:
+
+        def serve(**environment: str) -> Served:
+            variables = {"PLATFORM_ROOT": str(device.root)} | environment
+            return running.enter_context(served("pwa-app", variables, tmp_path / "pwa-app.log"))
+
+        yield serve

@@ -1,0 +1,37 @@
+"""A dashboard in this process, and the control CLI that it calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from flask.testing import FlaskClient
+
+from pwa_app.app import create_app
+from pwa_app.settings import PwaSettings
+from tests.support.control_cli import FakeCtl
+from tests.support.devices import Device
+
+
+@pytest.fixture
+def ctl(tmp_path: Path) -> FakeCtl:
+    """A stand-in for the control CLI, whose every call fails until it is told an answer."""
+    return FakeCtl(tmp_path / "ctl")
+
+
+@pytest.fixture
+def dashboard(device: Device, ctl: FakeCtl) -> Callable[..., FlaskClient]:
+    """Make a client of a dashboard on `device`; keywords are more of its environment."""
+
+    def make(**environment: str) -> FlaskClient:
+        variables = ctl.environment | {"PLATFORM_ROOT": str(device.root)} | environment
+        return create_app(PwaSettings.from_env(variables)).test_client()
+
+    return make
+
+
+@pytest.fixture
+def client(dashboard: Callable[..., FlaskClient]) -> FlaskClient:
+    """A client of a dashboard that calls `ctl`."""
+    return dashboard()
