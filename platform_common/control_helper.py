@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import socket
 import struct
 import time
@@ -22,7 +23,7 @@ from msgspec import Struct
 
 from platform_common.decoding import DecodingError, from_json, shaped
 from platform_common.errors import PlatformError, UnreadableError, WrongUsageError
-from platform_common.paths import Paths
+from platform_common.paths import CONTROL_SOCKET, Paths, Place
 
 T = TypeVar("T")
 _REQUEST_LIMIT_BYTES = 16 << 10
@@ -62,7 +63,18 @@ class _Answer(Struct, frozen=True):
     error: _Failure | None = None
 
 
-def ask(path: Path, operation: str, arguments: Mapping[str, str], shape: type[T]) -> T:
+def socket_for(paths: Paths, *own: Place) -> Path | None:
+    """The helper's socket, for who is not root and has none of `own` as a file of his own.
+
+    None for anybody else, and where there is no helper.
+    """
+    if os.geteuid() == 0 or any(paths.named(place.variable) for place in own):
+        return None
+    path = paths.writable(CONTROL_SOCKET)
+    return path if path.is_socket() else None
+
+
+def ask(path: Path, operation: str, arguments: Mapping[str, object], shape: type[T]) -> T:
     """What the helper at the socket `path` answers; raises what the operation raised.
 
     Also `UnreadableError` when it cannot be reached, is not root's, or gives no answer.

@@ -6,7 +6,6 @@ Who is not root has the root helper do it, where there is one.
 from __future__ import annotations
 
 import contextlib
-import os
 from pathlib import Path
 
 from msgspec import Struct
@@ -21,7 +20,6 @@ from platform_common.paths import (
     ACTIVE_MODEL,
     ACTIVE_PROVIDER,
     AIRGAP,
-    CONTROL_SOCKET,
     PROVIDERS,
     SECRETS,
     Paths,
@@ -134,11 +132,7 @@ def set_asked(paths: Paths, setting: Setting) -> ModelSet:
 
 
 def _helper(paths: Paths) -> Path | None:
-    """The helper's socket, for who is not root; None for who is, or has files of his own."""
-    if os.geteuid() == 0 or any(paths.named(p.variable) for p in (SECRETS, PROVIDERS)):
-        return None
-    socket = paths.writable(CONTROL_SOCKET)
-    return socket if socket.is_socket() else None
+    return control_helper.socket_for(paths, SECRETS, PROVIDERS)
 
 
 def _catalogue(paths: Paths) -> Catalogue:
