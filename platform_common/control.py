@@ -31,8 +31,13 @@ class ControlCli(Protocol):
     def sample(self) -> Sentence | None:
         """Why no answer is real; None when they are."""
 
-    def run(self, words: Sequence[str], *, stdin: bytes = b"") -> Finished:
-        """Make one call; raises `ProcessError` when it cannot be made or does not end."""
+    def run(
+        self, words: Sequence[str], *, stdin: bytes = b"", limit_s: float | None = None
+    ) -> Finished:
+        """Make one call, in `limit_s` instead of the usual limit where that is given.
+
+        Raises `ProcessError` when it cannot be made or does not end.
+        """
 
 
 class BusyError(ProcessError):
@@ -52,14 +57,16 @@ class SubprocessCli:
         self._limit_s = limit_s
         self._slots = threading.BoundedSemaphore(_AT_ONCE)
 
-    def run(self, words: Sequence[str], *, stdin: bytes = b"") -> Finished:
+    def run(
+        self, words: Sequence[str], *, stdin: bytes = b"", limit_s: float | None = None
+    ) -> Finished:
         """Make one call; raises `ProcessError`."""
         if not self._slots.acquire(timeout=self._limit_s):
             raise BusyError("The control CLI is busy")
         try:
             return processes.run(
                 [self._program, *words],
-                timeout_s=self._limit_s,
+                timeout_s=limit_s or self._limit_s,
                 stdin=stdin,
                 variables=self._variables,
             )

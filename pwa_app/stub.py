@@ -35,7 +35,9 @@ class StubCli:
     def __init__(self, reason: Sentence) -> None:
         self.sample: Sentence | None = reason
 
-    def run(self, words: Sequence[str], *, stdin: bytes = b"") -> Finished:
+    def run(
+        self, words: Sequence[str], *, stdin: bytes = b"", limit_s: float | None = None
+    ) -> Finished:
         """The sample answer; a call without one fails as an unknown command does."""
         answer = _answers().get(tuple(words))
         if answer is None:
