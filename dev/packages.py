@@ -22,6 +22,7 @@ _MORE_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 
 # Package to what shows that it is there: a program, a file, or a Python module.
 SIGNS = {
+    "alsa-utils": "arecord",
     "ca-certificates": "/etc/ssl/certs/ca-certificates.crt",
     "e2fsprogs": "mkfs.ext4",
     "faketime": "faketime",
@@ -43,6 +44,7 @@ NEEDS: Mapping[str, Sequence[str]] = {
     "run": _IMAGES,
     "test": (
         *_IMAGES,
+        "alsa-utils",
         "faketime",
         "git",
         "minisign",

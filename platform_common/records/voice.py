@@ -108,11 +108,26 @@ class VoiceConfig(Struct, frozen=True):
 class VoiceStatus(VoiceConfig, frozen=True):
     """The answer to `voice status`: the settings, whether the device has voice, whether it runs.
 
-    Not among the other views, whose readers would have to import all this.
+    `reason` says why it has none, and `unblock` what would help. Not among the other
+    views, whose readers would have to import all this.
     """
 
     supported: bool = False
     service_active: bool = False
+    reason: str = ""
+    unblock: str = ""
+
+
+class VoiceCheck(Struct, frozen=True):
+    """The answer to `voice check`: whether the microphone gives sound; `error` says why not.
+
+    `peak_dbfs` is its loudest sample, in decibels below the loudest that there can be.
+    """
+
+    device: str = ""
+    ok: bool = False
+    peak_dbfs: float | None = None
+    error: str = ""
 
 
 def parse(data: bytes) -> VoiceConfig:

@@ -7,7 +7,7 @@ import unicodedata
 import click
 
 from platform_common.command_line import Text, print_json
-from platform_common.errors import WrongUsageError
+from platform_common.errors import PlatformError, WrongUsageError
 from platform_common.paths import Paths
 from platform_common.records.voice import VoiceStatus, check_wake_word
 from platform_common.views import to_json
@@ -23,6 +23,7 @@ with it to the model provider, as what is typed does. `platformctl voice disable
 switches it off.
 
 Does everyone who is heard here agree to that?"""
+_HINT = "Microphones are listed by: arecord -L; name one as audio_device in voice.toml."
 
 
 @click.group()
@@ -49,6 +50,34 @@ def status(paths: Paths, *, as_json: bool) -> None:
         print_json(to_json(found))
     else:
         _print(found)
+
+
+@command.command(
+    epilog="""\b
+Examples:
+  platformctl voice check
+  platformctl voice check --json
+"""
+)
+@as_json
+@click.pass_obj
+def check(paths: Paths, *, as_json: bool) -> None:
+    """Listen for a second, and tell whether the microphone works.
+
+    What it hears is measured and kept nowhere.
+    """
+    found = voice.check(paths)
+    if as_json:
+        print_json(to_json(found))
+    if not found.ok:
+        raise PlatformError(found.error, hint=_HINT)
+    if not as_json:
+        print_facts(
+            (
+                ("Microphone", styled(found.device)),
+                ("Loudest sound", styled(f"{found.peak_dbfs:.1f} dB below full scale")),
+            )
+        )
 
 
 @command.command(

@@ -19,7 +19,7 @@ from platform_common.decoding import DecodingError, from_json
 from platform_common.jsonread import JsonError
 from platform_common.records.limits import Limits
 from platform_common.records.profiles import Profile
-from platform_common.records.voice import VoiceStatus
+from platform_common.records.voice import VoiceCheck, VoiceStatus
 from platform_common.views import to_json
 from platformctl.device import ProfileVerdict
 from tests.support.devices import KEYS, Device, set_up
@@ -51,6 +51,8 @@ CALLS: Mapping[str, Call] = {
     "profile-show": Call(("profile", "show", "khoj"), Profile),
     "profile-validate": Call(("profile", "validate"), tuple[ProfileVerdict, ...]),
     "voice-status": Call(("voice", "status"), VoiceStatus),
+    # Nobody tests on a machine with a microphone.
+    "voice-check": Call(("voice", "check"), VoiceCheck, status=1),
     "model-list": Call(("model", "list"), tuple[views.Model, ...]),
     # Its key is refused before anybody is asked.
     "model-test": Call(("model", "test", "--provider", "anthropic"), views.ModelTest, status=1),
@@ -147,6 +149,7 @@ NEEDS = {
     "model-test": {"providers.json"},
     "model-set": {"providers.json", "secrets.env"},
     "voice-status": {"voice.toml", "limits.json"},
+    "voice-check": {"voice.toml"},
 }
 # It lists all the same which profiles there are, and ends with 1.
 USES = NEEDS | {"profile-list": {"active-profile"}}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import stat
+import struct
 import subprocess
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,9 +16,9 @@ import pytest
 from platform_common.decoding import from_json
 from platform_common.errors import PlatformError
 from platform_common.paths import Paths
-from platform_common.records.voice import VoiceStatus
+from platform_common.records.voice import VoiceCheck, VoiceStatus
 from platform_common.resources import data_path
-from platformctl import voice
+from platformctl import microphone, voice
 from tests.support.devices import Device
 from tests.support.releases import clean_environment, program
 from tests.support.terminals import at_a_terminal
@@ -110,6 +113,13 @@ def test_a_device_without_voice_is_told_why_and_nothing_is_written(tmp_path: Pat
     assert done.stderr.startswith("error: This device has no voice: ")
     assert "hint: " in done.stderr
     assert not device.path(CONFIG).exists()
+    answer = status(device)
+    assert f"error: This device has no voice: {answer.reason.rstrip('.')}\n" in done.stderr
+    assert f"hint: {answer.unblock}\n" in done.stderr
+
+
+def test_a_device_with_voice_has_no_reason_against_it(device: Device) -> None:
+    assert (status(device).reason, status(device).unblock) == ("", "")
 
 
 @pytest.mark.parametrize(
@@ -282,3 +292,132 @@ def test_a_running_relay_is_to_be_started_anew_for_another_word(
     done = device.ctl("voice", "set-wake-word", "computer", env={"PATH": os.environ["PATH"]})
     assert f"systemctl restart {voice.UNIT}" in done.stdout
     assert status(device).service_active
+
+
+# The microphone, heard by the real arecord through devices that ALSA makes up.
+
+_TONE = struct.pack("<16000h", *(int(8192 * math.sin(n / 8)) for n in range(16_000)))
+
+
+def microphone_of(folder: Path, sound: bytes) -> dict[str, str]:
+    """The variables for an ALSA whose default device gives `sound` over and over."""
+    (folder / "sound").write_bytes(sound)
+    (folder / ".asoundrc").write_text(
+        "pcm.!default { type file; slave.pcm null; file /dev/null; format raw;"
+        f' infile "{folder}/sound" }}\n'
+    )
+    return {"HOME": str(folder)}
+
+
+def checked(device: Device, **environment: str) -> tuple[int, VoiceCheck]:
+    done = device.ctl("voice", "check", "--json", env=environment)
+    return done.returncode, from_json(done.stdout.encode(), VoiceCheck)
+
+
+def test_a_microphone_that_hears_something_works(device: Device, tmp_path: Path) -> None:
+    environment = microphone_of(tmp_path, _TONE)
+    assert checked(device, **environment) == (0, VoiceCheck("default", ok=True, peak_dbfs=-12.0))
+    shown = device.ctl("voice", "check", env=environment)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "Loudest sound  -12.0 dB below full scale" in shown.stdout
+
+
+def test_what_was_heard_is_kept_nowhere(device: Device, tmp_path: Path) -> None:
+    environment = microphone_of(tmp_path, _TONE) | {"TMPDIR": str(tmp_path)}
+    before = sorted(path for path in tmp_path.rglob("*"))
+    assert checked(device, **environment)[0] == 0
+    assert sorted(path for path in tmp_path.rglob("*")) == before
+
+
+def test_a_microphone_that_is_silent_does_not_work(device: Device, tmp_path: Path) -> None:
+    code, found = checked(device, **microphone_of(tmp_path, bytes(4096)))
+    assert (code, found.ok, found.peak_dbfs) == (1, False, None)
+    assert found.error == "The microphone default gives nothing but silence"
+
+
+def test_without_a_microphone_it_says_which_was_looked_for(device: Device, tmp_path: Path) -> None:
+    device.put(CONFIG, '[voice]\naudio_device = "plughw:7,3"\n')
+    code, found = checked(device, HOME=str(tmp_path))
+    error = "There is no microphone at plughw:7,3"
+    assert (code, found) == (1, VoiceCheck("plughw:7,3", error=error))
+    shown = device.ctl("voice", "check", env={"HOME": str(tmp_path)})
+    assert (shown.returncode, shown.stdout) == (1, "")
+    assert shown.stderr.startswith(f"error: {error}\nhint: Microphones are listed by: arecord -L")
+
+
+@pytest.mark.parametrize(
+    ("script", "error"),
+    [
+        pytest.param(
+            "echo 'arecord: main:831: audio open error: Device or resource busy' >&2; exit 1",
+            "Another program uses the microphone default",
+            id="busy",
+        ),
+        pytest.param(
+            "echo 'arecord: main:831: audio open error: Permission denied' >&2; exit 1",
+            "This user may not use the microphone default",
+            id="no-permission",
+        ),
+        pytest.param(
+            "echo 'arecord: pcm_read:2178: read error: Input/output error' >&2; exit 1",
+            "The microphone default could not be used:"
+            " arecord: pcm_read:2178: read error: Input/output error",
+            id="unplugged",
+        ),
+        pytest.param("exit 3", "The microphone default could not be used: exit code 3", id="mute"),
+        pytest.param("exit 0", "The microphone default gives nothing but silence", id="nothing"),
+        pytest.param(
+            "exec cat /dev/zero",
+            "The device default gives more than it was asked for",
+            id="without-end",
+        ),
+    ],
+)
+def test_what_arecord_says_becomes_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, error: str
+) -> None:
+    stand_in_for_arecord(tmp_path, monkeypatch, script)
+    assert microphone.check("default") == VoiceCheck("default", error=error)
+
+
+def test_a_sound_card_that_stands_still_is_left_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in_for_arecord(tmp_path, monkeypatch, "exec sleep 60")
+    monkeypatch.setattr(microphone, "_TIMEOUT_S", 0.3)
+    began = time.monotonic()
+    assert microphone.check("default").error == "The microphone default gave no sound in 0.3 s"
+    assert time.monotonic() - began < 20
+
+
+def test_without_arecord_the_package_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    error = "arecord is not installed: it is in the package alsa-utils"
+    assert microphone.check("default").error == error
+
+
+def stand_in_for_arecord(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    program = folder / "bin" / "arecord"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+
+
+@pytest.mark.parametrize(
+    ("samples", "loudest"),
+    [
+        ([0, 0], None),
+        ([], None),
+        ([0, 1], -90.3),
+        ([-1, 0], -90.3),
+        ([16_384, -3], -6.0),
+        ([-32_768], 0.0),
+    ],
+    ids=str,
+)
+def test_the_loudest_sample_counts(samples: list[int], loudest: float | None) -> None:
+    assert microphone.peak(struct.pack(f"<{len(samples)}h", *samples)) == loudest
+    assert microphone.peak(struct.pack(f"<{len(samples)}h", *samples) + b"\x7f") == loudest
