@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from platform_common.command_line import CommandGroup, prepare
+from platform_common.errors import PlatformError, WrongUsageError
 from platform_common.leaving import run_and_leave
 from platform_common.version import VERSION
 
 
-@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
+class _Program(CommandGroup):
+    """The group of all commands, with the exit codes of this program."""
+
+    def exit_code(self, error: PlatformError) -> int:
+        """2 for what was given wrongly, 1 for everything else."""
+        return 2 if isinstance(error, WrongUsageError) else 1
+
+
+@click.group(cls=_Program, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(VERSION, prog_name="pwa-app")
 @click.pass_context
 def main(ctx: click.Context) -> None:
@@ -29,6 +40,7 @@ def main(ctx: click.Context) -> None:
 Examples:
   pwa-app serve
   pwa-app serve --bind 0.0.0.0:8089
+  pwa-app serve --bind unix:/run/platform/pwa.sock
 """
 )
 @click.option(
@@ -36,17 +48,24 @@ Examples:
     default="127.0.0.1:8089",
     show_default=True,
     metavar="HOST:PORT",
-    help="Address to listen on.",
+    help="Address to listen on; [IPV6]:PORT and unix:/PATH are addresses too.",
 )
 def serve(bind: str) -> None:
     """Serve the dashboard until it is told to end.
 
-    This program becomes gunicorn, with one process and more threads than
-    connections. Settings come from the environment; docs/pwa-app.md lists them.
+    This program becomes a gunicorn server with one process and many threads. Its
+    settings come from the environment, and are listed in docs/pwa-app.md.
     """
-    from platform_common.web.server import become_gunicorn
-
-    become_gunicorn("pwa_app.wsgi:app", bind)
+    try:
+        from platform_common.web.server import serve as serve_app
+        from pwa_app.app import create_app
+        from pwa_app.settings import PwaSettings
+    except ModuleNotFoundError as error:
+        raise PlatformError(
+            f"The package {error.name} is not installed",
+            hint="Install this program with what it needs: platform-appliance[web,push].",
+        ) from error
+    serve_app(create_app(PwaSettings.from_env(os.environ)), bind)
 
 
 def program() -> None:

@@ -43,6 +43,8 @@ def new_application(
         raise WrongUsageError(
             "This app does not run in debug mode", hint="Start it without FLASK_DEBUG."
         )
+    # A redirect of the routing's would be built from the request's Host.
+    app.url_map.merge_slashes = False
     app.config.update(
         MAX_CONTENT_LENGTH=FORM_LIMIT_BYTES,
         MAX_FORM_MEMORY_SIZE=FORM_LIMIT_BYTES,
@@ -84,15 +86,7 @@ def _gate(allowed: Collection[str]) -> Callable[[], Response | None]:
     def check() -> Response | None:
         host = request.environ.get("HTTP_HOST", "")
         if not gate.host_is_ours(host, allowed):
-            return errors.error_page(
-                421,
-                what=Sentence("This device does not answer to the name {name}.", name=host[:80]),
-                todo=Sentence(
-                    "Use its address or its .local name. If the name is right, add it to the"
-                    " setting {setting}, then start the service again.",
-                    setting=gate.ALLOWED_HOSTS_VARIABLE,
-                ),
-            )
+            return _misdirected(gate.name_of(host))
         site, origin = map(request.headers.get, ("Sec-Fetch-Site", "Origin"))
         if gate.comes_from_another_site(
             request.method, site, origin, scheme=request.scheme, host=host
@@ -109,6 +103,27 @@ def _gate(allowed: Collection[str]) -> Callable[[], Response | None]:
         return None
 
     return check
+
+
+def _misdirected(name: str | None) -> Response:
+    """The page for who calls this device by a name that is not its own.
+
+    A page of a foreign site may read it, so it does not say which device this is. Links
+    on it would lead to itself.
+    """
+    if name is None:
+        return errors.error_page(421, device_name=_unnamed)
+    return errors.error_page(
+        421,
+        what=Sentence("This device does not answer to the name {name}.", name=name),
+        device_name=_unnamed,
+        name=name,
+        setting=gate.ALLOWED_HOSTS_VARIABLE,
+    )
+
+
+def _unnamed() -> str:
+    return "Platform"
 
 
 def _healthz() -> Response:

@@ -9,73 +9,86 @@ from msgspec import Struct
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from platform_common.sentence import Sentence
+from platform_common.web.places import places
 
 
 class Problem(Struct, frozen=True):
     """What a person reads on an error page."""
 
-    title: str
+    title: Sentence
     what: Sentence
     todo: Sentence
 
 
 _UNKNOWN = Problem(
-    "This did not work",
+    Sentence("This did not work"),
     Sentence("The request could not be answered."),
     Sentence("Go back and try again."),
 )
 _PROBLEMS = {
     400: Problem(
-        "That request makes no sense here",
+        Sentence("That request makes no sense here"),
         Sentence("What your browser sent could not be read."),
         Sentence("Go back, reload the page and try again."),
     ),
     403: Problem(
-        "That came from another site",
+        Sentence("That came from another site"),
         Sentence("Another site's page sent this request, so nothing was done."),
         Sentence("Open this page yourself and do it here."),
     ),
     404: Problem(
-        "There is no such page",
+        Sentence("There is no such page"),
         Sentence("Nothing is at this address."),
         Sentence("Check the address, or begin at the start page."),
     ),
     405: Problem(
-        "That cannot be done here",
+        Sentence("That cannot be done here"),
         Sentence("This address does not take that kind of request."),
         Sentence("Go back and use the buttons of the page."),
     ),
     413: Problem(
-        "That is too much",
+        Sentence("That is too much"),
         Sentence("What was sent is larger than anything this page needs."),
         Sentence("Send less; a key has at most 4,096 characters."),
     ),
     415: Problem(
-        "That is the wrong kind of content",
+        Sentence("That is the wrong kind of content"),
         Sentence("This address takes another kind of content."),
         Sentence("Reload the page and try again."),
     ),
+    421: Problem(
+        Sentence("This device does not know that name"),
+        Sentence("The name in the address is none that it answers to."),
+        Sentence("Open it by its address, such as 192.168.1.20, or by its .local name."),
+    ),
     429: Problem(
-        "That was too often",
+        Sentence("That was too often"),
         Sentence("Too many requests came from your address."),
         Sentence("Wait a minute, then try again."),
     ),
     500: Problem(
-        "Sorry, there is a problem",
+        Sentence("Sorry, there is a problem"),
         Sentence("Something went wrong on this device. Nothing of what you sent is shown here."),
         Sentence("Try again. If it happens again, look for the number below in the log."),
     ),
     503: Problem(
-        "Not ready",
+        Sentence("Not ready"),
         Sentence("The device is too busy to answer."),
         Sentence("Try again in a few seconds."),
     ),
     507: Problem(
-        "No room is left",
+        Sentence("No room is left"),
         Sentence("The device keeps no more of these."),
         Sentence("Remove some first."),
     ),
 }
+
+
+# When the page itself cannot be made.
+_PLAIN = (
+    '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
+    '<h1>{title}</h1><p>{number}</p><p><a href="/">Go to the start page</a></p></html>'
+)
 
 
 def install(app: Flask) -> None:
@@ -85,12 +98,26 @@ def install(app: Flask) -> None:
 
 
 def error_page(
-    status: int, *, what: Sentence | None = None, todo: Sentence | None = None, number: str = ""
+    status: int,
+    *,
+    what: Sentence | None = None,
+    todo: Sentence | None = None,
+    number: str = "",
+    **more: object,
 ) -> Response:
-    """The page for `status`; `what` and `todo` say it more exactly than the usual words."""
+    """The page for `status`; `what` and `todo` say it more exactly than the usual words.
+
+    `more` are further variables of the template.
+    """
     usual = _PROBLEMS.get(status, _UNKNOWN)
     problem = Problem(usual.title, what or usual.what, todo or usual.todo)
-    body = render_template("error.html", status=status, problem=problem, number=number)
+    try:
+        body = render_template("error.html", status=status, problem=problem, number=number, **more)
+    except Exception as error:  # noqa: BLE001 - the last page that there is
+        current_app.logger.error(  # noqa: TRY400 - a traceback may hold what was sent
+            "no error page: %s in %s", type(error).__name__, places(error)
+        )
+        body = _PLAIN.format(title=usual.title, number=number)
     return Response(body, status, content_type="text/html; charset=utf-8")
 
 
@@ -107,18 +134,11 @@ def _http_error(error: HTTPException) -> Response | HTTPException:
 def _failure(error: Exception) -> Response:
     """Any other exception: into the log under a number, which the page gives."""
     number = secrets.token_hex(4)
-    # The text of an exception, and the values in its frames, may hold what was sent.
-    where = error.__traceback__
-    places = []
-    while where is not None:
-        code = where.tb_frame.f_code
-        places.append(f"{code.co_filename.rpartition('/')[2]}:{where.tb_lineno} {code.co_name}")
-        where = where.tb_next
     current_app.logger.error(
         "problem %s: %s on %s in %s",
         number,
         type(error).__name__,
         request.endpoint,
-        " < ".join(reversed(places[-6:])),
+        places(error),
     )
     return error_page(500, number=number)

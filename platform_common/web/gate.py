@@ -11,7 +11,9 @@ import re
 import socket
 from collections.abc import Callable, Collection
 
-_UNSAFE = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+from platform_common.errors import WrongUsageError
+
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 _OWN_SITE = frozenset({"same-origin", "none"})
 _LOCAL_ENDINGS = (".localhost", ".local")
 _PORT = re.compile(r"[0-9]{1,5}")
@@ -21,8 +23,19 @@ ALLOWED_HOSTS_VARIABLE = "PLATFORM_ALLOWED_HOSTS"
 
 
 def allowed_hosts(value: str) -> frozenset[str]:
-    """The names in `PLATFORM_ALLOWED_HOSTS`, separated by commas or blanks."""
-    return frozenset(name.lower().rstrip(".") for name in re.split(r"[\s,]+", value) if name)
+    """The names in `PLATFORM_ALLOWED_HOSTS`, separated by commas or blanks.
+
+    A port behind one says nothing. Raises `WrongUsageError` for what is no name, such
+    as a URL or a pattern.
+    """
+    names = {entry: name_of(entry) for entry in re.split(r"[\s,]+", value) if entry}
+    for entry, name in names.items():
+        if name is None:
+            raise WrongUsageError(
+                f"{ALLOWED_HOSTS_VARIABLE} holds {entry!a}, which is no host name",
+                hint="Give names such as dashboard.example.org, separated by commas.",
+            )
+    return frozenset(filter(None, names.values()))
 
 
 def host_is_ours(
@@ -33,7 +46,7 @@ def host_is_ours(
     Addresses are, as no foreign name can lead to one; so are loopback's names,
     those of the local network, the machine's own, and those in `allowed`.
     """
-    name = _name_of(header)
+    name = name_of(header)
     if name is None:
         return False
     if _is_address(name):
@@ -43,22 +56,7 @@ def host_is_ours(
     return name == own_name().lower().rstrip(".")
 
 
-def comes_from_another_site(
-    method: str, site: str | None, origin: str | None, *, scheme: str, host: str
-) -> bool:
-    """Whether a browser sends this request for another site's page (contract, section 5).
-
-    `site` and `origin` are its headers `Sec-Fetch-Site` and `Origin`. A client without
-    either is no browser, and nobody's page speaks through it.
-    """
-    if method not in _UNSAFE:
-        return False
-    if site is not None:
-        return site not in _OWN_SITE
-    return origin is not None and _origin(origin) != _origin(f"{scheme}://{host}")
-
-
-def _name_of(header: str) -> str | None:
+def name_of(header: str) -> str | None:
     """The name or address in a `Host` header; None for what is no host at all."""
     if header.startswith("["):
         name, closed, rest = header[1:].partition("]")
@@ -72,6 +70,21 @@ def _name_of(header: str) -> str | None:
     if len(name) > _LONGEST_NAME or not all(map(_LABEL.fullmatch, name.split("."))):
         return None
     return name
+
+
+def comes_from_another_site(
+    method: str, site: str | None, origin: str | None, *, scheme: str, host: str
+) -> bool:
+    """Whether a browser sends this request for another site's page (contract, section 5).
+
+    `site` and `origin` are its headers `Sec-Fetch-Site` and `Origin`. A client without
+    either is no browser, and nobody's page speaks through it.
+    """
+    if method in _SAFE:
+        return False
+    if site is not None:
+        return site not in _OWN_SITE
+    return origin is not None and _origin(origin) != _origin(f"{scheme}://{host}")
 
 
 def _is_port(text: str) -> bool:

@@ -1,32 +1,45 @@
 """How gunicorn serves our apps: `gunicorn -c python:platform_common.web.gunicorn_conf APP`.
 
 One process, as what is kept in memory is in one place; more threads than
-connections, as a slow client holds a thread (ADR 18).
+slow clients, as each of them holds a thread (ADR 18).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-wsgi_app = ""
+from platform_common.web.gunicorn_log import OneLineLog
+
 bind = ["127.0.0.1:8089"]
 workers = 1
 worker_class = "gthread"
 threads = 1024
+# What is above the number of threads may be kept alive between two requests.
 worker_connections = 1100
 keepalive = 5
 graceful_timeout = 15
 limit_request_line = 4094
 limit_request_fields = 100
 limit_request_field_size = 8190
+# A proxy may tell the scheme, and nothing else.
+forwarder_headers = ""
 control_socket_disable = True
 # The access log would hold what is in queries.
 accesslog = None
 errorlog = "-"
 loglevel = "warning"
+logger_class = OneLineLog
+
+ONE_WORKER = "This app keeps state in memory: run it with one worker"
 
 
 def on_starting(server: Any) -> None:
     """Refuse more workers, whoever asks for them."""
     if server.cfg.workers != 1:
-        raise RuntimeError("this app keeps state in memory: run it with one worker")
+        raise RuntimeError(ONE_WORKER)
+
+
+def nworkers_changed(server: Any, new: int, old: int | None) -> None:
+    """Stay with one worker when a signal (SIGTTIN) asks for another."""
+    if old is not None and new != 1:
+        server.num_workers = 1

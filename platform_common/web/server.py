@@ -1,36 +1,59 @@
-"""Serving an app: this process becomes gunicorn, with the settings of `gunicorn_conf`."""
+"""Serving an app with gunicorn, in this process and with the settings of `gunicorn_conf`."""
 
 from __future__ import annotations
 
-import os
-import re
-import sys
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from platform_common.errors import UnreadableError, WrongUsageError
+from flask import Flask
+from gunicorn.app.base import BaseApplication
+from gunicorn.arbiter import Arbiter
 
-_BIND = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):([0-9]{1,5})|unix:/\S+|fd://[0-9]+")
-
-
-def check_bind(bind: str) -> None:
-    """Raise `WrongUsageError` for what is no address to listen on."""
-    found = _BIND.fullmatch(bind)
-    if not found or (found[1] and int(found[1]) >= 1 << 16):
-        raise WrongUsageError(
-            f"{bind!a} is no address to listen on", hint="Give HOST:PORT, such as 127.0.0.1:8089."
-        )
+from platform_common.errors import PlatformError, WrongUsageError
+from platform_common.web import gunicorn_conf
+from platform_common.web.listening import check_bind
 
 
-def become_gunicorn(app: str, bind: str) -> NoReturn:
-    """Serve `app` (module:attribute) on `bind`; this program does not come back."""
+def serve(app: Flask, bind: str) -> NoReturn:
+    """Serve `app` on `bind` until a signal ends this process.
+
+    `GUNICORN_CMD_ARGS` may hold further options of gunicorn's, such as `--certfile`.
+    Raises `WrongUsageError` and `UnreadableError` for what cannot be served.
+    """
     check_bind(bind)
-    argv = [
-        *(sys.executable, "-m", "gunicorn", "--config"),
-        *("python:platform_common.web.gunicorn_conf", "--bind", bind, app),
-    ]
-    sys.stdout.flush()
-    sys.stderr.flush()
+    server = _Server(app, bind)
+    if server.cfg.workers != 1:
+        raise WrongUsageError(gunicorn_conf.ONE_WORKER)
     try:
-        os.execv(argv[0], argv)  # noqa: S606 - a list of arguments, and no shell
-    except OSError as error:
-        raise UnreadableError.of(argv[0], error) from error
+        Arbiter(server).run()
+    except (RuntimeError, ValueError) as error:
+        raise PlatformError(f"The server did not start: {error}") from error
+    raise SystemExit(0)
+
+
+class _Server(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
+    """What gunicorn asks for settings and the app.
+
+    Its own program would let modules in the current folder take the place of installed
+    ones, and read a file of settings there.
+    """
+
+    def __init__(self, app: Flask, bind: str) -> None:
+        self._app = app
+        self._bind = bind
+        super().__init__()
+
+    def load_config(self) -> None:
+        for name, value in vars(gunicorn_conf).items():
+            if name in self.cfg.settings:
+                self.cfg.set(name, value)
+        words = self.cfg.get_cmd_args_from_env()
+        given: dict[str, Any] = vars(self.cfg.parser().parse_args(words))
+        for name, value in given.items():
+            if value is not None and name != "args":
+                self.cfg.set(name, value)
+        self.cfg.set("bind", self._bind)
+        # Made before the fork: what is wrong with it has been told by then.
+        self.cfg.set("preload_app", True)
+
+    def load(self) -> Flask:
+        return self._app
