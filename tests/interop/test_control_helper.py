@@ -169,6 +169,25 @@ def test_a_user_who_may_not_is_refused(stored: Helped) -> None:
     assert stored.files() == before
 
 
+def test_who_is_not_root_switches_voice(helped: Helped) -> None:
+    shutil.copy(data_path("limits/rpi5.json"), helped.device.path("/etc/platform/limits.json"))
+    path = helped.device.path("/etc/platform/voice.toml")
+    for words, line in ((("enable", "--yes"), "enabled = true"), (("disable",), "enabled = false")):
+        done = helped.ctl(NOBODY, "voice", *words)
+        assert done.returncode == 0, done.stderr
+        assert line in path.read_text()
+        assert (path.stat().st_mode & 0o777, path.stat().st_uid) == (0o644, 0)
+    assert helped.log.read_text().count("voice-switch by user 65534: done") == 2
+
+
+def test_who_is_not_root_has_the_microphone_of_the_settings_checked(helped: Helped) -> None:
+    helped.device.put("/etc/platform/voice.toml", '[voice]\naudio_device = "plughw:7,3"\n')
+    done = helped.ctl(NOBODY, "voice", "check", "--json")
+    assert (done.returncode, json.loads(done.stdout)["device"]) == (1, "plughw:7,3")
+    assert done.stdout == helped.device.ctl("voice", "check", "--json").stdout
+    assert "voice-check by user 65534: done" in helped.log.read_text()
+
+
 ATTACKS = [
     pytest.param(b"", "not one line", id="nothing"),
     pytest.param(b"\n", "not valid JSON", id="empty-line"),
@@ -209,6 +228,10 @@ ATTACKS = [
     pytest.param(
         request(provider="local-ollama", key="http://203.0.113.1/"), "no provider", id="not-offered"
     ),
+    pytest.param(request("voice-switch"), "missing", id="switch-to-nothing"),
+    pytest.param(request("voice-switch", on="yes"), "expected bool", id="switch-to-a-text"),
+    pytest.param(request("voice-switch", on=True), "no voice", id="voice-where-there-is-none"),
+    pytest.param(request("voice-check", device="file:x"), "unknown", id="another-microphone"),
 ]
 
 
