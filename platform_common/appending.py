@@ -1,10 +1,11 @@
-"""Files of lines that only grow: one durable line at a time."""
+"""Files of lines: one durable line at a time is added; single ones may go again."""
 
 from __future__ import annotations
 
 import contextlib
+import io
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from platform_common.errors import UnreadableError
@@ -15,6 +16,7 @@ from platform_common.files import (
     create_exclusive,
     opened_folder,
     rename_to_free,
+    write_atomic,
 )
 from platform_common.left_overs import remove_left_overs
 from platform_common.locks import LockedError, changing, hold
@@ -54,6 +56,62 @@ def put_aside(path: Path, to: Path) -> bool:
     return True
 
 
+def drop_lines(
+    path: Path,
+    unwanted: Callable[[bytes], bool],
+    *,
+    limit_bytes: int,
+    mode: int = 0o640,
+    owner: Owner | None = None,
+) -> int:
+    """Take the lines for which `unwanted` says so out of the file at `path`: how many.
+
+    A reader sees the old file or the new one, whose mode and owner are those given;
+    a line that is added meanwhile stays. Raises `UnreadableError`, also for a file
+    of more than `limit_bytes`, which is then as it was, `NotDurableError` or
+    `LockedError`.
+    """
+    if not _is_there(path):
+        return 0
+    # Whoever makes the file holds this lock too, and none of the file's own.
+    with changing(path):
+        remove_left_overs(path.parent, of_name=path.name)
+        with contextlib.suppress(FileNotFoundError), _locked(path) as descriptor:
+            kept, dropped = _split(_all_of(descriptor, path, limit_bytes), unwanted)
+            if dropped:
+                write_atomic(path, kept, mode=mode, owner=owner)
+            return dropped
+    return 0
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise UnreadableError.of(path, error) from error
+    return True
+
+
+def _split(data: bytes, unwanted: Callable[[bytes], bool]) -> tuple[bytes, int]:
+    """What is left of `data` without the unwanted lines, and how many those are."""
+    lines = io.BytesIO(data).readlines()
+    kept = [line for line in lines if not unwanted(line.removesuffix(b"\n"))]
+    return b"".join(kept), len(lines) - len(kept)
+
+
+def _all_of(descriptor: int, path: Path, limit_bytes: int) -> bytes:
+    try:
+        with open(descriptor, "rb", closefd=False) as file:
+            data = file.read(limit_bytes + 1)
+    except OSError as error:
+        raise UnreadableError.of(path, error) from error
+    if len(data) > limit_bytes:
+        raise UnreadableError(f"{path} is larger than {limit_bytes:,} bytes")
+    return data
+
+
 def _rename(path: Path, to: Path) -> None:
     try:
         with opened_folder(to.parent) as target, opened_folder(path.parent) as source:
@@ -69,15 +127,17 @@ def _rename(path: Path, to: Path) -> None:
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[int]:
     """A descriptor of the file at `path`, locked; raises `FileNotFoundError` when there is none."""
-    descriptor = descriptor_of(path, os.O_RDWR | os.O_APPEND)
-    try:
-        hold(descriptor, path)
-        # While we waited, the file may have been put aside.
-        if not _is_at(path, descriptor):
-            raise FileNotFoundError(path)
-        yield descriptor
-    finally:
-        close(descriptor)
+    for _ in range(_TRIES):
+        descriptor = descriptor_of(path, os.O_RDWR | os.O_APPEND)
+        try:
+            hold(descriptor, path)
+            # While we waited, the file may have been put aside, or another written.
+            if _is_at(path, descriptor):
+                yield descriptor
+                return
+        finally:
+            close(descriptor)
+    raise LockedError(f"{path} is replaced again and again by another program")
 
 
 def _is_at(path: Path, descriptor: int) -> bool:

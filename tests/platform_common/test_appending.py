@@ -1,4 +1,4 @@
-"""Adding lines to a file, and putting the file aside."""
+"""Adding lines to a file, taking lines out of it, and putting the file aside."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ import errno
 import fcntl
 import os
 import stat
+import subprocess
+import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from platform_common import appending, locks
-from platform_common.appending import append_line, put_aside
+from platform_common.appending import append_line, drop_lines, put_aside
 from platform_common.errors import PlatformError, UnreadableError
 from platform_common.files import ExistsError
 from platform_common.locks import LockedError
@@ -218,6 +222,169 @@ def test_a_file_that_somebody_else_makes_in_the_meantime_keeps_its_lines(
     monkeypatch.setattr(appending, "create_exclusive", theirs_first)
     append_line(path, b"ours")
     assert path.read_bytes() == b"theirs\nours\n"
+
+
+# Dropping lines.
+
+_MEBIBYTE = 1 << 20
+
+
+def drop(path: Path, *lines: bytes) -> int:
+    return drop_lines(path, lines.__contains__, limit_bytes=_MEBIBYTE)
+
+
+@pytest.mark.parametrize(
+    ("there", "afterwards", "dropped"),
+    [
+        (b"", b"", 0),
+        (b"a\nb\nc\n", b"a\nc\n", 1),
+        (b"b\n", b"", 1),
+        (b"b\nb\na\nb\n", b"a\n", 3),
+        (b"a\nb", b"a\n", 1),
+        (b"b\na", b"a", 1),
+        (b"a\n\nb\r\n", b"a\n\nb\r\n", 0),
+        (b"\xff\x00\rb\nb\n", b"\xff\x00\rb\n", 1),
+    ],
+    ids=["empty", "middle", "all", "three", "torn", "other-torn", "none", "no-text"],
+)
+def test_only_the_unwanted_lines_go(
+    tmp_path: Path, there: bytes, afterwards: bytes, dropped: int
+) -> None:
+    (tmp_path / "f").write_bytes(there)
+    assert drop(tmp_path / "f", b"b") == dropped
+    assert (tmp_path / "f").read_bytes() == afterwards
+    assert not list(tmp_path.glob("*.tmp"))
+
+
+def test_of_a_file_that_is_not_there_nothing_goes_and_nothing_is_made(tmp_path: Path) -> None:
+    assert drop(tmp_path / "f", b"b") == 0
+    assert drop(tmp_path / "none" / "f", b"b") == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o077])
+def test_a_file_with_fewer_lines_has_the_mode_that_is_asked_for(tmp_path: Path, mask: int) -> None:
+    (tmp_path / "f").write_bytes(b"a\nb\n")
+    (tmp_path / "f").chmod(0o666)
+    before = os.umask(mask)
+    try:
+        drop(tmp_path / "f", b"b")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "f").stat().st_mode) == 0o640
+
+
+def test_a_file_that_is_too_large_is_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"b\n" * 10)
+    with pytest.raises(UnreadableError, match="f is larger than 19 bytes"):
+        drop_lines(tmp_path / "f", lambda line: True, limit_bytes=19)
+    assert drop_lines(tmp_path / "f", lambda line: True, limit_bytes=20) == 10
+
+
+@pytest.mark.parametrize("kind", [*NOT_REGULAR, *LINKS])
+def test_fs_07_from_nothing_but_a_file_with_one_name_a_line_goes(tmp_path: Path, kind: str) -> None:
+    path = make(kind, tmp_path / "f")
+    before = picture(tmp_path)
+    with pytest.raises(UnreadableError, match=f"^{path} is "):
+        drop(path, b"precious")
+    after = picture(tmp_path)
+    del after[".f.lock"]
+    assert after == before
+
+
+def test_fs_01_when_the_shorter_file_cannot_be_written_the_old_one_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "f").write_bytes(b"a\nb\n")
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fchmod", fail)
+        with pytest.raises(UnreadableError, match="f: No space left on device"):
+            drop(tmp_path / "f", b"b")
+    assert (tmp_path / "f").read_bytes() == b"a\nb\n"
+    assert not list(tmp_path.glob(".*.tmp"))
+    assert drop(tmp_path / "f", b"b") == 1
+
+
+def test_lines_that_are_added_while_others_go_all_stay(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    threads = 8
+    rounds = 25
+
+    def add(number: int) -> None:
+        for turn in range(rounds):
+            append_line(path, b"keep %d %d" % (number, turn))
+            append_line(path, b"drop %d %d" % (number, turn))
+            drop(path, b"drop %d %d" % (number, turn))
+
+    adders = [threading.Thread(target=add, args=(number,)) for number in range(threads)]
+    for adder in adders:
+        adder.start()
+    for adder in adders:
+        adder.join()
+    expected = {b"keep %d %d" % (number, turn) for number in range(threads) for turn in range(25)}
+    lines = path.read_bytes().splitlines()
+    assert len(lines) == threads * rounds
+    assert set(lines) == expected
+
+
+_DROPPER = """\
+import sys
+from pathlib import Path
+from platform_common.appending import append_line, drop_lines
+path = Path(sys.argv[1])
+print("ready", flush=True)
+while True:
+    append_line(path, b"drop")
+    drop_lines(path, b"drop".__eq__, limit_bytes=1 << 20)
+"""
+
+
+def test_a_program_that_is_killed_while_lines_go_loses_no_other_line(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    added: list[bytes] = []
+    for turn in range(12):
+        dropper = subprocess.Popen(
+            [sys.executable, "-c", _DROPPER, str(path)], stdout=subprocess.PIPE
+        )
+        assert dropper.stdout is not None
+        dropper.stdout.readline()
+        until = time.monotonic() + 0.02 * turn
+        while not added or added[-1].split()[0] != b"%d" % turn or time.monotonic() < until:
+            line = b"%d keep %d" % (turn, len(added))
+            append_line(path, line)
+            added.append(line)
+        dropper.kill()
+        dropper.wait()
+        dropper.stdout.close()
+        lines = [line for line in path.read_bytes().splitlines() if line != b"drop"]
+        assert lines == added
+    drop(path, b"drop")
+    assert path.read_bytes().splitlines() == added
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == [".f.lock", "f"]
+
+
+def test_putting_aside_takes_the_file_that_has_the_name_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(b"a\nb\n")
+    hold = locks.hold
+    replaced: list[int] = []
+
+    def wait(descriptor: int, locked: Path) -> None:
+        if not replaced:
+            replaced.append(1)
+            (tmp_path / "new").write_bytes(b"a\n")
+            (tmp_path / "new").rename(path)
+        hold(descriptor, locked)
+
+    monkeypatch.setattr(appending, "hold", wait)
+    assert put_aside(path, tmp_path / "aside")
+    assert (tmp_path / "aside").read_bytes() == b"a\n"
 
 
 def test_fs_03_a_disk_that_fails_under_the_lock_is_told(
