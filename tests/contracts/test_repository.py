@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import json
 import re
 from pathlib import Path
 
@@ -11,15 +12,16 @@ import pytest
 from dev.distributions import ROOT, tracked_files
 from tests.support.releases import KeyPair
 
-FILES = tracked_files()
+PICTURES = [name for name in tracked_files() if name.endswith((".png", ".webp"))]
+FILES = [name for name in tracked_files() if name not in PICTURES]
 # Bracketed, so that this file does not hold what it looks for.
 MACHINE = re.compile(r"(?<![\w.$}])/(?:[w]ork|[r]oot|[U]sers|[h]ome/(?!agent\b)\w+)/")
-REGISTRY = re.compile(r"[p]ypi\.org|[p]ythonhosted\.org|[i]ndex-url|[f]ind-links")
+REGISTRY = re.compile(r"[p]ypi\.org|[p]ythonhosted\.org|[i]ndex-url|[f]ind-links|[n]pmjs\.")
 SECRET_KEY = re.compile(r"\bRW[RQ][A-Za-z0-9+/]{208}=|^-----BEGIN [A-Z ]*PRIVATE KEY-----$")
 
 
 def text(name: str) -> str:
-    """A tracked file as text; anything else does not belong here."""
+    """A tracked file as text; what is neither that nor a picture does not belong here."""
     return (ROOT / name).read_text("utf-8")
 
 
@@ -56,6 +58,11 @@ def test_a_path_of_one_machine_is_recognised(line: str) -> None:
 
 def test_the_user_of_the_appliance_is_no_machine_path() -> None:
     assert MACHINE.search("/home/agent/.khoj") is None
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_is_small(name: str) -> None:
+    assert (ROOT / name).stat().st_size < 60_000
 
 
 def test_every_file_ends_in_one_newline() -> None:
@@ -136,7 +143,7 @@ def test_the_lock_files_agree(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "extras"),
     [
-        pytest.param("run", ["release"], id="run"),
+        pytest.param("run", ["release", "control", "web", "push"], id="run"),
         pytest.param("lint", ["lint"], id="lint"),
         pytest.param("package", ["package"], id="package"),
         pytest.param("dev", ["release", "object-store", "web", "test", "types", "dev"], id="dev"),
@@ -148,4 +155,22 @@ def test_a_lock_file_holds_what_its_extras_ask_for(name: str, extras: list[str])
 
 
 def test_release_tools_runs_without_a_web_framework() -> None:
-    assert {"flask", "werkzeug", "jinja2", "gunicorn"}.isdisjoint(pins("requirements/run.txt"))
+    assert {"flask", "werkzeug", "jinja2", "gunicorn"}.isdisjoint(extra("release"))
+
+
+NODE_LOCKS = [name for name in FILES if name.endswith("package-lock.json")]
+
+
+def test_there_are_lock_files_of_node() -> None:
+    folders = [Path(name).parent.as_posix() for name in NODE_LOCKS]
+    assert folders == ["requirements/browser-tools", "requirements/lighthouse"]
+
+
+@pytest.mark.parametrize("name", NODE_LOCKS)
+def test_a_lock_file_of_node_holds_hashes_and_no_address(name: str) -> None:
+    packages = json.loads(text(name))["packages"]
+    asked = json.loads(text(name.replace("package-lock", "package")))
+    assert packages.pop("")["dependencies"] == asked["dependencies"]
+    assert {f"node_modules/{project}" for project in asked["dependencies"]} <= packages.keys()
+    assert [path for path, one in packages.items() if "integrity" not in one] == []
+    assert [path for path, one in packages.items() if "resolved" in one] == []

@@ -12,7 +12,7 @@ import pytest
 
 from dev.distributions import ROOT, Distributions, build_distributions, tracked_files
 
-SHIPPED = re.compile(r".*\.(py|json|toml|html)|.*/py\.typed")
+SHIPPED = re.compile(r".*\.(py|json|toml|html|css|js|svg|png|webp|po)|.*/py\.typed")
 
 
 @pytest.fixture(scope="module")
@@ -72,8 +72,12 @@ def test_the_wheel_holds_the_tracked_files_of_the_packages(
         "platform_common/data/limits/rpi5.json",
         "platform_common/data/providers.json",
         "platform_common/schemas/control/status.schema.json",
+        "platform_common/templates/pwa/layout.html",
+        "platform_common/web/locales/de.po",
+        "platform_common/web/static/style.css",
         "platformctl/commands/status.py",
         "platformctl/py.typed",
+        "pwa_app/static/icon-180.png",
         "platform_common/py.typed",
         "release_tools/cli.py",
         "release_tools/py.typed",
@@ -87,6 +91,7 @@ def test_the_wheel_claims_no_other_top_level_name(built: Distributions) -> None:
     assert {name.split("/")[0] for name in names_in(built.wheel)} == {
         "platform_common",
         "platformctl",
+        "pwa_app",
         "release_tools",
     }
 
@@ -109,6 +114,7 @@ def test_the_metadata_names_the_licence_and_the_commands(built: Distributions) -
         for line in (
             "release-tools = release_tools.cli:program",
             "platformctl = platformctl.cli:program",
+            "pwa-app = pwa_app.cli:program",
         ):
             assert line in archive.read(points).decode()
         assert any(name.endswith("/LICENSE") for name in archive.namelist())
@@ -119,7 +125,7 @@ def test_the_sdist_holds_no_more_than_what_builds_the_wheel(built: Distributions
         tops = {name.split("/")[1] for name in archive.getnames() if "/" in name}
     assert tops == {
         *("LICENSE", "PKG-INFO", "README.md", "pyproject.toml", "setup.cfg"),
-        *("platform_common", "platformctl", "release_tools", "schemas", "templates"),
+        *("platform_common", "platformctl", "pwa_app", "release_tools", "schemas", "templates"),
         "platform_appliance.egg-info",
     }
 
