@@ -6,15 +6,16 @@ slice of defaults, with the reason.
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Generic, Protocol, TypeVar
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 
 from platform_common import processes
-from platform_common.decoding import DecodingError
+from platform_common.decoding import DecodingError, from_json, shaped
 from platform_common.processes import Finished, ProcessError
 from platform_common.sentence import Sentence
 
@@ -22,6 +23,15 @@ V = TypeVar("V")
 CALL_LIMIT_S = 10.0
 _AT_ONCE = 8
 _LONGEST_REASON = 200
+_WRONG_USAGE = 64
+# What HTML cannot hold: controls but tab and line ends, surrogates, and what is no character.
+_NO_TEXT = re.compile(
+    "[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"
+    + "".join(
+        f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(1 << 16, 17 << 16, 1 << 16)
+    )
+    + "]"
+)
 
 
 class ControlCli(Protocol):
@@ -60,13 +70,16 @@ class SubprocessCli:
     def run(
         self, words: Sequence[str], *, stdin: bytes = b"", limit_s: float | None = None
     ) -> Finished:
-        """Make one call; raises `ProcessError`."""
-        if not self._slots.acquire(timeout=self._limit_s):
-            raise BusyError("The control CLI is busy")
+        """Make one call; raises `ProcessError`. Its limit counts from now, not from its start."""
+        limit_s = limit_s or self._limit_s
+        deadline = time.monotonic() + limit_s
+        # Who would get less than half of its time does not begin.
+        if not self._slots.acquire(timeout=limit_s / 2):
+            raise BusyError("The control CLI is busy with other calls")
         try:
             return processes.run(
                 [self._program, *words],
-                timeout_s=limit_s or self._limit_s,
+                timeout_s=round(deadline - time.monotonic(), 1) or limit_s,
                 stdin=stdin,
                 variables=self._variables,
             )
@@ -75,10 +88,14 @@ class SubprocessCli:
 
 
 class Slice(Struct, Generic[V], frozen=True):
-    """What one call answered; a `reason` says why its value is but the default."""
+    """What one call answered; a `reason` says why its value is but the default.
+
+    `given` are the members that the answer holds, `tunnel.enabled` for one inside another.
+    """
 
     value: V
     reason: Sentence | None = None
+    given: frozenset[str] = frozenset()
 
     @property
     def stub(self) -> bool:
@@ -92,56 +109,94 @@ class View(Struct, Generic[V], frozen=True):
     words: tuple[str, ...]
     read: Callable[[bytes], V]
     default: V
+    limit_s: float | None = None
 
     def load(self, cli: ControlCli) -> Slice[V]:
         """The answer, whatever the exit status; never raises for a call that went wrong."""
-        name = " ".join(self.words)
         try:
-            finished = cli.run(self.words)
+            finished = cli.run(self.words, limit_s=self.limit_s)
+            try:
+                return self._answer(finished.output, cli.sample)
+            except DecodingError as error:
+                return self._without(self._why(finished, error))
         except ProcessError as error:
-            return Slice(self.default, Sentence(error.message))
-        try:
-            return Slice(self.read(finished.output), cli.sample)
-        except DecodingError as error:
-            if finished.status and not finished.output.strip():
-                why = finished.last_line[:_LONGEST_REASON] or f"exit code {finished.status}"
-                return Slice(self.default, Sentence("{call} failed: {why}", call=name, why=why))
-            return Slice(
-                self.default,
-                Sentence("{call} did not answer as expected: {why}", call=name, why=error.message),
+            return self._without(Sentence(plain(error.message)))
+        except Exception as error:  # noqa: BLE001 - such as a lack of memory: a page has others
+            why = type(error).__name__
+            return self._without(Sentence("{call} broke off: {why}", call=self._name, why=why))
+
+    def _answer(self, output: bytes, sample: Sentence | None) -> Slice[V]:
+        return Slice(self.read(output), sample)
+
+    def _without(self, reason: Sentence) -> Slice[V]:
+        return Slice(self.default, reason)
+
+    @property
+    def _name(self) -> str:
+        return " ".join(self.words)
+
+    def _why(self, finished: Finished, error: DecodingError) -> Sentence:
+        """Why there is no answer: in the words of the program, if it failed without one."""
+        if not finished.status or finished.output.strip():
+            text = "{call} did not answer as expected: {why}"
+            return Sentence(text, call=self._name, why=plain(error.message))
+        said = plain(finished.last_line)
+        if finished.status == _WRONG_USAGE:
+            return Sentence(
+                "The control CLI does not know the call {call}: {why}", call=self._name, why=said
             )
+        why = said or (
+            f"signal {-finished.status}" if finished.status < 0 else f"exit code {finished.status}"
+        )
+        return Sentence("{call} failed: {why}", call=self._name, why=why)
 
 
-class Flights:
-    """Work under way, which all who want the same at the same time share.
+class ObjectView(View[V], frozen=True):
+    """A view of a JSON object that tells which of its members the answer holds.
 
-    Nothing is kept: who asks when it has ended begins anew.
+    A member that is null counts as left out; what no page could show of a text is a dot.
     """
 
-    def __init__(self, at_once: int) -> None:
-        self._pool = ThreadPoolExecutor(at_once, thread_name_prefix="flight")
-        self._lock = threading.Lock()
-        self._under_way: dict[Hashable, Future[object]] = {}
+    def _answer(self, output: bytes, sample: Sentence | None) -> Slice[V]:
+        tree = from_json(output, dict[str, Any])
+        if b"\\" in output or b"\x7f" in output or not output.isascii():
+            tree = _plain_texts(tree)
+        given = frozenset(_members(tree, ""))
+        return Slice(shaped(tree, type(self.default)), sample, given)
 
-    def join(self, key: Hashable, work: Callable[[], V]) -> Future[V]:
-        """The run of `work` that is under way for `key`, or a new one."""
-        with self._lock:
-            found = self._under_way.get(key)
-            if found is None:
-                found = self._under_way[key] = self._pool.submit(work)
-                fresh = found
-            else:
-                fresh = None
-        if fresh is not None:
-            fresh.add_done_callback(lambda ended: self._leave(key, ended))
-        return found  # type: ignore[return-value]  # one key always means the same work
 
-    def forget(self, key: Hashable) -> None:
-        """Who asks from now on gets a run that begins now: what it reads has changed."""
-        with self._lock:
-            self._under_way.pop(key, None)
+def object_view(words: Sequence[str], default: V, *, limit_s: float | None = None) -> View[V]:
+    """The view of a call whose answer has the shape of `default`."""
 
-    def _leave(self, key: Hashable, ended: Future[object]) -> None:
-        with self._lock:
-            if self._under_way.get(key) is ended:
-                del self._under_way[key]
+    def read(data: bytes) -> V:
+        return from_json(data, type(default))
+
+    return ObjectView(tuple(words), read, default, limit_s)
+
+
+def plain(text: str) -> str:
+    """The text for a page: one line, not long, without what no page could show."""
+    text = " ".join(_NO_TEXT.sub("·", text).split())
+    return text if len(text) <= _LONGEST_REASON else text[: _LONGEST_REASON - 1] + "…"
+
+
+def _members(tree: dict[str, Any], at: str) -> Iterator[str]:
+    """The names of what is in `tree`, which loses what is null."""
+    for name, value in list(tree.items()):
+        if value is None:
+            del tree[name]
+            continue
+        yield at + name
+        if isinstance(value, dict):
+            yield from _members(value, f"{at}{name}.")
+
+
+def _plain_texts(value: Any) -> Any:
+    match value:
+        case str():
+            return _NO_TEXT.sub("·", value)
+        case list():
+            return [_plain_texts(one) for one in value]
+        case dict():
+            return {name: _plain_texts(one) for name, one in value.items()}
+    return value

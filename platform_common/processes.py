@@ -21,9 +21,9 @@ from platform_common.errors import PlatformError
 
 _OUTPUT_LIMIT_BYTES = 1 << 20
 _LOOK_UP_MS = 100
-# Its three, and the one through which Python hears that it could not be started.
-_PIPES = 4
 _CHUNK_BYTES = 1 << 16
+# By then a process that was killed is gone, unless it cannot be.
+_UNKILLABLE_S = 2.0
 _PASSED_ON = ("PATH", "HOME", "TMPDIR")
 _NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 
@@ -136,8 +136,7 @@ def feeding(argv: Sequence[str], *, timeout_s: float) -> Iterator[Feed]:
     try:
         yield feed
     finally:
-        kill_group(process)
-        process.wait()
+        _end(process)
         with contextlib.suppress(OSError):
             stdin.close()
         feed.join()
@@ -172,8 +171,7 @@ def run(
     except OSError as error:
         raise _not_started(argv[0], error) from error
     finally:
-        kill_group(process)
-        process.wait()
+        _end(process)
         for pipe in pipes:
             pipe.close()
     for printed in (output, errors):
@@ -251,32 +249,58 @@ def _started(
     """The program, in a session of its own and with little of our environment."""
     environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     try:
-        _check_room_for_pipes()
-        return subprocess.Popen(
-            argv,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            cwd=directory,
-            env=environment | {"LC_ALL": "C.UTF-8"} | dict(variables),
-            start_new_session=True,
-        )
+        # Python before 3.11.4 loses pipes of its own making when descriptors run out.
+        with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
+            ends = [_pipe(theirs, ours, "wb"), _pipe(theirs, ours, "rb")]
+            if stderr == subprocess.PIPE:
+                ends.append(_pipe(theirs, ours, "rb"))
+            process = subprocess.Popen(
+                argv,
+                stdin=ends[0].theirs,
+                stdout=ends[1].theirs,
+                stderr=ends[2].theirs if stderr == subprocess.PIPE else stderr,
+                cwd=directory,
+                env=environment | {"LC_ALL": "C.UTF-8"} | dict(variables),
+                start_new_session=True,
+            )
+            ours.pop_all()
     except OSError as error:
         raise _not_started(argv[0], error) from error
+    except (ValueError, RuntimeError, subprocess.SubprocessError) as error:
+        # Such as a NUL in an argument, or that Python is about to end.
+        raise ProcessError(f"{argv[0]} could not be started: {error}") from None
+    process.stdin, process.stdout = (end.ours for end in ends[:2])
+    process.stderr = ends[2].ours if len(ends) > 2 else None
+    return process
 
 
-def _check_room_for_pipes() -> None:
-    """Raise `OSError` when there are too few descriptors left for a program's pipes.
+class _Ends(NamedTuple):
+    """A pipe: the end that a program gets, and ours."""
 
-    Python before 3.11.4 loses the pipes that it has made when it cannot make the next.
-    """
-    with contextlib.ExitStack() as opened:
-        for _ in range(_PIPES):
-            for descriptor in os.pipe():
-                opened.callback(os.close, descriptor)
+    theirs: int
+    ours: IO[bytes]
+
+
+def _pipe(theirs: contextlib.ExitStack, ours: contextlib.ExitStack, mode: str) -> _Ends:
+    """A pipe whose ends are closed with their stacks; `mode` is what we do with ours."""
+    reading, writing = os.pipe()
+    end, kept = (reading, writing) if mode == "wb" else (writing, reading)
+    theirs.callback(os.close, end)
+    return _Ends(end, ours.enter_context(open(kept, mode, buffering=0)))
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill the program with everything that it started."""
-    with contextlib.suppress(ProcessLookupError):
+    """Kill the program with everything that it started, as far as we may."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Kill it and take its status.
+
+    One that cannot be killed, as it runs as another user or waits for a dead disk, holds
+    nobody up; `subprocess` takes its status when another program is started.
+    """
+    kill_group(process)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_UNKILLABLE_S)

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, cast
 
 from flask import Flask, current_app
 
-from platform_common.control import ControlCli, Flights, Slice, V, View
+from platform_common.control import ControlCli, Slice, V, View
+from platform_common.flights import Flights
 from pwa_app.flash import SingleShot
 from pwa_app.settings import PwaSettings
 
