@@ -47,6 +47,12 @@ test: ## run every check: lint, types, tests, the wheel (ARGS='-e types': one of
 cross-check: $(VENV)/made
 	@$(VENV)/bin/python -m dev.cross_check $(CASES)
 
+# Not a verb for people: whoever changes the pages renews the pictures of them.
+.PHONY: screenshots
+screenshots: $(VENV)/made
+	@$(PYTHON) dev/packages.py screenshots
+	@$(VENV)/bin/python -m dev.screenshots
+
 .PHONY: bench
 bench: $(VENV)/made ## measure the programs against the alternatives (ARGS=--help: its options)
 	@$(PYTHON) dev/packages.py bench
@@ -75,12 +81,20 @@ lock: $(LOCK_VENV)/made ## pin every dependency anew, with hashes (ARGS=--upgrad
 	@$(call compile,package,setup.cfg --extra package -c requirements/dev.txt)
 	@$(call compile,object-store-server,requirements/object-store-server.in)
 	@$(call compile,key-test-servers,requirements/key-test-servers.in)
+	@$(call compile_node,browser-tools)
+	@$(call compile_node,lighthouse)
 
 # $(call compile,LOCK FILE,OF WHAT)
 compile = $(LOCK_VENV)/bin/uv pip compile $(2) $(ARGS) --quiet \
 	--universal --python-version 3.11 --generate-hashes --no-annotate \
 	--custom-compile-command "make lock" \
 	--output-file requirements/$(1).txt
+
+# $(call compile_node,FOLDER): the first pass leaves out what packages ask of one another.
+npm_lock = npm install --package-lock-only --ignore-scripts --no-audit --no-fund --loglevel=error
+compile_node = cd requirements/$(1) && \
+	if [ "$(ARGS)" = --upgrade ]; then rm -f package-lock.json; fi && \
+	$(npm_lock) && $(npm_lock) && npm ci --dry-run --ignore-scripts --loglevel=error >/dev/null
 
 .PHONY: clean
 clean: ## remove what was made, but keep the keys in dev-out/keys

@@ -20,8 +20,12 @@ SKIPPED = "import pytest\n\ndef test_that_is_skipped():\n    pytest." + "skip('w
     ("variables", "status"),
     [pytest.param({}, 0, id="at-home"), pytest.param({"CI": "true"}, 1, id="in-CI")],
 )
+@pytest.mark.parametrize(
+    "manner",
+    [pytest.param((), id="one-by-one"), pytest.param(("-n", "auto"), id="side-by-side")],
+)
 def test_a_skipped_test_fails_the_run(
-    variables: dict[str, str], status: int, tmp_path: Path
+    variables: dict[str, str], status: int, manner: tuple[str, ...], tmp_path: Path
 ) -> None:
     (tmp_path / "test_one.py").write_text(SKIPPED)
     environment = clean_environment()
@@ -29,7 +33,7 @@ def test_a_skipped_test_fails_the_run(
     finished = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider"),
-            *("--rootdir", tmp_path, tmp_path),
+            *("--rootdir", tmp_path, *manner, tmp_path),
         ],
         cwd=ROOT,
         env=environment | variables,
