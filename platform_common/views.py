@@ -173,7 +173,10 @@ class Model(Struct, frozen=True):
 
 
 class ModelTest(Struct, frozen=True):
-    """`model test`: whether the provider takes the key; `error` is empty when it does."""
+    """`model test`: whether the provider takes the key; `error` is empty when it does.
+
+    `warning` says of a pass why it does not show the key to be right; else it is empty.
+    """
 
     provider: str = ""
     endpoint: str = ""
@@ -181,6 +184,7 @@ class ModelTest(Struct, frozen=True):
     elapsed_ms: int = 0
     ok: bool = False
     error: str = ""
+    warning: str = ""
 
 
 class ModelSet(Struct, frozen=True):

@@ -7,6 +7,7 @@ import sys
 import click
 
 from platform_common.errors import PlatformError, WrongUsageError
+from platform_common.secret import Secret, parse_secret
 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 
@@ -26,3 +27,8 @@ def agree(question: str, *, yes: bool) -> None:
         )
     if not click.confirm(question, err=True):
         raise PlatformError("Nothing was changed")
+
+
+def ask_secret(name: str) -> Secret:
+    """A secret, typed on the terminal, which does not show it; raises `SecretError`."""
+    return parse_secret(click.prompt(name, hide_input=True, err=True))

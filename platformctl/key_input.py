@@ -5,41 +5,73 @@ from __future__ import annotations
 import os
 import select
 import time
+from typing import NamedTuple
 
 from platform_common.errors import PlatformError, UnreadableError
 from platform_common.secret import Secret, SecretError, parse_secret
 
-_LIMIT_BYTES = 8 << 10
+_LINE_LIMIT_BYTES = 8 << 10
+_LINES_LIMIT_BYTES = 32 << 10
 _TIMEOUT_S = 60.0
-# Who keeps the pipe open behind its line has this long to send a second one.
+# Who keeps the pipe open behind a line has this long to send another one.
 _MORE_TIMEOUT_S = 0.3
+
+
+class GivenKey(NamedTuple):
+    """A key that is not the stored one, and values of other variables, by name."""
+
+    key: Secret
+    others: dict[str, Secret]
 
 
 def read_key(descriptor: int, *, timeout_s: float = _TIMEOUT_S) -> Secret:
     """The key on the one line that a program sends; raises `PlatformError`, which shows none."""
-    return parse_secret(_line(descriptor, timeout_s))
+    data = _received(descriptor, timeout_s, _LINE_LIMIT_BYTES, one_line=True)
+    if _goes_on(data):
+        # What shows the variables of a traceback finds none that holds the key.
+        del data
+        raise SecretError("The key goes on over a line feed, and no key does")
+    return parse_secret(data.decode("latin-1"))
 
 
-def _line(descriptor: int, timeout_s: float) -> str:
+def read_given(descriptor: int, *, timeout_s: float = _TIMEOUT_S) -> GivenKey:
+    """The key on the first line that a program sends, and what it says in lines `NAME=value`.
+
+    The names are whatever was sent. Raises `PlatformError`, which shows none of it.
+    """
+    data = _received(descriptor, timeout_s, _LINES_LIMIT_BYTES, one_line=False)
+    first, *rest = data.decode("latin-1").split("\n")
+    pairs = [line.strip().partition("=") for line in rest if line.strip()]
+    del data, rest
+    if not all(name and equals for name, equals, _ in pairs):
+        del first, pairs
+        raise SecretError("A line behind the key is not written NAME=value")
+    return GivenKey(parse_secret(first), {name: Secret(value) for name, _, value in pairs})
+
+
+def _received(descriptor: int, timeout_s: float, limit_bytes: int, *, one_line: bool) -> bytes:
+    """What is sent, up to its end or to the silence behind a line; more than enough is left."""
     deadline = time.monotonic() + timeout_s
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     data = b""
-    while len(data) <= _LIMIT_BYTES:
-        wait_s = _MORE_TIMEOUT_S if b"\n" in data else max(0.0, deadline - time.monotonic())
-        if not poll.poll(wait_s * 1000):
-            if b"\n" in data:
+    while len(data) <= limit_bytes and not (one_line and _goes_on(data)):
+        whole = data.endswith(b"\n")
+        left_s = max(0.0, deadline - time.monotonic())
+        if not poll.poll((min(left_s, _MORE_TIMEOUT_S) if whole else left_s) * 1000):
+            if whole:
                 break
+            del data
             raise PlatformError(f"No line came on standard input in {timeout_s:g} s")
         try:
-            chunk = os.read(descriptor, _LIMIT_BYTES)
+            chunk = os.read(descriptor, limit_bytes)
         except OSError as error:
             raise UnreadableError.of("standard input", error) from None
         if not chunk:
             break
         data += chunk
-        if data.partition(b"\n")[2].strip():
-            # What shows the variables of a traceback finds none that holds the key.
-            del data, chunk
-            raise SecretError("The key goes on over a line feed, and no key does")
-    return data.decode("latin-1")
+    return data
+
+
+def _goes_on(data: bytes) -> bool:
+    return bool(data.partition(b"\n")[2].strip())

@@ -23,6 +23,7 @@ from platform_common.paths import (
     PROVIDERS,
     SECRETS,
     Paths,
+    Place,
 )
 from platform_common.records import catalogue, record_file
 from platform_common.records.catalogue import Catalogue, Provider
@@ -34,10 +35,9 @@ _ROOT = Owner("root", "root")
 
 
 class Listing(Struct, frozen=True):
-    """The providers to choose from, which is active, and what could not be used."""
+    """The providers to choose from, and what could not be used."""
 
     models: tuple[Model, ...]
-    active: str = ""
     problems: tuple[str, ...] = ()
 
 
@@ -53,9 +53,17 @@ class Setting(Struct, frozen=True, forbid_unknown_fields=True):
     variable: str = ""
 
 
+class Testing(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the helper is asked to test; `given` stands in for stored values, by variable."""
+
+    provider: str
+    model: str = ""
+    given: dict[str, str] = {}
+
+
 def list_models(paths: Paths) -> Listing:
     """The providers with the state of their keys; raises `PlatformError`."""
-    socket = _helper(paths)
+    socket = helper(paths)
     if socket is not None:
         return control_helper.ask(socket, "model-list", {}, Listing)
     return list_here(paths)
@@ -63,7 +71,7 @@ def list_models(paths: Paths) -> Listing:
 
 def set_key(paths: Paths, provider_id: str, variable: str, value: Secret) -> ModelSet:
     """Store one variable of a provider, and make that the active one; raises `PlatformError`."""
-    socket = _helper(paths)
+    socket = helper(paths)
     if socket is not None:
         setting = {"provider": provider_id, "variable": variable, "key": value.reveal()}
         return control_helper.ask(socket, "model-set", setting, ModelSet)
@@ -92,13 +100,25 @@ def list_here(paths: Paths) -> Listing:
     keys = read_keys(paths)
     found = _catalogue(paths)
     problems = [f"{paths.find(PROVIDERS).path}: {problem}" for problem in found.problems]
-    active = None
+
+    def line(place: Place) -> str:
+        try:
+            return record_file.read_line(paths.writable(place)) or ""
+        except PlatformError as error:
+            problems.append(error.message)
+            return ""
+
+    active, chosen = line(ACTIVE_PROVIDER), line(ACTIVE_ENDPOINT)
     try:
-        active = record_file.read_line(paths.writable(ACTIVE_PROVIDER))
-    except PlatformError as error:
-        problems.append(error.message)
-    models = tuple(_model(provider, keys) for provider in _offered(paths, found))
-    return Listing(models, active or "", tuple(problems))
+        check_base_url(chosen or "http://none")
+    except ValueError as error:  # It is not shown: it may hold a password.
+        problems.append(f"{paths.writable(ACTIVE_ENDPOINT)}: {error}")
+        chosen = ""
+    models = tuple(
+        _model(provider, keys, active=provider.id == active, chosen=chosen)
+        for provider in _offered(paths, found)
+    )
+    return Listing(models, tuple(problems))
 
 
 def set_here(paths: Paths, provider_id: str, variable: str, value: Secret) -> ModelSet:
@@ -131,7 +151,8 @@ def set_asked(paths: Paths, setting: Setting) -> ModelSet:
     return set_here(paths, setting.provider, setting.variable, parse_secret(setting.key))
 
 
-def _helper(paths: Paths) -> Path | None:
+def helper(paths: Paths) -> Path | None:
+    """The helper's socket, for who cannot do it himself; None for who is root."""
     return control_helper.socket_for(paths, SECRETS, PROVIDERS)
 
 
@@ -143,7 +164,8 @@ def _offered(paths: Paths, found: Catalogue) -> tuple[Provider, ...]:
     return found.offered(offline=paths.has(AIRGAP))
 
 
-def _model(provider: Provider, keys: SecretsEnv) -> Model:
+def _model(provider: Provider, keys: SecretsEnv, *, active: bool, chosen: str) -> Model:
+    """`chosen` is the endpoint that was chosen for the active provider, if any."""
     key = keys.get(provider.key_env_var)
     return Model(
         id=provider.id,
@@ -153,6 +175,11 @@ def _model(provider: Provider, keys: SecretsEnv) -> Model:
         key_env_var=provider.key_env_var,
         default_model=provider.default_model,
         masked_key_prefix="" if key is None else key.masked(),
+        active=active,
+        key_format=provider.key_format,
+        endpoint=(chosen if active else "") or provider.endpoint_default,
+        variables=provider.variables,
+        takes_address=provider.takes_address,
     )
 
 

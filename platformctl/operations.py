@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from platform_common.control_helper import Operation
+from platform_common.paths import Paths
 from platformctl import models, voice
+
+if TYPE_CHECKING:
+    from platform_common.key_verdict import KeyCheck
+
+
+def _test(paths: Paths, asked: models.Testing) -> KeyCheck:
+    # It alone needs HTTP.
+    from platformctl import key_test
+
+    return key_test.test_asked(paths, asked)
+
 
 OPERATIONS: Mapping[str, Operation] = {
     "model-list": Operation(models.Nothing, models.list_asked),
     "model-set": Operation(models.Setting, models.set_asked),
+    "model-test": Operation(models.Testing, _test),
     "voice-check": Operation(voice.Nothing, voice.check_asked),
     "voice-switch": Operation(voice.Switch, voice.switch_asked),
 }

@@ -7,10 +7,9 @@ import click
 from platform_common.command_line import Text, print_json, warn
 from platform_common.errors import PlatformError, WrongUsageError
 from platform_common.paths import Paths
-from platform_common.secret import Secret, parse_secret
 from platform_common.views import Model, ModelSet, to_json
 from platformctl import models
-from platformctl.asking import agree, at_terminal, yes_option
+from platformctl.asking import agree, ask_secret, at_terminal, yes_option
 from platformctl.key_input import read_key
 from platformctl.printing import as_json, print_table, styled
 
@@ -51,11 +50,11 @@ def list_command(paths: Paths, as_json: bool) -> None:
         return
     print_table(
         ("", "ID", "PROVIDER", "KEY", "DEFAULT MODEL"),
-        [_row(model, active=model.id == listing.active) for model in listing.models],
+        [_row(model) for model in listing.models],
     )
 
 
-def _row(model: Model, *, active: bool) -> tuple[str, ...]:
+def _row(model: Model) -> tuple[str, ...]:
     if model.configured:
         key = styled(model.masked_key_prefix, "green")
     elif model.masked_key_prefix:
@@ -63,8 +62,8 @@ def _row(model: Model, *, active: bool) -> tuple[str, ...]:
     else:
         key = styled("not set", dim=True)
     return (
-        styled("*" if active else " ", "green", bold=True),
-        styled(model.id, bold=active),
+        styled("*" if model.active else " ", "green", bold=True),
+        styled(model.id, bold=model.active),
         styled(model.display_name),
         key,
         styled(model.default_model),
@@ -105,15 +104,13 @@ def set_command(
         )
     provider, name = models.named(paths, provider_id, variable)
     agree(f"Store {name} and make {provider.id} the active provider?", yes=yes)
-    done = models.set_key(paths, provider.id, name, _ask(name) if at_terminal() else read_key(0))
+    done = models.set_key(
+        paths, provider.id, name, ask_secret(name) if at_terminal() else read_key(0)
+    )
     if as_json:
         print_json(to_json(done))
     else:
         _tell(done)
-
-
-def _ask(name: str) -> Secret:
-    return parse_secret(click.prompt(name, hide_input=True, err=True))
 
 
 def _tell(done: ModelSet) -> None:

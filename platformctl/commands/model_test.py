@@ -9,6 +9,8 @@ from platform_common.errors import PlatformError
 from platform_common.paths import Paths
 from platform_common.views import ModelTest, to_json
 from platformctl import key_test
+from platformctl.asking import ask_secret, at_terminal
+from platformctl.key_input import GivenKey, read_given
 from platformctl.printing import as_json, print_facts, styled
 
 
@@ -16,7 +18,8 @@ from platformctl.printing import as_json, print_facts, styled
     "test",
     epilog="\b\nExamples:\n"
     "  platformctl model test\n"
-    "  platformctl model test --provider openrouter --json",
+    "  platformctl model test --provider openrouter --json\n"
+    "  platformctl model test --provider openai --key-from-stdin",
 )
 @click.option(
     "--provider",
@@ -28,14 +31,22 @@ from platformctl.printing import as_json, print_facts, styled
 @click.option(
     "--model", type=Text(), default="", help="Model to test with, where the provider needs one."
 )
+@click.option(
+    "--key-from-stdin",
+    is_flag=True,
+    help="Test the key on standard input instead; NAME=value in further lines.",
+)
 @as_json
 @click.pass_obj
-def command(paths: Paths, provider_id: str, model: str, as_json: bool) -> None:
-    """Ask a provider whether it takes the stored key.
+def command(
+    paths: Paths, provider_id: str, model: str, key_from_stdin: bool, as_json: bool
+) -> None:
+    """Ask a provider whether it takes the stored key, or another one.
 
     One request, which costs nothing, lists its models; it ends within ten seconds.
     """
-    provider_id, check = key_test.run(paths, provider_id, model)
+    given = _given() if key_from_stdin else None
+    provider_id, check = key_test.run(paths, provider_id, model, given)
     if as_json:
         print_json(
             to_json(
@@ -46,6 +57,7 @@ def command(paths: Paths, provider_id: str, model: str, as_json: bool) -> None:
                     elapsed_ms=check.elapsed_ms,
                     ok=check.ok,
                     error="" if check.ok else check.message,
+                    warning=check.message if check.ok and not check.proved else "",
                 )
             )
         )
@@ -64,3 +76,7 @@ def command(paths: Paths, provider_id: str, model: str, as_json: bool) -> None:
         warn(PlatformError(check.message, hint=check.hint))
     elif not as_json:
         click.echo(styled(f"{check.message}.", "green"))
+
+
+def _given() -> GivenKey:
+    return GivenKey(ask_secret("Key"), {}) if at_terminal() else read_given(0)

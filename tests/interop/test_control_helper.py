@@ -25,6 +25,7 @@ from platform_common.views import ModelSet
 from platformctl.models import Listing
 from tests.support.devices import Device
 from tests.support.machine import Machine, machine
+from tests.support.raw_server import RawServer, serving
 from tests.support.releases import clean_environment, program
 
 CANARY = "sk-canary-0123456789"
@@ -137,6 +138,60 @@ def test_who_is_not_root_sets_and_lists_keys(helped: Helped) -> None:
     assert "model-set by user 65534: done" in helped.log.read_text()
 
 
+@pytest.fixture
+def provider_server() -> Iterator[RawServer]:
+    with serving({"/v1/models": b'{"data": []}'}) as running:
+        yield running
+
+
+def test_who_is_not_root_has_a_stored_key_tested(
+    stored: Helped, provider_server: RawServer
+) -> None:
+    stored.device.put(SECRETS, f"OPENAI_API_KEY={CANARY}\n", mode=0o600)
+    stored.device.put("/etc/platform/active-endpoint", f"{provider_server.url}/v1\n")
+    done = stored.ctl(NOBODY, "model", "test", "--provider", "openai", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["endpoint"] == f"{provider_server.url}/v1"
+    assert provider_server.requests[0].headers["authorization"] == f"Bearer {CANARY}"
+    assert CANARY not in done.stdout + done.stderr
+    assert "model-test by user 65534: done" in stored.log.read_text()
+
+
+def test_a_given_key_is_tested_without_the_helper(
+    stored: Helped, provider_server: RawServer
+) -> None:
+    stored.device.put("/etc/platform/active-endpoint", f"{provider_server.url}/v1\n")
+    done = stored.ctl(NOBODY, "model", "test", "--key-from-stdin", "--json", stdin=CANARY)
+    assert done.returncode == 0, done.stderr
+    assert provider_server.requests[0].headers["authorization"] == f"Bearer {CANARY}"
+    assert "model-test" not in stored.log.read_text()
+
+
+def test_the_helper_fills_a_given_key_up_with_what_is_stored(
+    stored: Helped, provider_server: RawServer
+) -> None:
+    stored.device.put(SECRETS, "AWS_ACCESS_KEY_ID=a\nAWS_REGION=eu-west-1\n", mode=0o600)
+    stored.device.put(ACTIVE, "bedrock\n")
+    stored.device.put("/etc/platform/active-endpoint", f"{provider_server.url}\n")
+    sent = f"{CANARY}\nAWS_SECRET_ACCESS_KEY=s\n"
+    done = stored.ctl(NOBODY, "model", "test", "--key-from-stdin", "--json", stdin=sent)
+    assert json.loads(done.stdout)["http_status"] == 404
+    scope = provider_server.requests[0].headers["authorization"]
+    assert f"Credential={CANARY}/" in scope
+    assert "/eu-west-1/bedrock/" in scope
+
+
+def test_the_helper_asks_no_address_that_its_caller_gives(
+    stored: Helped, provider_server: RawServer
+) -> None:
+    stored.device.put("/etc/platform/airgap.flag", "")
+    stored.device.put(SECRETS, "LOCAL_OLLAMA_BASE_URL=http://127.0.0.1:9/v1\n", mode=0o600)
+    given = {"LOCAL_OLLAMA_BASE_URL": f"{provider_server.url}/v1"}
+    answer = stored.send(request("model-test", provider="local-ollama", given=given))
+    assert "asks no address that its caller gives" in answer
+    assert provider_server.requests == []
+
+
 def test_an_error_of_the_helper_is_told_as_if_it_were_ours(stored: Helped) -> None:
     stored.device.put(SECRETS, "A=x\\\nB=1\nOPENAI_API_KEY='\n")
     here = stored.device.ctl(*SET, "openai", stdin=CANARY)
@@ -227,6 +282,18 @@ ATTACKS = [
     ),
     pytest.param(
         request(provider="local-ollama", key="http://203.0.113.1/"), "no provider", id="not-offered"
+    ),
+    pytest.param(request("model-test"), "missing", id="test-of-nothing"),
+    pytest.param(request("model-test", provider="../x"), "There is no provider", id="test-path"),
+    pytest.param(
+        request("model-test", provider="openai", endpoint="http://203.0.113.1/"),
+        "unknown",
+        id="test-at-an-address",
+    ),
+    pytest.param(
+        request("model-test", provider="openai", given={"OPENAI_API_KEY": 1}),
+        "expected str",
+        id="test-of-a-number",
     ),
     pytest.param(request("voice-switch"), "missing", id="switch-to-nothing"),
     pytest.param(request("voice-switch", on="yes"), "expected bool", id="switch-to-a-text"),

@@ -63,7 +63,42 @@ def test_the_list_is_as_its_schema_and_the_readers_of_the_apps_have_it(device: D
         "key_env_var": "OPENAI_API_KEY",
         "default_model": "gpt-4o",
         "masked_key_prefix": "sk-ca…",
+        "active": False,
+        "key_format": "sk-...",
+        "endpoint": "https://api.openai.com/v1",
+        "variables": ["OPENAI_API_KEY"],
+        "takes_address": False,
     }
+
+
+def test_the_active_provider_is_listed_with_the_address_that_was_chosen_for_it(
+    device: Device,
+) -> None:
+    device.put(ACTIVE, "openai\n")
+    device.put("/etc/platform/active-endpoint", "https://proxy.example/v1\n")
+    listed = json.loads(device.ctl("model", "list", "--json").stdout)
+    assert [entry["id"] for entry in listed if entry["active"]] == ["openai"]
+    endpoints = {entry["id"]: entry["endpoint"] for entry in listed}
+    assert endpoints["openai"] == "https://proxy.example/v1"
+    assert endpoints["anthropic"] == "https://api.anthropic.com"
+    assert endpoints["custom"] == ""
+
+
+@pytest.mark.parametrize("chosen", ["https://me:canary@proxy.example/", "canary", "a\nb"])
+def test_a_chosen_address_that_is_none_is_not_shown(device: Device, chosen: str) -> None:
+    device.put(ACTIVE, "openai\n")
+    path = device.put("/etc/platform/active-endpoint", f"{chosen}\n")
+    done = device.ctl("model", "list", "--json")
+    assert "https://api.openai.com/v1" in done.stdout
+    assert f"warning: {path}" in done.stderr
+    assert "canary" not in done.stdout + done.stderr
+
+
+def test_a_provider_says_what_its_key_consists_of(device: Device) -> None:
+    device.put("/etc/platform/airgap.flag", "")
+    bedrock, local = model(device, "bedrock"), model(device, "local-ollama")
+    assert bedrock["variables"] == ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"]
+    assert (bedrock["takes_address"], local["takes_address"]) == (False, True)
 
 
 @pytest.mark.parametrize("reader_input", [b'[{"id": 1}]', b'{"providers": 1}', b"[", b"{}", b"1"])

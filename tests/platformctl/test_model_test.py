@@ -36,9 +36,9 @@ def choose(device: Device, provider: str, endpoint: str = "", key: str = "") -> 
     device.put(SECRETS, f"{key}\n", mode=0o600)
 
 
-def answer(device: Device, *args: str, status: int = 0) -> dict[str, Any]:
+def answer(device: Device, *args: str, status: int = 0, stdin: str = "") -> dict[str, Any]:
     """What `model test --json` prints."""
-    done = device.ctl("model", "test", "--json", *args)
+    done = device.ctl("model", "test", "--json", *args, stdin=stdin)
     assert done.returncode == status, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     jsonschema.validate(found, schema("control/model-test"))
@@ -58,6 +58,7 @@ def test_the_active_provider_is_asked_at_its_chosen_address(
         "http_status": 200,
         "ok": True,
         "error": "",
+        "warning": "",
     }
     assert server.requests[0].headers["authorization"] == f"Bearer {CANARY}"
 
@@ -101,10 +102,78 @@ def test_a_pass_that_proves_nothing_warns(device: Device, server: RawServer, as_
     choose(device, "openrouter", f"{server.url}/v1", f"OPENROUTER_API_KEY={CANARY}")
     done = device.ctl("model", "test", *(["--json"] if as_json else []))
     assert done.returncode == 0
-    assert done.stderr == (
-        "warning: Reached OpenRouter, but it lists models without a key,"
-        " so the key could not be proved\n"
-    )
+    said = "Reached OpenRouter, but it lists models without a key, so the key could not be proved"
+    assert done.stderr == f"warning: {said}\n"
+    if as_json:
+        assert json.loads(done.stdout)["warning"] == said
+
+
+GIVEN = ("--key-from-stdin", "--provider")
+
+
+def test_a_given_key_is_tested_instead_of_the_stored_one_which_stays(
+    device: Device, server: RawServer
+) -> None:
+    choose(device, "openai", f"{server.url}/v1", "OPENAI_API_KEY=stored")
+    assert answer(device, *GIVEN, "openai", stdin=f"  {CANARY} \r\n")["ok"]
+    assert server.requests[0].headers["authorization"] == f"Bearer {CANARY}"
+    assert device.path(SECRETS).read_text() == "OPENAI_API_KEY=stored\n"
+
+
+def test_a_given_key_needs_no_stored_one(device: Device, server: RawServer) -> None:
+    choose(device, "openai", f"{server.url}/v1")
+    device.path(SECRETS).unlink()
+    device.path(SECRETS).mkdir()
+    assert answer(device, "--key-from-stdin", stdin=CANARY)["provider"] == "openai"
+    assert server.requests[0].headers["authorization"] == f"Bearer {CANARY}"
+
+
+@pytest.mark.parametrize(
+    ("stored", "lines", "region"),
+    [
+        pytest.param("AWS_REGION=eu-west-1", [], "eu-west-1", id="stored"),
+        pytest.param("AWS_REGION=eu-west-1", ["AWS_REGION=us-east-2"], "us-east-2", id="given"),
+        pytest.param("", ["", " AWS_REGION=us-east-2\r", ""], "us-east-2", id="with-blanks"),
+    ],
+)
+def test_what_is_not_given_beside_a_key_is_the_stored_value(
+    device: Device, server: RawServer, stored: str, lines: list[str], region: str
+) -> None:
+    choose(device, "bedrock", server.url, f"AWS_ACCESS_KEY_ID=old\n{stored}")
+    sent = "\n".join([CANARY, f"AWS_SECRET_ACCESS_KEY={SECRET_CANARY}", *lines])
+    assert answer(device, *GIVEN, "bedrock", stdin=sent, status=1)["http_status"] == 404
+    scope = server.requests[0].headers["authorization"]
+    assert f"Credential={CANARY}/" in scope
+    assert f"/{region}/bedrock/" in scope
+
+
+@pytest.mark.parametrize(
+    ("sent", "error"),
+    [
+        pytest.param("", "The key is empty", id="nothing"),
+        pytest.param("\nAWS_REGION=a-b", "The key is empty", id="empty-key"),
+        pytest.param(f"{CANARY}\n{CANARY}", "is not written NAME=value", id="no-name"),
+        pytest.param(f"{CANARY}\n={CANARY}", "is not written NAME=value", id="empty-name"),
+        pytest.param(f"{CANARY}\n{CANARY}=x", "names no other variable", id="unknown-name"),
+        pytest.param(f"{CANARY}\nAWS_ACCESS_KEY_ID=x", "names no other variable", id="the-key"),
+        pytest.param(f"{CANARY}\nPATH=x", "names no other variable", id="foreign-name"),
+        pytest.param(f"{CANARY}\nAWS_REGION=", "The AWS_REGION is empty", id="empty-value"),
+        pytest.param(f"{CANARY}\nAWS_REGION='{CANARY}'", "no key has", id="quotes"),
+        pytest.param(f"{CANARY} x", "no key has", id="blank"),
+        pytest.param(CANARY * 3_000, "is longer than", id="too-long"),
+        pytest.param(CANARY * 500_000, "is longer than", id="ten-megabytes"),
+    ],
+)
+def test_what_cannot_be_a_key_is_not_sent_and_not_shown(
+    device: Device, server: RawServer, sent: str, error: str
+) -> None:
+    stored = "AWS_SECRET_ACCESS_KEY=s\nAWS_REGION=eu-west-1"
+    choose(device, "bedrock", server.url, f"AWS_ACCESS_KEY_ID=old\n{stored}")
+    done = device.ctl("model", "test", "--json", *GIVEN, "bedrock", stdin=sent)
+    assert done.returncode == 1
+    assert error in done.stderr
+    assert CANARY[:8] not in done.stdout + done.stderr
+    assert server.requests == []
 
 
 def test_a_model_at_home_is_asked_at_the_address_that_is_stored_for_it(
@@ -230,9 +299,12 @@ def catalogue(
     device.put("/etc/platform/providers.json", json.dumps({"providers": providers}))
 
 
+@pytest.mark.parametrize("given", [False, True], ids=["stored", "given"])
 @pytest.mark.parametrize("as_json", [True, False], ids=["json", "people"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_key_01_the_program_shows_no_secret(device: Device, kind: str, as_json: bool) -> None:
+def test_key_01_the_program_shows_no_secret(
+    device: Device, kind: str, as_json: bool, given: bool
+) -> None:
     said = f"{CANARY} {SECRET_CANARY}"
 
     def echo(request: Request, connection: Any) -> None:
@@ -242,7 +314,8 @@ def test_key_01_the_program_shows_no_secret(device: Device, kind: str, as_json: 
     choose(device, "other", key=keys)
     with RawServer(echo) as server:
         catalogue(device, kind, server.url)
-        done = device.ctl("model", "test", *(["--json"] if as_json else []))
+        options = [*(["--json"] if as_json else []), *(["--key-from-stdin"] if given else [])]
+        done = device.ctl("model", "test", *options, stdin=CANARY)
         assert len(server.requests) == 1
     assert (done.returncode, "HTTP 401" in done.stderr) == (1, True)
     shown = (done.stdout + done.stderr).lower()

@@ -5,6 +5,7 @@ What it needs is imported first: the user may not reach Python's folders.
 
 from __future__ import annotations
 
+import encodings.idna
 import getpass
 import importlib
 import os
@@ -18,7 +19,7 @@ import platformctl
 from platformctl.cli import program
 
 # The standard library's that are imported when they are needed.
-IMPORTED = (getpass, resource, tomllib)
+IMPORTED = (encodings.idna, getpass, resource, tomllib)
 
 if __name__ == "__main__":
     for package in (platform_common, platformctl):
