@@ -96,6 +96,10 @@ compile_node = cd requirements/$(1) && \
 	if [ "$(ARGS)" = --upgrade ]; then rm -f package-lock.json; fi && \
 	$(npm_lock) && $(npm_lock) && npm ci --dry-run --ignore-scripts --loglevel=error >/dev/null
 
+.PHONY: messages
+messages: $(VENV)/made ## bring the catalogues of the pages' languages up to date
+	@$(VENV)/bin/python -m dev.messages
+
 .PHONY: clean
 clean: ## remove what was made, but keep the keys in dev-out/keys
 	@rm -rf $(VENV) .tox .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -20,6 +20,8 @@ from platform_common import web
 # Language to the word for it in itself.
 LANGUAGES: Mapping[str, str] = {"en": "English", "de": "Deutsch"}
 SOURCE = "en"
+# What two digits behind the point would show as nothing.
+_SMALLEST_SHOWN = 0.005
 
 
 class Language:
@@ -45,14 +47,10 @@ class Language:
         """US dollars with two digits, or with as many as it takes to see an amount below a cent."""
         if abs(usd) >= 1e12:
             return f"$ {usd:.2e}"
-        small = 0 < abs(usd) < 0.005
-        pattern = "¤#,##0.0000" if small and self.code == "en" else None
-        pattern = "#,##0.0000 ¤" if small and self.code != "en" else pattern
-        return str(
-            format_currency(
-                usd, "USD", format=pattern, locale=self._locale, currency_digits=not small
-            )
-        )
+        if 0 < abs(usd) < _SMALLEST_SHOWN:
+            finer = self._locale.currency_formats["standard"].pattern.replace("0.00", "0.0000")
+            return str(format_currency(usd, "USD", finer, self._locale, currency_digits=False))
+        return str(format_currency(usd, "USD", locale=self._locale))
 
     def _number(self, value: float) -> str:
         if abs(value) >= 1e15:
@@ -67,7 +65,7 @@ class Language:
 
     def duration(self, seconds: int) -> str:
         """A span of time in its largest unit."""
-        return str(format_timedelta(min(seconds, 10**10), threshold=1.5, locale=self._locale))
+        return str(format_timedelta(min(seconds, 10**10), threshold=1, locale=self._locale))
 
     def time(self, when: datetime) -> str:
         """The time of day, with seconds."""

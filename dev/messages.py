@@ -1,0 +1,88 @@
+"""`make messages`: collect what pages say, and bring each language's catalogue up to date.
+
+What is new in a catalogue is left empty for a person to put into that language;
+what no page says any more is removed.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+from babel.messages.catalog import Catalog
+from babel.messages.extract import DEFAULT_KEYWORDS, extract_from_file
+from babel.messages.pofile import read_po, write_po
+
+from dev.distributions import ROOT
+from platform_common.web.language import LANGUAGES, SOURCE
+
+LOCALES = ROOT / "platform_common/web/locales"
+# Where people are spoken to: each folder's files, and how texts are found in them.
+_SOURCES = (
+    ("templates", "*.html", "jinja2.ext:babel_extract"),
+    ("platform_common", "*.py", "python"),
+    ("pwa_app", "*.py", "python"),
+)
+# Names whose first argument is a text to translate.
+_KEYWORDS = DEFAULT_KEYWORDS | {"Sentence": None, "Problem": None}
+_OPTIONS = {"trimmed": "true", "newstyle_gettext": "true"}
+_HEADER = """\
+msgid ""
+msgstr ""
+"Content-Type: text/plain; charset=utf-8\\n"
+"Content-Transfer-Encoding: 8bit\\n"
+"Language: {code}\\n"
+"Plural-Forms: {plurals}\\n"
+
+"""
+
+
+def collected() -> Catalog:
+    """All that the pages can say, with the files that say it."""
+    catalogue = Catalog(charset="utf-8")
+    for path, method in _files():
+        for _, message, comments, context in extract_from_file(
+            method, path, keywords=_KEYWORDS, options=_OPTIONS
+        ):
+            # Files alone: line numbers would change with every edit.
+            place = (path.relative_to(ROOT).as_posix(), 0)
+            catalogue.add(message, None, [place], auto_comments=comments, context=context)
+    return catalogue
+
+
+def updated(code: str) -> bytes:
+    """The catalogue of the language `code`, with just what is said today."""
+    path = LOCALES / f"{code}.po"
+    with path.open("rb") as source:
+        catalogue = read_po(source, locale=code)
+    catalogue.update(collected(), no_fuzzy_matching=True)
+    catalogue.obsolete.clear()
+    written = io.BytesIO()
+    # The usual header holds the day and who ran this.
+    write_po(
+        written, catalogue, width=100, omit_header=True, sort_output=True, include_lineno=False
+    )
+    return _HEADER.format(code=code, plurals=catalogue.plural_forms).encode() + written.getvalue()
+
+
+def main() -> None:
+    """Bring every catalogue up to date, and say how much each lacks."""
+    for code in LANGUAGES:
+        if code == SOURCE:
+            continue
+        data = updated(code)
+        (LOCALES / f"{code}.po").write_bytes(data)
+        catalogue = read_po(io.BytesIO(data), locale=code)
+        lacking = sum(1 for message in catalogue if message.id and not message.string)
+        print(f"{code}: {len(catalogue)} texts, {lacking} of them not translated yet")
+
+
+def _files() -> Iterator[tuple[Path, str]]:
+    for folder, pattern, method in _SOURCES:
+        for path in sorted((ROOT / folder).rglob(pattern)):
+            yield path, method
+
+
+if __name__ == "__main__":
+    main()
