@@ -200,6 +200,25 @@ class ModelSet(Struct, frozen=True):
     unit: str = ""
 
 
+class UpdateCheck(Struct, frozen=True):
+    """`update --check`: whether a newer release is there; None is what was not said.
+
+    `matching_artefact` is its file for this device: a name, or what the manifest says of it.
+    """
+
+    ok: bool | None = None
+    installed_version: str = ""
+    latest_version: str = ""
+    channel: str = ""
+    update_available: bool | None = None
+    target: str = ""
+    profile: str = ""
+    matching_artefact: str | bool | dict[str, Any] | None = None
+    manifest_origin: str = ""
+    reason: str = ""
+    error: str = ""
+
+
 class _Providers(Struct, frozen=True):
     providers: tuple[Model, ...]
 
