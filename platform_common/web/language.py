@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from decimal import Decimal
 from functools import lru_cache
 from gettext import GNUTranslations, NullTranslations
 from pathlib import Path
@@ -34,6 +35,8 @@ class Language:
         # Pages show the same few values again and again.
         self.money = lru_cache(4096)(self._money)
         self.number = lru_cache(1024)(self._number)
+        self.percent = lru_cache(1024)(self._percent)
+        self.duration = lru_cache(1024)(self._duration)
 
     def gettext(self, text: str) -> str:
         """The text in this language."""
@@ -54,18 +57,18 @@ class Language:
 
     def _number(self, value: float) -> str:
         if abs(value) >= 1e15:
-            return f"{value:.2e}"
+            return f"{Decimal(value):.2e}"
         return str(format_decimal(value, locale=self._locale))
 
-    def percent(self, value: float) -> str:
+    def _percent(self, value: float) -> str:
         """A share given in percent, as a whole number."""
         if abs(value) >= 1e12:
             return f"{value:.0e} %"
         return str(format_percent(value / 100, locale=self._locale))
 
-    def duration(self, seconds: int) -> str:
+    def _duration(self, seconds: int) -> str:
         """A span of time in its largest unit."""
-        return str(format_timedelta(min(seconds, 10**10), threshold=1, locale=self._locale))
+        return str(format_timedelta(max(min(seconds, 10**10), 0), threshold=1, locale=self._locale))
 
     def time(self, when: datetime) -> str:
         """The time of day, with seconds."""
