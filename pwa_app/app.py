@@ -13,7 +13,7 @@ from platform_common.errors import PlatformError
 from platform_common.records.record_file import read_line
 from platform_common.sentence import Sentence
 from platform_common.web.application import new_application
-from pwa_app import context, dashboard, keys, logs, push, system
+from pwa_app import context, dashboard, installing, keys, logs, notifications, push, system
 from pwa_app.settings import PwaSettings
 from pwa_app.stub import StubCli
 
@@ -31,7 +31,8 @@ def create_app(settings: PwaSettings, *, cli: ControlCli | None = None) -> Flask
         device_name=lambda: _device_name(settings),
     )
     context.install(app, settings, cli or _control_cli(settings))
-    for feature in (dashboard, logs, keys, push, system):
+    push.install(app, settings)
+    for feature in (dashboard, logs, keys, push, notifications, system, installing):
         app.register_blueprint(feature.blueprint)
     return app
 

@@ -1,0 +1,58 @@
+"""How often somebody may ask: a count for each address, in a table that cannot grow."""
+
+from __future__ import annotations
+
+import ipaddress
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable
+
+_MOST_ADDRESSES = 1024
+# One household has one such network of IPv6, and all the addresses in it.
+_IPV6_PREFIX = 64
+
+
+class RateLimit:
+    """At most `most` in `window_s` seconds from one address; none for this machine itself."""
+
+    def __init__(
+        self, most: int, window_s: float, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._most = most
+        self._window_s = window_s
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._seen: OrderedDict[str, deque[float]] = OrderedDict()
+
+    def wait_s(self, address: str) -> float:
+        """Count a request of `address`: 0, or in how many seconds it would be in time."""
+        who = _household(address)
+        if who is None:
+            return 0
+        now = self._clock()
+        with self._lock:
+            times = self._seen.setdefault(who, deque(maxlen=self._most))
+            self._seen.move_to_end(who)
+            # Who has asked least recently is forgotten first.
+            if len(self._seen) > _MOST_ADDRESSES:
+                self._seen.popitem(last=False)
+            if len(times) == self._most and now - times[0] < self._window_s:
+                return times[0] + self._window_s - now
+            times.append(now)
+        return 0
+
+
+def _household(address: str) -> str | None:
+    """What counts as one address; None for this machine, also through a socket of its own."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return None
+    if found.version == 6:
+        if found.ipv4_mapped is None:
+            if found.is_loopback:
+                return None
+            return str(ipaddress.ip_network((found, _IPV6_PREFIX), strict=False))
+        found = found.ipv4_mapped
+    return None if found.is_loopback else str(found)
