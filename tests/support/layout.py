@@ -1,0 +1,115 @@
+"""The gate of layout: what a page needs to be used with a finger or a keyboard, and narrow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from playwright.sync_api import Page
+
+# Elements that reach beyond the page, but for what lies in a box that scrolls by itself.
+_BEYOND = """() => {
+  const width = document.documentElement.clientWidth;
+  if (document.documentElement.scrollWidth <= width) return [];
+  const scrolls = e => e && e !== document.body
+    && (["auto", "scroll"].includes(getComputedStyle(e).overflowX) || scrolls(e.parentElement));
+  return [...document.body.querySelectorAll("*")]
+    .filter(e => e.getBoundingClientRect().right > width + 0.5 && !scrolls(e.parentElement))
+    .map(e => `${Math.round(e.getBoundingClientRect().right)} > ${width}: `
+      + e.outerHTML.slice(0, 120))
+    .concat("the page scrolls sideways");
+}"""
+# A link inside a sentence may be as small as its words (WCAG 2.5.8).
+_SMALL = """least => [...document.querySelectorAll(
+    "a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']")]
+  .filter(e => e.checkVisibility({visibilityProperty: true}))
+  .filter(e => !(getComputedStyle(e).display === "inline"
+    && e.parentElement.textContent.trim() !== e.textContent.trim()))
+  .map(e => [e, (e.labels?.length && ["checkbox", "radio"].includes(e.type)
+    ? e.labels[0] : e).getBoundingClientRect()])
+  .filter(([e, box]) => !e.matches(".hidden, .skip")
+    && Math.min(box.width, box.height) < least)
+  .map(([e, box]) => `${Math.round(box.width)} by ${Math.round(box.height)}: `
+    + e.outerHTML.slice(0, 120))"""
+_LEAST_PX = 24
+
+# Where the focus is now, whether it can be seen there, and how that looks.
+_FOCUSED = """() => {
+  const e = document.activeElement;
+  if (!e || e === document.body || e === document.documentElement) return null;
+  window.looks ??= e => ["outlineStyle", "outlineWidth", "outlineColor", "boxShadow",
+    "backgroundColor"].map(name => getComputedStyle(e)[name]).join(" ");
+  window.visited ??= [];
+  const again = window.visited.includes(e);
+  if (!again) window.visited.push(e);
+  const labels = [...(e.labels ?? [])];
+  const box = e.getBoundingClientRect();
+  const x = Math.min(Math.max(box.left + Math.min(box.width, 40) / 2, 0), innerWidth - 1);
+  const seen = y => {
+    const top = document.elementFromPoint(x, y);
+    return !!top && (e.contains(top) || top.contains(e) || labels.some(l => l.contains(top)));
+  };
+  return {
+    name: (e.ariaLabel || labels[0]?.textContent || e.textContent || e.id).trim()
+      .replace(/\\s+/g, " ").slice(0, 40),
+    element: e.localName + (e.id ? "#" + e.id : ""),
+    again,
+    covered: !seen(Math.max(box.top + 2, 1)) || !seen(Math.min(box.bottom - 2, innerHeight - 1)),
+    looks: looks(e),
+  };
+}"""
+_LOOKS_WITHOUT = """() => {
+  document.activeElement?.blur();
+  return (window.visited ?? []).map(looks);
+}"""
+_REACHABLE = """() => [...document.querySelectorAll(
+    "a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']")]
+  .filter(e => e.checkVisibility({visibilityProperty: true}) && !e.disabled)
+  // The browser stops once at a group of radio buttons.
+  .filter(e => e.type !== "radio"
+    || e === (document.querySelector(`[name="${e.name}"]:checked`)
+      ?? document.querySelector(`[name="${e.name}"]`)))
+  .length"""
+_MOST_STOPS = 400
+
+
+@dataclass(frozen=True)
+class Stop:
+    """An element that the Tab key leads to."""
+
+    name: str
+    element: str
+    covered: bool
+    visible: bool
+
+
+def sideways_scroll(page: Page) -> list[str]:
+    """What makes the page wider than its window; empty when nothing does."""
+    found: list[str] = page.evaluate(_BEYOND)
+    return found
+
+
+def small_targets(page: Page) -> list[str]:
+    """What is too small for a finger, though it stands by itself."""
+    found: list[str] = page.evaluate(_SMALL, _LEAST_PX)
+    return found
+
+
+def focus_walk(page: Page) -> list[Stop]:
+    """Where the Tab key leads, from the top of the page until it leaves it.
+
+    Raises `AssertionError` where it turns back before it has been everywhere.
+    """
+    seen = []
+    for _ in range(_MOST_STOPS):
+        page.keyboard.press("Tab")
+        stop = page.evaluate(_FOCUSED)
+        if stop is None or stop.pop("again"):
+            break
+        seen.append(stop)
+    without = page.evaluate(_LOOKS_WITHOUT)
+    stops = [
+        Stop(stop["name"], stop["element"], stop["covered"], stop["looks"] != plain)
+        for stop, plain in zip(seen, without, strict=True)
+    ]
+    assert len(stops) == page.evaluate(_REACHABLE), [stop.name for stop in stops]
+    return stops

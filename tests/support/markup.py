@@ -1,0 +1,75 @@
+"""The gates of form: vnu, the checker of the W3C, for HTML and CSS; html5lib, which is quicker."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import html5lib
+
+from tests.support.environments import node_modules
+
+_TIMEOUT_S = 120
+# What vnu does not know yet, and every browser takes or passes over: its message, and where.
+_NOT_KNOWN_YET = (
+    ("CSS: Unrecognized at-rule “@view-transition”", "@view-transition {"),
+    ("CSS: Parse Error.", "nsition-group(*) {"),
+    ("CSS: “field-sizing”: Property “field-sizing” doesn't exist.", "field-sizing:"),
+)
+
+
+def parse_errors(html: str) -> list[str]:
+    """What a strict parser objects to; empty for a page in form."""
+    parser = html5lib.HTMLParser(strict=False)
+    parser.parse(html)
+    return [f"line {line}: {code} {data}" for (line, _), code, data in parser.errors]
+
+
+def html_problems(pages: Mapping[str, str]) -> list[str]:
+    """What vnu objects to in pages, given by a name each; one run for all of them."""
+    with tempfile.TemporaryDirectory() as folder:
+        names = {}
+        for number, (name, html) in enumerate(pages.items()):
+            file = Path(folder, f"{number}.html")
+            file.write_text(html, "utf-8")
+            names[file.name] = name
+        return [
+            f"{names[message['url'].rpartition('/')[2]]}: {_line(message)}"
+            for message in _messages(*map(str, sorted(Path(folder).iterdir())))
+        ]
+
+
+def style_problems(style: Path) -> list[str]:
+    """What vnu objects to in a stylesheet, but for what it does not know yet."""
+    return [
+        _line(found)
+        for found in _messages("--css", str(style))
+        if not any(
+            found["message"] == message and where in found["extract"]
+            for message, where in _NOT_KNOWN_YET
+        )
+    ]
+
+
+def _messages(*arguments: str) -> list[dict[str, Any]]:
+    jar = node_modules("browser-tools") / "vnu-jar/build/dist/vnu.jar"
+    checked = subprocess.run(
+        # Its rules of HTML go deep into the stack.
+        ["java", "-Xss2m", "-jar", jar, "--format", "json", "--errors-only", *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=_TIMEOUT_S,
+        check=False,
+    )
+    messages: list[dict[str, Any]] = json.loads(checked.stderr)["messages"]
+    return messages
+
+
+def _line(message: Mapping[str, Any]) -> str:
+    extract = " ".join(message.get("extract", "").split())
+    return f"line {message.get('lastLine', '?')}: {message['message']} [{extract[:120]}]"
