@@ -6,14 +6,12 @@
     const field = document.getElementById(button.dataset.reveal);
     const words = [button.textContent, button.dataset.hide || "Hide"];
     button.hidden = false;
-    button.setAttribute("aria-pressed", "false");
-    button.addEventListener("click", () => {
-      const reveal = field.type === "password";
-      field.type = reveal ? "text" : "password";
-      button.setAttribute("aria-pressed", String(reveal));
-      shown(button, words[Number(reveal)]);
-    });
-    field.form?.addEventListener("submit", () => { field.type = "password"; });
+    const reveal = (yes) => {
+      field.type = yes ? "text" : "password";
+      shown(button, words[Number(yes)]);
+    };
+    button.addEventListener("click", () => reveal(field.type === "password"));
+    field.form?.addEventListener("submit", () => reveal(false));
   }
   if (navigator.clipboard) {
     for (const button of document.querySelectorAll("[data-copy]")) {
