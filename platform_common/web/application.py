@@ -18,6 +18,7 @@ from platform_common.sentence import Sentence
 from platform_common.version import VERSION
 from platform_common.web import errors, gate, headers, preferences
 from platform_common.web.assets import Assets
+from platform_common.web.body import WholeRequest
 from platform_common.web.language import LANGUAGES, SOURCE, Language, language
 
 FORM_LIMIT_BYTES = 256 << 10
@@ -39,6 +40,7 @@ def new_application(
     process in Flask's debug mode, which would show values of a request.
     """
     app = Flask(name, template_folder=str(templates()), static_folder=None)
+    app.request_class = WholeRequest
     if app.debug:
         raise WrongUsageError(
             "This app does not run in debug mode", hint="Start it without FLASK_DEBUG."

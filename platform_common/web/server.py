@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from typing import Any, NoReturn
 
 from flask import Flask
@@ -11,6 +12,12 @@ from gunicorn.arbiter import Arbiter
 from platform_common.errors import PlatformError, WrongUsageError
 from platform_common.web import gunicorn_conf
 from platform_common.web.listening import check_bind
+
+# What stays free of the files that a process may open: for the calls of the control CLI,
+# and for what the server itself has open.
+_SPARE_FILES = 256
+# A connection, and what one of gunicorn's threads waits for it with.
+_FILES_PER_CONNECTION = 2
 
 
 def serve(app: Flask, bind: str) -> NoReturn:
@@ -51,9 +58,22 @@ class _Server(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
         for name, value in given.items():
             if value is not None and name != "args":
                 self.cfg.set(name, value)
+        self._fit_descriptors()
         self.cfg.set("bind", self._bind)
         # Made before the fork: what is wrong with it has been told by then.
         self.cfg.set("preload_app", True)
+
+    def _fit_descriptors(self) -> None:
+        """Have room for every connection: a server that cannot open a file more ends."""
+        wanted = _SPARE_FILES + _FILES_PER_CONNECTION * self.cfg.worker_connections
+        limit, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if limit < wanted:
+            limit = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, most))
+        connections = max(8, (limit - _SPARE_FILES) // _FILES_PER_CONNECTION)
+        if connections < self.cfg.worker_connections:
+            self.cfg.set("worker_connections", connections)
+            self.cfg.set("threads", min(self.cfg.threads, connections * 7 // 8))
 
     def load(self) -> Flask:
         return self._app

@@ -65,7 +65,10 @@ def program(name: str = "release-tools") -> str:
 
 def clean_environment() -> dict[str, str]:
     """The environment without what changes the programs' behaviour."""
-    dropped = ("SIGNING_", "PLATFORM_", "SOURCE_DATE_EPOCH", "NO_COLOR")
+    dropped = (
+        *("SIGNING_", "PLATFORM_", "SOURCE_DATE_EPOCH", "NO_COLOR"),
+        *("PWA_", "FLASK_", "GUNICORN_", "WEB_CONCURRENCY", "FORWARDED_ALLOW_IPS"),
+    )
     return {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
 
 

@@ -1,0 +1,518 @@
+"""The dashboard as it is shipped: gunicorn, met over raw sockets."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import resource
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.support.releases import clean_environment, program
+from tests.support.web_servers import Served, free_port, served
+
+SECONDS = 20
+GUNICORN = (program("gunicorn"), "-c", "python:platform_common.web.gunicorn_conf")
+OK = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+STUB = {"PWA_DEV_STUB": "1"}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One server for all of these tests, which it must survive."""
+    folder = tmp_path_factory.mktemp("served")
+    (folder / "device").mkdir()
+    variables = STUB | {"PLATFORM_ROOT": str(folder / "device"), "WEB_CONCURRENCY": "4"}
+    with served("pwa-app", variables, folder / "log") as running:
+        yield running
+
+
+def ask(port: int, data: bytes, *, end: bool = True) -> bytes:
+    """All that is answered to `data`, behind which, unless not `end`, nothing more comes."""
+    with socket.create_connection(("127.0.0.1", port), SECONDS) as connection:
+        answer = b""
+        # A server that has refused something may close before it has read everything.
+        with contextlib.suppress(ConnectionError):
+            connection.sendall(data)
+            if end:
+                connection.shutdown(socket.SHUT_WR)
+            while part := connection.recv(65536):
+                answer += part
+        return answer
+
+
+def status(answer: bytes) -> int:
+    """The status of an answer; 0 for a connection that was closed without one."""
+    return int(answer.split(b" ", 2)[1]) if answer else 0
+
+
+def request(*lines: bytes, first: bytes = b"GET /healthz HTTP/1.1", body: bytes = b"") -> bytes:
+    return b"\r\n".join([first, b"Host: localhost", *lines, b"", body])
+
+
+def post(*lines: bytes, body: bytes = b"") -> bytes:
+    form = b"Content-Type: application/x-www-form-urlencoded"
+    return request(form, *lines, first=b"POST /preferences HTTP/1.1", body=body)
+
+
+CHUNKED = b"Transfer-Encoding: chunked"
+MALFORMED = [
+    # The first line.
+    b"\r\n\r\n\r\n",
+    b"\x00" * 100,
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x00" * 200,
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    b"GET\r\n\r\n",
+    b"GET /healthz\r\n\r\n",
+    b"GET  /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b" GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /healthz HTTP/1.1 x\r\nHost: localhost\r\n\r\n",
+    b"GET /heal thz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /healthz HTTP/9.9\r\nHost: localhost\r\n\r\n",
+    b"GET /healthz HTTP/1.\r\nHost: localhost\r\n\r\n",
+    b"GET /healthz HTTP/01.1\r\nHost: localhost\r\n\r\n",
+    b"GET /healthz http/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /healthz HTTPS/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET ?healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET * HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"G\x00T /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"G:T /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"get /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /healthz\x00 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /health\xffz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /healthz%00 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /healthz%0a HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /static/%2e%2e/%2e%2e/etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /static/../../etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /static/%252e%252e%252fetc%252fpasswd HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /static/%c0%ae%c0%ae/etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /%68ealthz%zz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET //evil.example/healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /" + b"a" * 65536 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /" + b"a" * 4094 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example:443\r\n\r\n",
+    b"TRACE /healthz HTTP/1.1\r\nHost: localhost\r\nX-Probe: echo\r\n\r\n",
+    # Host.
+    b"GET /healthz HTTP/1.1\r\n\r\n",
+    b"GET /healthz HTTP/1.0\r\n\r\n",
+    b"GET /healthz HTTP/1.1\r\nHost:\r\n\r\n",
+    b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n",
+    b"GET /healthz HTTP/1.1\r\nHost: evil.example\r\nHost: localhost\r\n\r\n",
+    b"GET /healthz HTTP/1.1\r\nHost: localhost evil.example\r\n\r\n",
+    b"GET /healthz HTTP/1.1\r\nHost: user@localhost\r\n\r\n",
+    b"GET /healthz HTTP/1.1\r\nHost: " + b"a" * 300 + b"\r\n\r\n",
+    b"GET /healthz HTTP/1.1\r\nHost: local\x00host\r\n\r\n",
+    b"GET /healthz HTTP/1.1\r\nHost: localhost\xff\r\n\r\n",
+    # Headers.
+    request(b"X-A : b"),
+    request(b"X A: b"),
+    request(b": b"),
+    request(b"no colon"),
+    request(b"X-A: b\r\n folded"),
+    request(b"X-A: b\x00c"),
+    request(b"X-A: b\rc"),
+    request(b"X-\xc3\xa9: b"),
+    request(b"X(A): b"),
+    request(b"X-A: " + b"b" * 65536),
+    request(*(b"X-%d: b" % number for number in range(200))),
+    b"GET /healthz HTTP/1.1\nHost: localhost\n\n",
+    b"GET /healthz HTTP/1.1\r\nX-A: b\nHost: localhost\n\r\n\r\n",
+    request(b"Expect: 200-nonsense"),
+    b"PROXY TCP4 1.2.3.4 1.2.3.4 1 2\r\n" + request(),
+    # How long the body is.
+    post(b"Content-Length: -1", body=b"theme=dark"),
+    post(b"Content-Length: +10", body=b"theme=dark"),
+    post(b"Content-Length: 1e1", body=b"theme=dark"),
+    post(b"Content-Length: 0x0a", body=b"theme=dark"),
+    post(b"Content-Length: ten", body=b"theme=dark"),
+    post(b"Content-Length: 10, 10", body=b"theme=dark"),
+    post(b"Content-Length: 10", b"Content-Length: 11", body=b"theme=dark"),
+    post(b"Content-Length: \xb2", body=b"theme=dark"),
+    post(b"Content-Length: 10 0", body=b"theme=dark"),
+    post(b"Content-Length: " + b"9" * 40, body=b"theme=dark"),
+    post(b"Content-Length: 1073741824", body=b"theme=dark"),
+    post(b"Content-Length: 100", body=b"theme=dark"),
+    post(b"Content-Length: 4", CHUNKED, body=b"0\r\n\r\n"),
+    post(CHUNKED, b"Content-Length: 4", body=b"0\r\n\r\n"),
+    post(CHUNKED, CHUNKED, body=b"0\r\n\r\n"),
+    post(b"Transfer-Encoding: identity, chunked, identity", body=b"0\r\n\r\n"),
+    post(b"Transfer-Encoding: chunked, gzip", body=b"0\r\n\r\n"),
+    post(b"Transfer-Encoding: xchunked", body=b"0\r\n\r\n"),
+    post(b"Transfer-Encoding: \x0bchunked", body=b"0\r\n\r\n"),
+    post(b"Transfer-Encoding: chunked\r\n ,", body=b"0\r\n\r\n"),
+    post(CHUNKED, body=b"z\r\n\r\n"),
+    post(CHUNKED, body=b"-1\r\n\r\n"),
+    post(CHUNKED, body=b"0x4\r\nabcd\r\n0\r\n\r\n"),
+    post(CHUNKED, body=b"ffffffffffffffffffff\r\nabcd\r\n0\r\n\r\n"),
+    post(CHUNKED, body=b"4\r\nabcdefgh\r\n0\r\n\r\n"),
+    post(CHUNKED, body=b"4;" + b"x" * 20_000),
+    post(CHUNKED, body=b"4\r\nab"),
+    post(CHUNKED, body=b"40000\r\n" + b"x" * 0x40000 + b"\r\n" + b"40000\r\n" + b"x" * 0x40000),
+    b"POST /preferences HTTP/1.0\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+]
+
+
+@pytest.mark.parametrize("data", MALFORMED, ids=range(len(MALFORMED)))
+def test_http_03_and_05_what_is_malformed_is_refused(server: Served, data: bytes) -> None:
+    answer = ask(server.port, data)
+    found = status(answer)
+    assert found == 0 or 400 <= found < 500 or found in (501, 505), answer[:200]
+    assert b"\r\n\r\nok" not in answer
+    assert b"root:" not in answer
+    assert status(ask(server.port, OK)) == 200
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(MALFORMED) >= 60
+
+
+def test_http_03_a_second_request_in_a_body_is_not_answered(server: Served) -> None:
+    hidden = b"0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    for lines in ((b"Content-Length: 5", CHUNKED), (CHUNKED, b"Content-Length: 50")):
+        assert b"\r\n\r\nok" not in ask(server.port, post(*lines, body=hidden))
+
+
+def test_http_06_trace_echoes_nothing(server: Served) -> None:
+    assert b"echo" not in ask(
+        server.port, b"TRACE / HTTP/1.1\r\nHost: localhost\r\nX: echo\r\n\r\n"
+    )
+
+
+def test_http_08_no_header_moves_the_pages(server: Served) -> None:
+    for line in (b"SCRIPT_NAME: /healthz", b"PATH_INFO: /healthz", b"Script-Name: /x"):
+        answer = ask(server.port, request(line, first=b"GET /nowhere HTTP/1.1"))
+        assert status(answer) in (400, 404)
+        assert b"\r\n\r\nok" not in answer
+
+
+def test_http_03_a_body_without_end_is_cut_off(server: Served) -> None:
+    sent = 0
+    with socket.create_connection(("127.0.0.1", server.port), SECONDS) as connection:
+        connection.sendall(post(CHUNKED, b"Connection: close"))
+        with contextlib.suppress(ConnectionError):
+            while sent < 64 << 20:
+                connection.sendall(b"10000\r\n" + b"x" * 0x10000 + b"\r\n")
+                sent += 0x10000
+    assert sent < 64 << 20
+
+
+def test_leak_02_the_log_has_one_line_an_event_and_no_value(server: Served) -> None:
+    before = server.log.stat().st_size
+    secret = b"canary-4711"
+    for data in (
+        b"GET /?token=" + secret + b"\x00 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET /?" + secret + b" x HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        request(b"Authorization: " + secret + b"\x1b[31m\x00"),
+        request(b"X-A(" + secret + b"): b"),
+        request(b"User-Agent: " + secret + b"\x1b[31m\x0d\x0a[2026] forged"),
+    ):
+        ask(server.port, data)
+    time.sleep(0.2)
+    new = server.log.read_bytes()[before:]
+    assert secret not in new
+    assert b"\x1b" not in new
+    assert b"forged" not in new
+    for line in new.splitlines():
+        assert re.fullmatch(rb"\[[^]]+\] \[\d+\] \[WARNING\] Invalid request from [^\n]+", line)
+
+
+class SlowClients:
+    """Connections that take their time, in four manners; how many of them is chosen."""
+
+    def __init__(self, port: int, number: int) -> None:
+        self._end = threading.Event()
+        self._connections = []
+        for index in range(number):
+            connection = socket.create_connection(("127.0.0.1", port), SECONDS)
+            self._connections.append((index % 4, connection))
+            begun = {
+                0: b"",
+                1: b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n",
+                2: post(b"Content-Length: 100000", body=b"theme="),
+                3: b"GET /static/style.css HTTP/1.1\r\nHost: localhost\r\n\r\n" * 8,
+            }[index % 4]
+            connection.sendall(begun)
+        self._dripping = threading.Thread(target=self._drip)
+
+    def _drip(self) -> None:
+        while not self._end.wait(0.5):
+            for manner, connection in self._connections:
+                with contextlib.suppress(OSError):
+                    connection.sendall({0: b"", 1: b"X-A: b\r\n", 2: b"x", 3: b""}[manner])
+
+    def __enter__(self) -> None:
+        self._dripping.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._dripping.join()
+        for _manner, connection in self._connections:
+            connection.close()
+
+
+def health_times(port: int, number: int) -> list[float]:
+    """How long it took each of `number` requests, one after the other, to be answered `ok`."""
+    times = []
+    for _ in range(number):
+        began = time.monotonic()
+        assert ask(port, OK, end=False).endswith(b"\r\n\r\nok")
+        times.append(time.monotonic() - began)
+    return times
+
+
+def test_http_01_200_slow_clients_hold_up_nobody(server: Served) -> None:
+    with SlowClients(server.port, 200):
+        times = sorted(health_times(server.port, 200))
+    # The bench measures; here nobody may wait for a slow client's next byte.
+    assert times[-2] < 2
+
+
+def test_http_02_a_thousand_connections_at_once_and_it_recovers(server: Served) -> None:
+    # As many again as the server has room for.
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+    try:
+        with contextlib.ExitStack() as opened:
+            for number in range(1300):
+                connection = opened.enter_context(
+                    socket.create_connection(("127.0.0.1", server.port), SECONDS)
+                )
+                connection.sendall(OK[: 10 if number % 2 else 40])
+        assert health_times(server.port, 20)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert server.process.poll() is None
+
+
+def memory_mib(process: int) -> int:
+    """What a process and its children hold in memory, in MiB."""
+    children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    pages = [int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in children]
+    return sum(pages) * resource.getpagesize() >> 20
+
+
+def test_http_02_its_memory_stays_small(server: Served) -> None:
+    assert memory_mib(server.process.pid) < 150
+
+
+def test_key_17_the_server_is_one_process_whatever_is_asked(server: Served) -> None:
+    def workers() -> list[str]:
+        pid = server.process.pid
+        return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+    before = workers()
+    assert len(before) == 1  # With WEB_CONCURRENCY=4.
+    os.kill(server.process.pid, signal.SIGTTIN)
+    time.sleep(1.5)
+    assert workers() == before
+
+
+def test_the_served_process_leaves_no_core_file(server: Served) -> None:
+    children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children")
+    for pid in (str(server.process.pid), *children.read_text().split()):
+        (line,) = re.findall(
+            r"^Max core file size +(\S+)", Path(f"/proc/{pid}/limits").read_text(), re.MULTILINE
+        )
+        assert int(line) <= 1
+
+
+def finish(
+    *words: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a server that is not to start."""
+    return subprocess.run(
+        words,
+        cwd=cwd,
+        env=clean_environment() | STUB | dict(env or {}),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+
+
+def serve(
+    *options: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return finish(program("pwa-app"), "serve", *options, cwd=cwd, env=env)
+
+
+@pytest.mark.parametrize(
+    ("bind", "code", "said"),
+    [
+        ("nonsense", 2, "'nonsense' is no address to listen on"),
+        ("127.0.0.1", 2, "no address to listen on"),
+        ("127.0.0.1:65536", 2, "no address to listen on"),
+        ("127.0.0.1:-1", 2, "no address to listen on"),
+        ("::1:8089", 2, "no address to listen on"),
+        ("fd://x", 2, "no address to listen on"),
+        ("", 2, "no address to listen on"),
+        ("192.0.2.1:8089", 1, "192.0.2.1:8089 is no address of this machine"),
+        ("no-such-host.invalid:8089", 1, "No address is known for no-such-host.invalid"),
+        ("unix:/nonexistent/s", 1, "/nonexistent is no folder"),
+        ("unix:/etc/passwd", 2, "/etc/passwd is a file, and no socket"),
+    ],
+)
+def test_an_address_that_it_cannot_have_is_told_in_a_sentence(
+    bind: str, code: int, said: str
+) -> None:
+    finished = serve("--bind", bind)
+    assert finished.returncode == code
+    assert said in finished.stdout
+    assert finished.stdout.startswith("error: ")
+    assert len(finished.stdout.splitlines()) <= 2
+
+
+def test_a_port_in_use_is_told_in_a_sentence(server: Served) -> None:
+    finished = serve("--bind", f"127.0.0.1:{server.port}")
+    assert finished.returncode == 1
+    assert f"Another program already listens on 127.0.0.1:{server.port}" in finished.stdout
+    assert len(finished.stdout.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("variables", "code", "said"),
+    [
+        ({"FLASK_DEBUG": "1"}, 2, "This app does not run in debug mode"),
+        ({"GUNICORN_CMD_ARGS": "--workers 2"}, 2, "run it with one worker"),
+        ({"PLATFORM_ALLOWED_HOSTS": "https://x.example"}, 2, "which is no host name"),
+        ({"GUNICORN_CMD_ARGS": "--certfile /nonexistent"}, 1, "/nonexistent"),
+    ],
+    ids=str,
+)
+def test_http_19_and_key_17_settings_that_it_refuses_are_told_in_a_sentence(
+    variables: dict[str, str], code: int, said: str
+) -> None:
+    bind = ("--bind", f"127.0.0.1:{free_port()}")
+    finished = serve(*bind, env=variables)
+    assert finished.returncode == code, finished.stdout
+    assert said in finished.stdout
+    assert "Traceback" not in finished.stdout
+
+
+def test_a_missing_package_is_named(tmp_path: Path) -> None:
+    (tmp_path / "gunicorn").mkdir()
+    (tmp_path / "gunicorn/__init__.py").write_text(
+        "raise ModuleNotFoundError(\"No module named 'gunicorn'\", name='gunicorn')\n"
+    )
+    finished = serve(env={"PYTHONPATH": str(tmp_path)})
+    assert finished.returncode == 1
+    assert "The package gunicorn is not installed" in finished.stdout
+    assert "platform-appliance[web,push]" in finished.stdout
+
+
+def test_key_17_gunicorn_with_our_settings_refuses_more_workers_too() -> None:
+    bind = ("--bind", f"127.0.0.1:{free_port()}")
+    finished = finish(*GUNICORN, *bind, "--workers", "2", "pwa_app.wsgi:app")
+    assert finished.returncode == 1
+    assert "run it with one worker" in finished.stdout
+    assert "Traceback" not in finished.stdout
+
+
+def test_no_module_of_the_current_folder_takes_the_place_of_an_installed_one(
+    tmp_path: Path,
+) -> None:
+    for name in ("flask", "jinja2", "babel", "gunicorn.conf"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('taken over')\n")
+    finished = serve("--bind", "nonsense", cwd=tmp_path)
+    assert "no address to listen on" in finished.stdout
+
+
+def test_it_ends_when_it_is_told_to_and_answers_who_is_waiting(tmp_path: Path) -> None:
+    slow = tmp_path / "platformctl"
+    slow.write_text("#!/bin/sh\nsleep 2\necho '{}'\n")
+    slow.chmod(0o755)
+    variables = {"PLATFORM_CTL": str(slow), "PLATFORM_ROOT": str(tmp_path)}
+    answers: list[bytes] = []
+    with served("pwa-app", variables, tmp_path / "log") as running:
+        page = request(b"Connection: close", first=b"GET /app/dashboard HTTP/1.1")
+        waiting = threading.Thread(
+            target=lambda: answers.append(ask(running.port, page, end=False))
+        )
+        waiting.start()
+        time.sleep(1)
+        running.process.send_signal(signal.SIGTERM)
+        waiting.join()
+        assert running.process.wait(SECONDS) == 0
+        with pytest.raises(ConnectionRefusedError):
+            ask(running.port, OK)
+    assert [status(answer) for answer in answers] == [200]
+    assert "Traceback" not in running.log.read_text()
+
+
+@pytest.mark.parametrize("host", ["[::1]", "unix"])
+def test_it_listens_where_it_is_told_to(host: str, tmp_path: Path) -> None:
+    path, port = tmp_path / "socket", free_port()
+    bind = f"unix:{path}" if host == "unix" else f"{host}:{port}"
+    with subprocess.Popen(
+        [program("pwa-app"), "serve", "--bind", bind], env=clean_environment() | STUB
+    ) as process:
+        try:
+            family = socket.AF_UNIX if host == "unix" else socket.AF_INET6
+            address: str | tuple[str, int] = str(path) if host == "unix" else ("::1", port)
+            assert answer_of(family, address).endswith(b"\r\n\r\nok")
+        finally:
+            process.terminate()
+        assert process.wait(SECONDS) == 0
+    assert not path.exists()
+
+
+def answer_of(family: int, address: str | tuple[str, int]) -> bytes:
+    """What is answered at an address once somebody listens there."""
+    deadline = time.monotonic() + SECONDS
+    while True:
+        with socket.socket(family) as connection:
+            connection.settimeout(SECONDS)
+            try:
+                connection.connect(address)
+            except OSError:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+                continue
+            connection.sendall(OK)
+            answer = b""
+            while part := connection.recv(65536):
+                answer += part
+            return answer
+
+
+def test_it_lives_with_few_files(tmp_path: Path) -> None:
+    port, log = free_port(), tmp_path / "log"
+    with (
+        log.open("wb") as output,
+        subprocess.Popen(
+            [
+                "prlimit",
+                "--nofile=512:512",
+                program("pwa-app"),
+                "serve",
+                "--bind",
+                f"127.0.0.1:{port}",
+            ],
+            env=clean_environment() | STUB,
+            stdout=output,
+            stderr=output,
+        ) as process,
+    ):
+        try:
+            assert answer_of(socket.AF_INET, ("127.0.0.1", port)).endswith(b"ok")
+            with contextlib.ExitStack() as opened:
+                for _ in range(400):
+                    opened.enter_context(socket.create_connection(("127.0.0.1", port), SECONDS))
+                time.sleep(1)
+            assert health_times(port, 5)
+        finally:
+            process.terminate()
+        assert process.wait(SECONDS) == 0
+    assert "rror" not in log.read_text()
