@@ -13,7 +13,7 @@ from platform_common.errors import PlatformError
 from platform_common.records.record_file import read_line
 from platform_common.sentence import Sentence
 from platform_common.web.application import new_application
-from pwa_app import context, dashboard, installing, keys, logs, notifications, push, system
+from pwa_app import context, dashboard, installing, keys, logs, notifications, push, system, voice
 from pwa_app.settings import PwaSettings
 from pwa_app.stub import StubCli
 
@@ -32,7 +32,7 @@ def create_app(settings: PwaSettings, *, cli: ControlCli | None = None) -> Flask
     )
     context.install(app, settings, cli or _control_cli(settings))
     push.install(app, settings)
-    for feature in (dashboard, logs, keys, push, notifications, system, installing):
+    for feature in (dashboard, logs, keys, push, notifications, system, voice, installing):
         app.register_blueprint(feature.blueprint)
     return app
 

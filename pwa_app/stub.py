@@ -10,6 +10,7 @@ import msgspec
 
 from platform_common.processes import Finished
 from platform_common.records.limits import Capabilities, Limitation, Limits
+from platform_common.records.voice import VoiceStatus
 from platform_common.sentence import Sentence
 from platform_common.views import (
     Agent,
@@ -22,6 +23,7 @@ from platform_common.views import (
     Outcome,
     Status,
     Tunnel,
+    UpdateCheck,
     Verdict,
     Version,
 )
@@ -81,6 +83,18 @@ def _answers() -> Mapping[tuple[str, ...], Any]:
             ),
             passes=1,
             warns=1,
+        ),
+        ("voice", "status", "--json"): VoiceStatus(supported=True),
+        ("update", "--check", "--json"): UpdateCheck(
+            ok=True,
+            installed_version="2026.11.1",
+            latest_version="2026.11.9",
+            channel="stable",
+            update_available=True,
+            target="qemu-x86_64",
+            profile="openclaw",
+            matching_artefact="platform-openclaw-qemu-x86_64-2026.11.9-stable.qcow2",
+            manifest_origin="https://releases.example/stable/manifest.json",
         ),
         ("model", "list", "--json"): (
             Model("openai", "OpenAI", "chat-reference", True, "OPENAI_API_KEY", "gpt-4o", "sk-…"),

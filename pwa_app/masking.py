@@ -1,0 +1,55 @@
+"""Texts that leave the house: without secrets, and without what might be one in disguise.
+
+The redactor knows the usual shapes of keys. Where a text goes to strangers, whatever
+looks like a code is masked too: in base64 or hexadecimal a key has no shape.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from platform_common.redaction import MASK
+
+Redact = Callable[[str], str]
+# A run of what keys consist of, as they are, in base64, in hexadecimal or for an address;
+# and characters that are all written as numbers.
+_RUN = re.compile(r"[A-Za-z0-9+/_%=-]{20,}+")
+_NUMBERED = re.compile(r"(?:\\(?:u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2})){6,}+")
+_ESCAPED = re.compile(r"%[0-9A-Fa-f]{2}")
+_UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+_SEGMENT = re.compile(r"[A-Za-z0-9]{20,}+")
+# Words put together, such as the names of errors.
+_CAMEL_CASE = re.compile(r"[a-z]{0,19}+(?:[A-Z]{1,6}+[a-z]{2,19}+)*+[A-Z]{0,6}+")
+_KINDS = tuple(map(re.compile, ("[a-z]", "[A-Z]", "[0-9]")))
+
+
+def masked(text: str, redact: Redact) -> str:
+    """`text` without secrets, and without anything that might be one in another form."""
+    return _RUN.sub(_without_code, _NUMBERED.sub(MASK, redact(text)))
+
+
+def _without_code(found: re.Match[str]) -> str:
+    return MASK if _is_code(found[0]) else found[0]
+
+
+def _is_code(run: str) -> bool:
+    if _ESCAPED.search(run) or _UUID.search(run):
+        return True
+    if any(not _CAMEL_CASE.fullmatch(segment) for segment in _SEGMENT.findall(run)):
+        return True
+    # A path may have parts of every kind.
+    return not run.startswith("/") and all(kind.search(run) for kind in _KINDS)
+
+
+def cleaned(tree: Any, redact: Redact) -> Any:
+    """`tree`, of what JSON consists of, with `masked` texts; names of members are ours."""
+    match tree:
+        case str():
+            return masked(tree, redact)
+        case dict():
+            return {name: cleaned(branch, redact) for name, branch in tree.items()}
+        case list() | tuple():
+            return [cleaned(branch, redact) for branch in tree]
+    return tree

@@ -1,0 +1,148 @@
+"""What the control CLI answers for the states of the system, voice and diagnostics pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tests.support.control_cli import FakeCtl
+
+PAGES = ("/app/system", "/app/voice", "/app/system/diagnostics")
+UNIT = "openclaw-gateway.service"
+STATUS: Mapping[str, Any] = {
+    "profile_id": "openclaw",
+    "unit": UNIT,
+    "active_state": "active",
+    "uptime_seconds": 273_600,
+    "doctor_fails": 0,
+    "agent": {"profile_id": "openclaw", "display_name": "OpenClaw", "journal_unit": UNIT},
+}
+VERSION: Mapping[str, Any] = {
+    "binary_version": "2026.11.1",
+    "channel": "stable",
+    "release_version": "2026.11.3",
+    "kernel": "6.12.48+deb13-arm64",
+    "target": "rpi5-16gb",
+    "profiles": [
+        {"id": "hermes", "display_name": "Hermes", "pinned_version": "0.4.2"},
+        {
+            "id": "openclaw",
+            "display_name": "OpenClaw",
+            "pinned_version": "2026.10.2",
+            "active": True,
+        },
+        {"id": "khoj", "display_name": "Khoj", "pinned_version": "2.0.1"},
+    ],
+}
+_VOICE: Mapping[str, Any] = {
+    "wake_word": "jeeves",
+    "stt_model": "whisper-base.en",
+    "tts_voice": "en_US-lessac-medium",
+    "audio_device": "plughw:1,0",
+}
+WORKING_MICROPHONE = {"device": "plughw:1,0", "ok": True, "peak_dbfs": -12.0, "error": ""}
+NO_MICROPHONE = {
+    "device": "plughw:1,0",
+    "ok": False,
+    "peak_dbfs": None,
+    "error": "There is no microphone at plughw:1,0",
+}
+
+
+def voice(
+    *, supported: bool = True, enabled: bool = False, active: bool = False, **more: str
+) -> dict[str, Any]:
+    """An answer to `voice status`."""
+    settings = {**_VOICE, "enabled": enabled}
+    return {"voice": settings, "supported": supported, "service_active": active, **more}
+
+
+def fine(ctl: FakeCtl) -> None:
+    """All is well, and voice is off."""
+    ctl.answer("status --json", STATUS)
+    ctl.answer("version --json", VERSION)
+    ctl.answer("voice status --json", voice())
+    ctl.answer("voice check --json", WORKING_MICROPHONE)
+    ctl.answer("voice enable --yes", "Voice is on.\n")
+    ctl.answer("voice disable", "Voice is off.\n")
+
+
+def failing(ctl: FakeCtl) -> None:
+    """Every call fails."""
+
+
+def without_members(ctl: FakeCtl) -> None:
+    """The control CLI answers, and says nothing."""
+    for words in ("status --json", "version --json", "voice status --json"):
+        ctl.answer(words, {})
+
+
+def stopped(ctl: FakeCtl) -> None:
+    """The gateway has failed, and names are long."""
+    ctl.answer("status --json", {**STATUS, "active_state": "failed", "uptime_seconds": None})
+    name = "A_profile_with_a_name_that_goes_on_and_on_without_any_blank_in_it"
+    profile = {"id": "long", "display_name": name, "pinned_version": "2" * 40, "active": True}
+    ctl.answer(
+        "version --json",
+        {**VERSION, "profiles": [profile], "kernel": "6" * 60, "target": "t" * 60},
+    )
+    ctl.answer("voice status --json", voice())
+
+
+def hostile(ctl: FakeCtl) -> None:
+    """Every text wants to be markup."""
+    bad = "<script>alert(1)</script>\"'&\u202e"
+    ctl.answer("status --json", {**STATUS, "profile_id": bad, "active_state": bad})
+    profile = {"id": bad, "display_name": bad, "pinned_version": bad, "active": True}
+    ctl.answer(
+        "version --json",
+        {
+            **{"binary_version": bad, "channel": bad, "release_version": bad},
+            **{"kernel": bad, "target": bad, "profiles": [profile, {**profile, "active": False}]},
+        },
+    )
+    ctl.answer("voice status --json", voice(supported=False, reason=bad, unblock=bad))
+
+
+def listening(ctl: FakeCtl) -> None:
+    """Voice is on."""
+    fine(ctl)
+    ctl.answer("voice status --json", voice(enabled=True, active=True))
+
+
+def on_but_not_running(ctl: FakeCtl) -> None:
+    """Voice is switched on, and its service is not there."""
+    fine(ctl)
+    ctl.answer("voice status --json", voice(enabled=True))
+
+
+def off_but_running(ctl: FakeCtl) -> None:
+    """Somebody started the relay by hand."""
+    fine(ctl)
+    ctl.answer("voice status --json", voice(active=True))
+
+
+def without_voice(ctl: FakeCtl) -> None:
+    """The device is too small for it."""
+    fine(ctl)
+    ctl.answer(
+        "voice status --json",
+        voice(
+            supported=False,
+            reason="Its processor is too slow to turn speech into text as one speaks.",
+            unblock="Use voice on rpi5.",
+        ),
+    )
+
+
+STATES: Mapping[str, Callable[[FakeCtl], None]] = {
+    "fine": fine,
+    "failing": failing,
+    "without-members": without_members,
+    "stopped": stopped,
+    "hostile": hostile,
+    "voice-listening": listening,
+    "voice-on-but-not-running": on_but_not_running,
+    "voice-off-but-running": off_but_running,
+    "without-voice": without_voice,
+}
