@@ -11,11 +11,13 @@ from flask import Flask, current_app
 from platform_common.control import ControlCli, Slice, V, View
 from platform_common.flights import Flights
 from pwa_app.flash import SingleShot
+from pwa_app.journal import Journal
+from pwa_app.known_secrets import KnownSecrets
 from pwa_app.settings import PwaSettings
 
 _NAME = "pwa_app"
-# Seven different calls may be under way for pages at once.
-_FLIGHTS = 8
+# More than there are different calls: none waits for a thread because others hang.
+_FLIGHTS = 32
 
 
 class Context(NamedTuple):
@@ -25,6 +27,8 @@ class Context(NamedTuple):
     cli: ControlCli
     flights: Flights
     flash: SingleShot
+    secrets: KnownSecrets
+    journal: Journal
 
     def load(self, view: View[V]) -> Slice[V]:
         """The answer to one call, shared with who asks for the same now."""
@@ -33,13 +37,20 @@ class Context(NamedTuple):
 
     def load_all(self, views: Sequence[View[Any]]) -> list[Slice[Any]]:
         """The answers to several calls, which run side by side."""
+        if self.cli.sample is not None:
+            # No program is started, so there is nothing to wait for or to share.
+            return [view.load(self.cli) for view in views]
         flights = [self.flights.join(view.words, partial(view.load, self.cli)) for view in views]
         return [flight.result() for flight in flights]
 
 
 def install(app: Flask, settings: PwaSettings, cli: ControlCli) -> None:
     """Give `app` its context."""
-    app.extensions[_NAME] = Context(settings, cli, Flights(_FLIGHTS), SingleShot())
+    secrets = KnownSecrets(settings.paths)
+    journal = Journal(secrets, settings.journal_dir, limit_s=settings.call_limit_s)
+    app.extensions[_NAME] = Context(
+        settings, cli, Flights(_FLIGHTS), SingleShot(), secrets, journal
+    )
 
 
 def context() -> Context:

@@ -51,6 +51,11 @@ class SecretsEnv:
         line = self._by_name.get(name.encode())
         return None if line is None else _value(line)
 
+    def all_values(self) -> tuple[Secret, ...]:
+        """The value of every line that sets one, also where a later line counts."""
+        values = (_value(line) for line in self._lines if _name(line))
+        return tuple(value for value in values if value is not None)
+
     def with_value(self, name: str, secret: Secret) -> SecretsEnv:
         """With `name` set to `secret` on every line that sets it, or on a new last one.
 
