@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, Playwright, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Playwright, sync_playwright
 
 from tests.support.browsers import CHROMIUM, FLAGS
 from tests.support.control_cli import FakeCtl
@@ -41,6 +41,15 @@ def open_page(browser: Browser) -> Iterator[OpenPage]:
     console, other than plain messages, fails the test.
     """
     said: list[str] = []
+
+    def listen(message: ConsoleMessage) -> None:
+        # That an address answers with an error is what some tests open it for.
+        opened = message.page is not None and message.location.get("url") == message.page.url
+        if message.type in ("error", "warning") and not (
+            opened and message.text.startswith("Failed to load resource: the server responded")
+        ):
+            said.append(f"{message.page and message.page.url}: {message.text}")
+
     with contextlib.ExitStack() as opened:
 
         def open_(url: str, *, phone: bool = False, dark: bool = False, **options: Any) -> Page:
@@ -52,17 +61,19 @@ def open_page(browser: Browser) -> Iterator[OpenPage]:
             opened.callback(context.close)
             page = context.new_page()
             page.on("pageerror", lambda error: said.append(str(error)))
-            page.on(
-                "console",
-                lambda message: (
-                    said.append(message.text) if message.type in ("error", "warning") else None
-                ),
-            )
+            page.on("console", listen)
             page.goto(url)
             return page
 
         yield open_
     assert said == []
+
+
+@pytest.fixture
+def stranger(browser: Browser) -> Iterator[Page]:
+    """A page that may say on the console what it likes: one of another site."""
+    with browser.new_context() as context:
+        yield context.new_page()
 
 
 @pytest.fixture
@@ -73,11 +84,15 @@ def ctl(tmp_path: Path) -> FakeCtl:
 
 @pytest.fixture
 def serve_dashboard(tmp_path: Path, device: Device) -> Iterator[ServeDashboard]:
-    """Serve a dashboard of `device` under gunicorn; keywords are more of its environment."""
+    """Serve a dashboard of `device` under gunicorn; keywords are more of its environment.
+
+    With `host` it listens there, and not on loopback alone.
+    """
     with contextlib.ExitStack() as running:
 
-        def serve(**environment: str) -> Served:
+        def serve(*, host: str = "127.0.0.1", **environment: str) -> Served:
             variables = {"PLATFORM_ROOT": str(device.root)} | environment
-            return running.enter_context(served("pwa-app", variables, tmp_path / "pwa-app.log"))
+            log = tmp_path / "pwa-app.log"
+            return running.enter_context(served("pwa-app", variables, log, host=host))
 
         yield serve

@@ -11,4 +11,6 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
     "--disable-default-apps",
+    # Names of other sites, and of devices beside loopback, that all lead to this machine.
+    "--host-resolver-rules=MAP *.example 127.0.0.1, MAP *.local 127.0.0.1",
 ]
