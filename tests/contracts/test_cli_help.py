@@ -12,20 +12,27 @@ import pytest
 from click.testing import CliRunner
 
 import platformctl.cli
+import pwa_app.cli
 import release_tools.cli
 
 PROGRAMS: dict[str, click.Group] = {
     "platformctl": platformctl.cli.main,
+    "pwa-app": pwa_app.cli.main,
     "release-tools": release_tools.cli.main,
 }
-EXIT_CODES = {"platformctl": ["0", "1", "64"], "release-tools": ["0", "1", "2", "3", "4", "5"]}
-# These change something, and say how that went by their exit code.
+EXIT_CODES = {
+    "platformctl": ["0", "1", "64"],
+    "pwa-app": ["0", "1", "2"],
+    "release-tools": ["0", "1", "2", "3", "4", "5"],
+}
+# These do something, and say how that went by their exit code.
 WITHOUT_JSON = {
     "platformctl cost set",
     "platformctl cost reset",
     "platformctl voice enable",
     "platformctl voice disable",
     "platformctl voice set-wake-word",
+    "pwa-app serve",
 }
 
 

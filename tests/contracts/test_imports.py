@@ -30,6 +30,7 @@ _PAGES = (
 DOORS: Mapping[str, tuple[str, ...]] = {
     "flask": _PAGES,
     "werkzeug": _PAGES,
+    "gunicorn": ("platform_common/web/gunicorn_log.py", "platform_common/web/server.py"),
     "jinja2": ("platform_common/web/application.py",),
     "babel": ("platform_common/web/language.py",),
     "platform_common.web": ("platform_common/web/*.py", "pwa_app/*.py"),

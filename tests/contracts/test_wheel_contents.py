@@ -79,6 +79,15 @@ def test_the_wheel_holds_the_tracked_files_of_the_packages(
         "platformctl/py.typed",
         "pwa_app/static/icon-180.png",
         "platform_common/py.typed",
+        "platform_common/templates/base.html",
+        "platform_common/templates/pwa/dashboard.html",
+        "platform_common/web/locales/de.po",
+        "platform_common/web/static/app.js",
+        "platform_common/web/static/icon.svg",
+        "platform_common/web/static/style.css",
+        "pwa_app/py.typed",
+        "pwa_app/static/icon-180.png",
+        "pwa_app/wsgi.py",
         "release_tools/cli.py",
         "release_tools/py.typed",
     ],
@@ -114,6 +123,7 @@ def test_the_metadata_names_the_licence_and_the_commands(built: Distributions) -
         for line in (
             "release-tools = release_tools.cli:program",
             "platformctl = platformctl.cli:program",
+            "pwa-app = pwa_app.cli:program",
             "pwa-app = pwa_app.cli:program",
         ):
             assert line in archive.read(points).decode()
