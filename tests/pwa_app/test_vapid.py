@@ -1,0 +1,318 @@
+"""The application server key."""
+
+from __future__ import annotations
+
+import base64
+import logging
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ec import (
+    SECP256R1,
+    SECP384R1,
+    generate_private_key,
+)
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    KeySerializationEncryption,
+    NoEncryption,
+    PrivateFormat,
+)
+from py_vapid import Vapid02
+
+from pwa_app.vapid import FILE, PushKey
+from tests.support.odd_files import LINKS, NOT_REGULAR, make, picture
+from tests.support.releases import clean_environment
+
+PUBLIC = re.compile(r"[A-Za-z0-9_-]{87}")
+
+
+def public_of(path: Path) -> str:
+    """What openssl says of the key in the file: its point is the end of the DER."""
+    der = subprocess.run(
+        ["openssl", "pkey", "-in", path, "-pubout", "-outform", "DER"],
+        capture_output=True,
+        check=True,
+    ).stdout
+    return base64.urlsafe_b64encode(der[-65:]).decode().rstrip("=")
+
+
+def pem(
+    curve: type[SECP256R1 | SECP384R1] = SECP256R1,
+    form: PrivateFormat = PrivateFormat.PKCS8,
+    encryption: KeySerializationEncryption | None = None,
+) -> bytes:
+    return generate_private_key(curve()).private_bytes(
+        Encoding.PEM, form, encryption or NoEncryption()
+    )
+
+
+def test_the_first_call_makes_the_key_and_the_next_finds_it(tmp_path: Path) -> None:
+    key = PushKey(tmp_path)
+    public = key.public()
+    assert PUBLIC.fullmatch(public)
+    assert base64.urlsafe_b64decode(public + "=")[0] == 4
+    assert [path.name for path in tmp_path.iterdir()] == [FILE]
+    assert public == public_of(tmp_path / FILE) == key.public() == PushKey(tmp_path).public()
+
+
+def test_a_sender_finds_the_key_that_browsers_were_given(tmp_path: Path) -> None:
+    public = base64.urlsafe_b64decode(PushKey(tmp_path).public() + "=")
+    numbers = Vapid02.from_file(str(tmp_path / FILE)).public_key.public_numbers()
+    assert public == b"\4" + numbers.x.to_bytes(32) + numbers.y.to_bytes(32)
+
+
+def test_nothing_is_made_before_it_is_asked_for(tmp_path: Path) -> None:
+    PushKey(tmp_path / "folder")
+    assert list(tmp_path.iterdir()) == []
+    assert PushKey(tmp_path / "folder").public()
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o077, 0o777])
+def test_the_key_is_its_owners_alone_whatever_the_umask(tmp_path: Path, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        assert PushKey(tmp_path).public()
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / FILE).stat().st_mode) == 0o600
+
+
+def _sec1_of_openssl() -> bytes:
+    """With its EC PARAMETERS in front, as `openssl ecparam -genkey` writes it."""
+    return subprocess.run(
+        ["openssl", "ecparam", "-genkey", "-name", "prime256v1"], capture_output=True, check=True
+    ).stdout
+
+
+@pytest.mark.parametrize(
+    "made",
+    [pem, lambda: pem(form=PrivateFormat.TraditionalOpenSSL), _sec1_of_openssl],
+    ids=["PKCS8", "SEC1", "openssl"],
+)
+def test_a_key_that_is_there_is_used(tmp_path: Path, made: Callable[[], bytes]) -> None:
+    (tmp_path / FILE).write_bytes(made())
+    (tmp_path / FILE).chmod(0o600)
+    before = picture(tmp_path)
+    assert PushKey(tmp_path).public() == public_of(tmp_path / FILE)
+    assert picture(tmp_path) == before
+
+
+GOOD = pem()
+BROKEN = {
+    "empty": b"",
+    "cut": GOOD[: len(GOOD) // 2],
+    "no-pem": b"\x00\xff" * 100,
+    "public-half": GOOD.replace(b"PRIVATE", b"PUBLIC"),
+    "other-curve": pem(SECP384R1),
+    "other-kind": Ed25519PrivateKey.generate().private_bytes(
+        Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
+    ),
+    "password": pem(encryption=BestAvailableEncryption(b"word")),
+    "huge": b"-" * (1 << 20),
+}
+
+
+@pytest.mark.parametrize("content", BROKEN.values(), ids=BROKEN)
+def test_push_07_a_broken_key_turns_push_off_and_stays(
+    tmp_path: Path, content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / FILE).write_bytes(content)
+    (tmp_path / FILE).chmod(0o600)
+    before = picture(tmp_path)
+    key = PushKey(tmp_path)
+    assert [key.public(), key.public()] == ["", ""]
+    assert picture(tmp_path) == before
+    (line,) = caplog.messages
+    assert line.startswith(f"push is off: {tmp_path / FILE} holds ")
+
+
+@pytest.mark.parametrize("kind", [*NOT_REGULAR, *LINKS])
+def test_push_07_fs_07_what_is_no_file_of_ours_turns_push_off_and_stays(
+    tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = make(kind, tmp_path / FILE)
+    before = picture(tmp_path)
+    assert PushKey(tmp_path).public() == ""
+    assert picture(tmp_path) == before
+    (line,) = caplog.messages
+    assert line.startswith(f"push is off: {path} is ")
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o666, 0o604, 0o700, 0o4600])
+def test_push_07_a_wider_mode_is_narrowed_with_a_note(
+    tmp_path: Path, mode: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / FILE).write_bytes(GOOD)
+    (tmp_path / FILE).chmod(mode)
+    key = PushKey(tmp_path)
+    assert key.public() == key.public() == public_of(tmp_path / FILE)
+    assert stat.S_IMODE((tmp_path / FILE).stat().st_mode) == 0o600
+    assert caplog.messages == [f"{tmp_path / FILE} had the mode {mode:04o} and now has 0600"]
+
+
+@pytest.mark.parametrize("folder", ["file", "file/below"])
+def test_push_07_where_no_file_can_be_made_push_is_off(
+    tmp_path: Path, folder: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    assert PushKey(tmp_path / folder).public() == ""
+    assert caplog.messages
+    assert (tmp_path / "file").read_bytes() == b""
+
+
+_PUBLIC = """\
+import sys
+from pathlib import Path
+from pwa_app.vapid import PushKey
+print(PushKey(Path(sys.argv[1])).public())
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can take a right from itself")
+def test_push_07_fs_02_a_folder_that_is_read_only_turns_push_off(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    script = (
+        f'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && {sys.executable} -c "$2" "$1"'
+    )
+    finished = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script, "sh", folder, _PUBLIC],
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert finished.stdout == "\n"
+    assert f"{folder / FILE}: Read-only file system" in finished.stderr
+    assert list(folder.iterdir()) == []
+
+
+def test_without_a_key_generator_push_is_off_and_nothing_is_made(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert PushKey(tmp_path, generator=False).public() == ""
+    assert list(tmp_path.iterdir()) == []
+    assert caplog.messages == ["push is off: py-vapid is not installed"]
+
+
+def test_whether_there_is_a_generator_is_found_out_when_the_app_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pwa_app.vapid.find_spec", lambda name: None)
+    without = PushKey(tmp_path)
+    monkeypatch.undo()
+    assert without.public() == ""
+    assert PushKey(tmp_path).public()
+
+
+def test_the_key_is_loaded_with_nothing_before_it_is_asked_for(tmp_path: Path) -> None:
+    script = """\
+import sys
+from pathlib import Path
+from pwa_app.vapid import PushKey
+key = PushKey(Path(sys.argv[1]))
+loaded = {"cryptography", "py_vapid"} & set(sys.modules)
+print(sorted(loaded), bool(key.public()))
+"""
+    finished = subprocess.run(
+        [sys.executable, "-c", script, tmp_path], capture_output=True, text=True, check=True
+    )
+    assert finished.stdout == "[] True\n"
+
+
+def test_push_06_a_hundred_first_calls_in_threads_give_one_key(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for turn in range(10):
+        folder = tmp_path / str(turn)
+        folder.mkdir()
+        start = threading.Barrier(100)
+        found: list[str] = []
+
+        def ask(folder: Path, start: threading.Barrier, found: list[str]) -> None:
+            key = PushKey(folder)
+            start.wait()
+            found.append(key.public())
+
+        threads = [threading.Thread(target=ask, args=(folder, start, found)) for _ in range(100)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(found) == 100
+        assert set(found) == {public_of(folder / FILE)}
+        assert [path.name for path in folder.iterdir()] == [FILE]
+    assert caplog.messages == []
+
+
+_MANY = """\
+import os, sys, time
+from pathlib import Path
+from pwa_app.vapid import PushKey, _generate
+_generate()
+ready, go = Path(sys.argv[2]), Path(sys.argv[3])
+for _ in range(10):
+    if not os.fork():
+        key = PushKey(Path(sys.argv[1]))
+        (ready / str(os.getpid())).touch()
+        while not go.exists():
+            time.sleep(0.001)
+        os.write(1, (key.public() + "\\n").encode())
+        os._exit(0)
+for _ in range(10):
+    os.wait()
+"""
+
+
+def test_push_06_a_hundred_first_calls_in_processes_give_one_key(tmp_path: Path) -> None:
+    folder, ready, go = tmp_path / "data", tmp_path / "ready", tmp_path / "go"
+    folder.mkdir()
+    ready.mkdir()
+    command = [sys.executable, "-c", _MANY, *map(str, (folder, ready, go))]
+    parents = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(10)]
+    while len(list(ready.iterdir())) < 100:
+        assert all(parent.poll() is None for parent in parents)
+    go.touch()
+    found = [line for parent in parents for line in parent.communicate(timeout=60)[0].split("\n")]
+    assert [line for line in found if line] == [public_of(folder / FILE)] * 100
+    assert [path.name for path in folder.iterdir()] == [FILE]
+
+
+def test_what_a_killed_program_left_of_a_key_goes_with_the_first_whole_one(tmp_path: Path) -> None:
+    left = tmp_path / f".{FILE}.4194304.0123abcd.tmp"
+    left.write_bytes(GOOD)
+    assert PushKey(tmp_path).public()
+    assert [path.name for path in tmp_path.iterdir()] == [FILE]
+
+
+def test_a_key_that_goes_is_made_anew_only_then(tmp_path: Path) -> None:
+    key = PushKey(tmp_path)
+    first = key.public()
+    shutil.copy(tmp_path / FILE, tmp_path / "kept")
+    (tmp_path / FILE).unlink()
+    second = key.public()
+    assert second not in ("", first)
+    shutil.copy(tmp_path / "kept", tmp_path / FILE)
+    assert key.public() == first
+
+
+def test_the_log_holds_nothing_of_the_file(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    (tmp_path / FILE).write_bytes(GOOD.replace(b"\n", b"!\n", 2))
+    PushKey(tmp_path).public()
+    secret = GOOD.splitlines()[1].decode()
+    assert caplog.messages
+    assert not any(secret[:16] in message for message in caplog.messages)
