@@ -12,6 +12,7 @@ from platform_common.decoding import from_json
 from platform_common.processes import Finished, ProcessError
 from platform_common.records.voice import VoiceCheck, VoiceStatus
 from platform_common.sentence import Sentence
+from platform_common.terminal import printable
 from pwa_app.context import context
 from pwa_app.flash import Flash
 
@@ -40,7 +41,7 @@ def voice() -> str:
 def check() -> Response:
     """Listen to the microphone for a second; the page then says what was heard."""
     if context().settings.dev_stub:
-        return _back(Sentence("(dev-stub) would check the microphone"), good=True)
+        return _back(Sentence("(dev-stub) would check the microphone"), good=False)
     heard = _heard()
     return _back(_said(heard), good=_works(heard))
 
@@ -54,7 +55,7 @@ def enable() -> Response:
             good=False,
         )
     if context().settings.dev_stub:
-        return _back(Sentence("(dev-stub) would switch voice on"), good=True)
+        return _back(Sentence("(dev-stub) would switch voice on"), good=False)
     heard = _heard()
     if not _works(heard):
         return _back(_said(heard), good=False)
@@ -68,7 +69,7 @@ def enable() -> Response:
 def disable() -> Response:
     """Switch the microphone off."""
     if context().settings.dev_stub:
-        return _back(Sentence("(dev-stub) would switch voice off"), good=True)
+        return _back(Sentence("(dev-stub) would switch voice off"), good=False)
     problem = _switched("disable")
     if problem:
         return _back(Sentence("Voice was not switched off: {why}", why=problem), good=False)
@@ -113,7 +114,7 @@ def _why(done: Finished) -> str:
     said = done.errors.decode("utf-8", "replace").splitlines()
     errors = [line.removeprefix("error: ") for line in said if line.startswith("error: ")]
     why = errors[0] if errors else done.last_line or f"exit code {done.status}"
-    return why[:_LONGEST_REASON]
+    return printable(why)[:_LONGEST_REASON]
 
 
 def _back(sentence: Sentence, *, good: bool) -> Response:

@@ -1,0 +1,132 @@
+"""The system page, and what a browser's owner prefers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from flask.testing import FlaskClient
+
+from platform_common.version import VERSION
+from tests.support.control_cli import FakeCtl
+from tests.support.devices import Device
+from tests.support.system_states import STATES
+
+
+def page(client: FlaskClient) -> str:
+    answer = client.get("/app/system")
+    assert answer.status_code == 200
+    return answer.text
+
+
+def root_of(client: FlaskClient) -> str:
+    """The opening of the whole document."""
+    found = re.search(r"<html[^>]*>", page(client))
+    assert found
+    return found[0]
+
+
+@pytest.mark.parametrize(
+    ("state", "there"),
+    [
+        (
+            "fine",
+            [
+                *("OpenClaw 2026.10.2", "Also installed: Hermes, Khoj", "Running", "Up for 3 days"),
+                *("2026.11.3", "stable", "rpi5-16gb", "6.12.48+deb13-arm64", VERSION),
+            ],
+        ),
+        ("stopped", ["Stopped"]),
+        ("failing", ["Unknown", "Not reported", 'class="stub"', VERSION]),
+        ("without-members", ["Unknown", "Not reported", VERSION]),
+        ("hostile", ["Unknown", "&lt;script&gt;"]),
+    ],
+)
+def test_it_says_what_runs_here(
+    client: FlaskClient, ctl: FakeCtl, state: str, there: list[str]
+) -> None:
+    STATES[state](ctl)
+    shown = page(client)
+    plain = re.sub(r"\s+", " ", re.sub(r"<br>|</?span[^>]*>|<wbr>", "", shown))
+    assert [text for text in there if text not in plain and text not in shown] == []
+    assert "<script>alert" not in shown
+    assert sorted(ctl.words()) == ["status --json", "version --json"]
+
+
+def test_it_leads_to_the_other_pages_and_helps(client: FlaskClient, device: Device) -> None:
+    device.put("/etc/hostname", "kitchen\n")
+    shown = page(client)
+    for address in (
+        *("/app/notifications", "/app/voice", "/app/update", "/app/system/diagnostics"),
+        "/app/system#help",
+    ):
+        assert f'href="{address}"' in shown
+    assert shown.count('id="help"') == 1
+    helped = shown.partition('id="help"')[2]
+    for text in ("http://localhost", "kitchen.local", "8088", "8089", "platformctl doctor"):
+        assert text in helped
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_theme_is_written_by_the_server_so_that_nothing_flashes(
+    client: FlaskClient, theme: str
+) -> None:
+    assert "data-theme" not in root_of(client)
+    answer = client.post("/preferences", data={"theme": theme, "language": "auto"})
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/app/system")
+    assert f' data-theme="{theme}"' in root_of(client)
+    shown = page(client)
+    assert re.search(rf'name="theme" value="{theme}" checked', shown)
+    assert f'<meta name="color-scheme" content="{theme}">' in shown
+    assert shown.count('name="theme-color"') == 1
+    client.post("/preferences", data={"theme": "auto"})
+    assert "data-theme" not in root_of(client)
+    assert page(client).count('name="theme-color"') == 2
+
+
+def test_a_language_is_chosen_against_the_browsers_own(client: FlaskClient) -> None:
+    german = {"Accept-Language": "de"}
+    assert '<html lang="de"' in client.get("/app/system", headers=german).text
+    client.post("/preferences", data={"language": "en"})
+    assert '<html lang="en"' in client.get("/app/system", headers=german).text
+    client.post("/preferences", data={"language": "de"})
+    assert '<html lang="de"' in page(client)
+    client.post("/preferences", data={"language": "auto"})
+    assert '<html lang="en"' in page(client)
+
+
+def test_a_choice_is_kept_in_a_cookie_that_no_script_reads(client: FlaskClient) -> None:
+    answer = client.post("/preferences", data={"theme": "dark", "language": "de"})
+    cookies = [
+        re.sub("Expires=[^;]+; ", "", cookie) for cookie in answer.headers.getlist("Set-Cookie")
+    ]
+    kept = "Max-Age=31536000; HttpOnly; Path=/; SameSite=Lax"
+    assert cookies == [f"platform-theme=dark; {kept}", f"platform-language=de; {kept}"]
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["Dark", "auto", "", '"><script>', "dark light", "de", "dark\t", "%64ark", "x" * 5000, "ü"],
+    ids=ascii,
+)
+@pytest.mark.parametrize("name", ["theme", "language"])
+def test_no_other_value_counts(
+    dashboard: Callable[..., FlaskClient], name: str, value: str
+) -> None:
+    if (name, value) == ("language", "de"):
+        return
+    client = dashboard()
+    answer = client.post("/preferences", data={name: value})
+    assert answer.status_code == 302
+    assert [c for c in answer.headers.getlist("Set-Cookie") if "Max-Age=0" not in c] == []
+    cookie = {"Cookie": f"platform-{name}={value}".encode().decode("latin-1")}
+    shown = client.get("/app/system", headers=cookie).text
+    assert '<html lang="en">\n' in shown
+
+
+def test_another_sites_form_chooses_nothing(client: FlaskClient) -> None:
+    answer = client.post(
+        "/preferences", data={"theme": "dark"}, headers={"Sec-Fetch-Site": "cross-site"}
+    )
+    assert (answer.status_code, answer.headers.getlist("Set-Cookie")) == (403, [])

@@ -1,0 +1,217 @@
+"""The voice page, and switching voice from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from flask.testing import FlaskClient
+
+from tests.support import system_states
+from tests.support.control_cli import FakeCtl
+from tests.support.system_states import NO_MICROPHONE, STATES, WORKING_MICROPHONE, voice
+
+CONSENT = {"consent": "1"}
+CHECK, ENABLE, DISABLE = "voice check --json", "voice enable --yes", "voice disable"
+
+
+@pytest.fixture
+def fine(ctl: FakeCtl) -> FakeCtl:
+    """A control CLI of a device that has voice, off."""
+    system_states.fine(ctl)
+    return ctl
+
+
+def page(client: FlaskClient) -> str:
+    answer = client.get("/app/voice")
+    assert answer.status_code == 200
+    return answer.text
+
+
+def said(client: FlaskClient, action: str, **form: str) -> str:
+    """What the page says after the action."""
+    answer = client.post(f"/app/voice/{action}", data=form)
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/app/voice")
+    shown = page(client)
+    return shown.partition('class="flash')[2].partition("</div>")[0]
+
+
+@pytest.mark.parametrize(
+    ("state", "there", "not_there"),
+    [
+        (
+            "fine",
+            ["Off", "jeeves", "whisper-base.en", "plughw:1,0", 'action="/app/voice/enable"'],
+            ['action="/app/voice/disable"'],
+        ),
+        (
+            "voice-listening",
+            ["Listening", 'action="/app/voice/disable"'],
+            ['action="/app/voice/enable"', 'action="/app/voice/check"', "systemctl"],
+        ),
+        (
+            "voice-on-but-not-running",
+            ["On, but not running", "systemctl status platform-voice-relay.service"],
+            ['action="/app/voice/enable"'],
+        ),
+        (
+            "voice-off-but-running",
+            ["Off, but still running", 'action="/app/voice/disable"'],
+            ['action="/app/voice/check"'],
+        ),
+        (
+            "without-voice",
+            ["Not on this device", "Its processor is too slow", "Use voice on rpi5."],
+            ["<form", "jeeves"],
+        ),
+        ("without-members", ["Not on this device", "do not include voice"], ["<form"]),
+        ("failing", ["Unknown", 'class="stub"'], ["<form", "Not on this device"]),
+    ],
+)
+def test_the_page_says_how_voice_is_and_offers_what_can_be_done(
+    client: FlaskClient, ctl: FakeCtl, state: str, there: list[str], not_there: list[str]
+) -> None:
+    STATES[state](ctl)
+    shown = page(client)
+    assert [text for text in there if text not in shown] == []
+    assert [text for text in not_there if text in shown] == []
+    assert ctl.words() == ["voice status --json"]
+
+
+def test_what_the_device_says_is_no_markup(client: FlaskClient, ctl: FakeCtl) -> None:
+    STATES["hostile"](ctl)
+    assert "<script>alert" not in page(client)
+
+
+@pytest.mark.parametrize(
+    ("heard", "sentence"),
+    [
+        (WORKING_MICROPHONE, "The microphone works. The loudest sound was 12 dB below"),
+        ({"ok": True}, "The microphone works."),
+        (NO_MICROPHONE, "The microphone does not work: There is no microphone at plughw:1,0"),
+        ({"device": "default"}, "The microphone does not work: default"),
+        ("nonsense", "The microphone could not be checked: "),
+    ],
+    ids=["works", "works-without-a-number", "none", "no-reason", "no-answer"],
+)
+def test_a_check_says_what_was_heard_and_changes_nothing(
+    client: FlaskClient, fine: FakeCtl, heard: object, sentence: str
+) -> None:
+    fine.answer(CHECK, heard, status=0 if heard == WORKING_MICROPHONE else 1)
+    assert sentence in said(client, "check")
+    assert fine.words() == [CHECK, "voice status --json"]
+
+
+def test_with_consent_and_a_microphone_that_works_voice_is_switched_on(
+    client: FlaskClient, fine: FakeCtl
+) -> None:
+    assert "Voice is on." in said(client, "enable", **CONSENT)
+    assert fine.words() == [CHECK, ENABLE, "voice status --json"]
+
+
+@pytest.mark.parametrize("form", [{}, {"consent": ""}, {"consent": "0"}, {"consent": "on"}])
+def test_without_consent_nothing_is_asked_of_the_device(
+    client: FlaskClient, fine: FakeCtl, form: dict[str, str]
+) -> None:
+    assert "Voice stays off" in said(client, "enable", **form)
+    assert fine.words() == ["voice status --json"]
+
+
+@pytest.mark.parametrize(
+    "heard", [NO_MICROPHONE, {**WORKING_MICROPHONE, "ok": False}, {}, "", "[]"], ids=ascii
+)
+def test_without_a_microphone_that_works_voice_stays_off(
+    client: FlaskClient, fine: FakeCtl, heard: object
+) -> None:
+    fine.answer(CHECK, heard)
+    assert "The microphone" in said(client, "enable", **CONSENT)
+    assert ENABLE not in fine.words()
+
+
+@pytest.mark.parametrize(
+    ("action", "words", "sentence"),
+    [
+        ("enable", ENABLE, "Voice was not switched on: This device has no voice: it is too slow"),
+        ("disable", DISABLE, "Voice was not switched off: This device has no voice: it is too"),
+    ],
+)
+def test_why_it_could_not_be_switched_is_told_without_the_hint(
+    client: FlaskClient, fine: FakeCtl, action: str, words: str, sentence: str
+) -> None:
+    errors = "warning: x\nerror: This device has no voice: it is too slow\nhint: Buy another\n"
+    fine.answer(words, status=1, errors=errors)
+    told = said(client, action, **CONSENT)
+    assert sentence in told
+    assert "Buy another" not in told
+
+
+@pytest.mark.parametrize(
+    ("errors", "why"),
+    [("", "exit code 3"), ("one\ntwo\n", "two"), ("error: <b>\x1b[1m\n", "&lt;b&gt;\\x1b[1m")],
+)
+def test_a_control_cli_that_says_something_else_is_quoted(
+    client: FlaskClient, fine: FakeCtl, errors: str, why: str
+) -> None:
+    fine.answer(DISABLE, status=3, errors=errors)
+    assert f"Voice was not switched off: {why}" in said(client, "disable")
+
+
+def test_voice_is_switched_off_without_further_questions(
+    client: FlaskClient, fine: FakeCtl
+) -> None:
+    assert "Voice is off." in said(client, "disable")
+    assert fine.words() == [DISABLE, "voice status --json"]
+
+
+@pytest.mark.parametrize(
+    ("action", "sentence"),
+    [
+        ("check", "(dev-stub) would check the microphone"),
+        ("enable", "(dev-stub) would switch voice on"),
+        ("disable", "(dev-stub) would switch voice off"),
+    ],
+)
+def test_in_dev_stub_mode_nothing_is_run(
+    dashboard: Callable[..., FlaskClient], fine: FakeCtl, action: str, sentence: str
+) -> None:
+    client = dashboard(PWA_DEV_STUB="1")
+    assert sentence in said(client, action, **CONSENT)
+    assert fine.words() == []
+
+
+def test_two_who_check_at_once_share_one_second_of_sound(
+    client: FlaskClient, fine: FakeCtl
+) -> None:
+    fine.answer(CHECK, WORKING_MICROPHONE, takes_s=1)
+    app = client.application
+    with ThreadPoolExecutor(2) as pool:
+        answers = list(
+            pool.map(lambda _: app.test_client().post("/app/voice/check").status_code, range(2))
+        )
+    assert answers == [302, 302]
+    assert fine.words() == [CHECK]
+
+
+def test_after_a_switch_the_page_shows_the_new_state(client: FlaskClient, fine: FakeCtl) -> None:
+    said(client, "enable", **CONSENT)
+    fine.answer("voice status --json", voice(enabled=True, active=True))
+    assert "Listening" in page(client)
+
+
+@pytest.mark.parametrize("action", ["check", "enable", "disable"])
+def test_another_sites_form_switches_nothing(
+    client: FlaskClient, fine: FakeCtl, action: str
+) -> None:
+    answer = client.post(
+        f"/app/voice/{action}", data=CONSENT, headers={"Origin": "http://evil.example"}
+    )
+    assert (answer.status_code, fine.words()) == (403, [])
+
+
+@pytest.mark.parametrize("action", ["check", "enable", "disable"])
+def test_http_12_looking_at_an_address_switches_nothing(
+    client: FlaskClient, fine: FakeCtl, action: str
+) -> None:
+    assert client.get(f"/app/voice/{action}").status_code == 405
+    assert fine.words() == []
