@@ -42,6 +42,12 @@ class RealJournal:
         """What makes the dashboard read it."""
         return {"PLATFORM_JOURNAL_DIR": str(self.folder)}
 
+    def clear(self) -> None:
+        """Take the journal away, as it was never there."""
+        for path in self.folder.iterdir():
+            path.unlink()
+        self.folder.rmdir()
+
     def write(self, *entries: Logged | str | bytes) -> None:
         """Append entries, as the services of the device would have."""
         whole = [entry if isinstance(entry, Logged) else Logged(entry) for entry in entries]
@@ -74,3 +80,29 @@ class RealJournal:
                 data = message.encode() if isinstance(message, str) else message
                 yield b"MESSAGE\n" + struct.pack("<Q", len(data)) + data + b"\n"
             yield b"\n"
+
+
+# What people and programs have put into logs to be taken for more than text.
+HOSTILE: dict[str, str | bytes] = {
+    "script": "<script>alert(1)</script>",
+    "end-of-pre": "</pre><script>alert(1)</script><pre>",
+    "image": "<img src=x onerror=alert(1)>",
+    "attribute": '"\' onfocus=alert(1) autofocus x="',
+    "comment": "<!-- --> <![CDATA[ ]]> <!--",
+    "textarea": "</textarea></title></style><svg onload=alert(1)>",
+    "entity": "&lt;script&gt; &#0; &amp;amp;",
+    "template": "{{7*7}} {% raw %} %(x)s {n} ${x}",
+    "colour": "\x1b[31;1mred\x1b[0m \x1b[38;2;1;2;3mrgb",
+    "screen": "\x1b[2J\x1b[H\x1bc\x1b]0;title\x07 cleared",
+    "link": "\x1b]8;;http://evil.example\x1b\\text\x1b]8;;\x1b\\ \x1b]open",
+    "carriage": "good\rbad",
+    "bell": "a\x07b\x00c\x08d\x7fe\x9bf",
+    "bidi": "user \u202egnp.exe\u202c \u2066x\u2069 \u200f",
+    "unseen": "a\u200bb\ufeffc\u2028d\U000e0041e\ufffff",
+    "bytes": b"\xff\xfe\xc3( bin\x00\xf0\x9f",
+    "lines": "one\n  two\n\tthree\n",
+    "nine-kib": "n" * 9_000,
+    "one-mib": "m" * (1 << 20),
+    "empty": "",
+    "emoji": "🛠️ fertig – 完了 ✔",
+}
