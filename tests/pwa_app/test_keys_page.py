@@ -1,0 +1,279 @@
+"""The pages of the keys, as they are answered."""
+
+from __future__ import annotations
+
+import threading
+import urllib.request
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from urllib.parse import urlsplit
+from xml.etree.ElementTree import Element
+
+import html5lib
+import pytest
+from flask.testing import FlaskClient
+
+from tests.support import key_states
+from tests.support.control_cli import FakeCtl
+from tests.support.devices import Device
+from tests.support.key_states import HOSTILE, MODELS, STATES
+from tests.support.web_servers import served
+
+XHTML = "{http://www.w3.org/1999/xhtml}"
+
+
+def page(client: FlaskClient, path: str = "/app/keys") -> Element:
+    """The page at `path`, which is valid."""
+    answer = client.get(path)
+    assert answer.status_code == 200
+    found: Element = html5lib.HTMLParser(strict=True).parse(answer.text)
+    return found
+
+
+def all_of(tree: Element, tag: str) -> list[Element]:
+    return list(tree.iter(XHTML + tag))
+
+
+def text(element: Element) -> str:
+    return " ".join("".join(element.itertext()).split())
+
+
+def cards(tree: Element) -> dict[str, Element]:
+    """The cards of the page by the names of their providers."""
+    return {text(next(card.iter(f"{XHTML}h3"))): card for card in all_of(tree, "article")}
+
+
+def test_the_page_makes_exactly_one_call(client: FlaskClient, ctl: FakeCtl) -> None:
+    key_states.several(ctl)
+    page(client)
+    assert ctl.words() == ["model list --json"]
+
+
+def test_every_provider_has_a_form_that_rotates_its_key(client: FlaskClient, ctl: FakeCtl) -> None:
+    key_states.several(ctl)
+    tree = page(client)
+    forms = [form for form in all_of(tree, "form") if form.get("action") == "/app/keys/rotate"]
+    fields = [{i.get("name"): i.get("value") for i in form.iter(f"{XHTML}input")} for form in forms]
+    assert sorted(map(str, fields)) == sorted(
+        str({"provider": model["id"], "api_key": None}) for model in MODELS
+    )
+    assert {form.get("method") for form in forms} == {"post"}
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "shown"),
+    [
+        ("Anthropic", "● Active", "ANTHROPIC_API_KEY · sk-ant…"),
+        ("OpenAI", "● Key set", "OPENAI_API_KEY · sk-pro…"),
+        ("Amazon Bedrock", "▲ Incomplete", "AWS_ACCESS_KEY_ID · AKI…"),
+        ("OpenRouter", "○ No key", "OPENROUTER_API_KEY"),
+        ("Ollama on this device", "○ No address", "LOCAL_OLLAMA_BASE_URL · no key needed"),
+    ],
+)
+def test_a_card_says_what_there_is(
+    client: FlaskClient, ctl: FakeCtl, name: str, state: str, shown: str
+) -> None:
+    key_states.several(ctl)
+    card = text(cards(page(client))[name])
+    assert state in card
+    assert shown in card
+
+
+def test_the_active_provider_comes_first_and_those_without_a_key_last(
+    client: FlaskClient, ctl: FakeCtl
+) -> None:
+    key_states.several(ctl)
+    assert list(cards(page(client))) == [
+        *("Anthropic", "OpenAI", "Amazon Bedrock"),
+        *("OpenRouter", "Google AI Studio", "Ollama on this device"),
+    ]
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_the_page_is_valid_in_every_state(client: FlaskClient, ctl: FakeCtl, state: str) -> None:
+    STATES[state](ctl)
+    tree = page(client)
+    ids = [element.get("id") for element in tree.iter() if element.get("id")]
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        ("failed", "providers.json: not valid JSON"),
+        ("nonsense", "model list --json did not answer as expected"),
+    ],
+)
+def test_a_call_that_fails_is_a_stub_with_its_reason(
+    client: FlaskClient, ctl: FakeCtl, state: str, said: str
+) -> None:
+    STATES[state](ctl)
+    shown = text(page(client))
+    assert "stub" in shown
+    assert said in shown
+    assert "The providers could not be listed." in shown
+    assert "stub" in text(page(client, "/app/keys/openai"))
+
+
+def test_a_catalogue_without_providers_says_so(client: FlaskClient, ctl: FakeCtl) -> None:
+    key_states.empty(ctl)
+    shown = text(page(client))
+    assert "There are no providers in the catalogue" in shown
+    assert "stub" not in shown
+
+
+def test_dev_stub_mode_shows_sample_providers_and_starts_no_program(
+    dashboard: Callable[..., FlaskClient], ctl: FakeCtl
+) -> None:
+    client = dashboard(PWA_DEV_STUB="1")
+    tree = page(client)
+    assert cards(tree)
+    assert "dev-stub mode" in text(tree)
+    assert "dev-stub mode" in text(page(client, "/app/keys/openai"))
+    assert ctl.calls() == []
+
+
+def test_without_a_control_cli_the_page_shows_sample_providers(
+    dashboard: Callable[..., FlaskClient],
+) -> None:
+    tree = page(dashboard(PLATFORM_CTL="/nowhere/ctl"))
+    assert cards(tree)
+    assert "stub" in text(tree)
+
+
+@pytest.mark.parametrize("path", ["/app/keys", "/app/keys/fine"])
+def test_http_14_hostile_providers_stay_text(client: FlaskClient, ctl: FakeCtl, path: str) -> None:
+    key_states.hostile(ctl)
+    tree = page(client, path)
+    assert HOSTILE in text(tree)
+    for script in all_of(tree, "script"):
+        assert (script.get("src") or "").startswith("/static/app.js?")
+        assert script.text is None
+    assert all_of(tree, "img") == []
+    for element in tree.iter():
+        assert not [name for name in element.attrib if name.startswith("on")]
+    for link in all_of(tree, "a"):
+        address = urlsplit(link.get("href") or "")
+        assert (address.scheme, address.netloc) == ("", "")
+        if address.path.startswith("/app/keys/"):
+            assert address.path in {"/app/keys/fine", "/app/keys/nameless"}
+    for form in all_of(tree, "form"):
+        (provider,) = [i for i in form.iter(f"{XHTML}input") if i.get("name") == "provider"]
+        assert provider.get("value") in {"fine", "nameless"}
+
+
+def test_a_provider_has_a_page_with_what_its_key_consists_of(
+    client: FlaskClient, ctl: FakeCtl
+) -> None:
+    key_states.several(ctl)
+    tree = page(client, "/app/keys/openai")
+    form = next(f for f in all_of(tree, "form") if f.get("action") == "/app/keys/rotate")
+    fields = {i.get("name"): i for i in form.iter(f"{XHTML}input")}
+    assert list(fields) == ["provider", "api_key", "test"]
+    assert "checked" in fields["test"].attrib
+    assert fields["api_key"].get("type") == "password"
+    shown = text(tree)
+    assert "sk-..." in shown
+    assert "https://api.openai.example/v1" in shown
+    assert "OpenAI becomes the active provider" in shown
+    assert "becomes the active provider" not in text(page(client, "/app/keys/anthropic"))
+    assert ctl.words() == ["model list --json"] * 2
+
+
+@pytest.mark.parametrize(
+    ("provider", "names"),
+    [
+        ("bedrock", ["provider", "api_key", "secret_access_key", "region", "test"]),
+        ("local-ollama", ["provider", "api_key", "test"]),
+    ],
+)
+def test_a_provider_asks_for_what_its_kind_needs(
+    client: FlaskClient, ctl: FakeCtl, provider: str, names: list[str]
+) -> None:
+    key_states.several(ctl)
+    form = next(iter(all_of(page(client, f"/app/keys/{provider}"), "form")))
+    assert [i.get("name") for i in form.iter(f"{XHTML}input")] == names
+
+
+@pytest.mark.parametrize("state", ["several", "plain", "one", "hostile"])
+def test_no_field_for_a_secret_is_ever_filled_in(
+    client: FlaskClient, ctl: FakeCtl, state: str
+) -> None:
+    STATES[state](ctl)
+    links = [a.get("href") or "" for a in all_of(page(client), "a")]
+    for path in ["/app/keys", *(link for link in links if link.startswith("/app/keys/"))]:
+        inputs = all_of(page(client, path), "input")
+        assert inputs
+        for field in inputs:
+            assert field.get("name") in {"provider", "test"} or "value" not in field.attrib
+
+
+@pytest.mark.parametrize(
+    "name", ["nobody", "OpenAI", "--help", "..%2Fx", "x" * 3000, "a%20b", "%00", "%E2%80%AE"]
+)
+def test_there_is_no_page_for_what_is_no_provider(
+    client: FlaskClient, ctl: FakeCtl, name: str
+) -> None:
+    key_states.several(ctl)
+    assert client.get(f"/app/keys/{name}").status_code == 404
+
+
+@pytest.mark.parametrize("action", ["rotate", "test"])
+def test_what_is_posted_to_is_no_page(client: FlaskClient, ctl: FakeCtl, action: str) -> None:
+    key_states.several(ctl)
+    answer = client.get(f"/app/keys/{action}")
+    assert (answer.status_code, answer.headers["Allow"]) == (405, "POST")
+
+
+def rotate(client: FlaskClient) -> None:
+    assert client.post("/app/keys/rotate", data={"provider": "openai"}).status_code == 302
+
+
+def test_a_message_is_shown_once_on_whichever_page_comes_first(
+    client: FlaskClient, ctl: FakeCtl
+) -> None:
+    key_states.several(ctl)
+    for path in ("/app/keys", "/app/keys/openai"):
+        rotate(client)
+        assert "Provider and key are both required." in text(page(client, path))
+        assert "are both required" not in text(page(client, path))
+
+
+def test_who_does_not_look_does_not_take_the_message(client: FlaskClient, ctl: FakeCtl) -> None:
+    key_states.several(ctl)
+    rotate(client)
+    client.head("/app/keys")
+    client.get("/app/keys", headers={"Sec-Purpose": "prefetch;prerender"})
+    assert "are both required" in text(page(client))
+
+
+def test_key_16_of_200_at_once_exactly_one_sees_the_message(
+    ctl: FakeCtl, device: Device, tmp_path: Path
+) -> None:
+    key_states.several(ctl)
+    environment = ctl.environment | {"PLATFORM_ROOT": str(device.root)}
+    with served("pwa-app", environment, tmp_path / "log") as app:
+        barrier = threading.Barrier(200)
+
+        def look(_: int) -> str:
+            barrier.wait(60)
+            with urllib.request.urlopen(f"{app.url}/app/keys", timeout=60) as answer:
+                shown: str = answer.read().decode()
+                return shown
+
+        post = urllib.request.Request(f"{app.url}/app/keys/rotate", data=b"provider=openai")
+        opener = urllib.request.build_opener(_Stay)
+        with pytest.raises(urllib.request.HTTPError, match="302"):
+            opener.open(post, timeout=30)
+        with ThreadPoolExecutor(200) as pool:
+            seen = list(pool.map(look, range(200)))
+    assert sum("are both required" in shown for shown in seen) == 1
+    assert all("Anthropic" in shown for shown in seen)
+
+
+class _Stay(urllib.request.HTTPRedirectHandler):
+    """Goes nowhere else."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
