@@ -1,0 +1,180 @@
+"""What makes the dashboard an app that can be installed."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from collections.abc import Callable
+
+import html5lib
+import pytest
+from flask.testing import FlaskClient
+
+from dev.icons import FOLDER, ICONS
+from tests.pwa_app.test_subscriptions import at
+from tests.support.devices import Device
+
+
+@pytest.fixture
+def named(dashboard: Callable[..., FlaskClient], device: Device) -> FlaskClient:
+    device.put("/etc/hostname", "agent-kitchen\n")
+    return dashboard()
+
+
+def built(client: FlaskClient) -> dict[str, object]:
+    """What the server tells the worker."""
+    script = client.get("/sw.js").text
+    found = re.match(r'"use strict";\nconst BUILT = (\{.*\});\n', script)
+    assert found
+    members: dict[str, object] = json.loads(found[1])
+    return members
+
+
+def test_the_webmanifest_says_what_a_browser_needs(named: FlaskClient) -> None:
+    response = named.get("/manifest.webmanifest")
+    assert response.headers["Content-Type"] == "application/manifest+json"
+    members = json.loads(response.text)
+    assert members["name"] == "agent-kitchen dashboard"
+    assert {name: members[name] for name in ("short_name", "id", "start_url", "scope")} == {
+        "short_name": "agent-kitchen",
+        "id": "/app/dashboard",
+        "start_url": "/app/dashboard",
+        "scope": "/",
+    }
+    assert members["display"] == "standalone"
+    for colour in ("theme_color", "background_color"):
+        assert re.fullmatch(r"#[0-9a-f]{6}", members[colour])
+
+
+def test_the_icons_and_the_shortcuts_of_the_webmanifest_are_there(named: FlaskClient) -> None:
+    members = json.loads(named.get("/manifest.webmanifest").text)
+    kinds = {(icon["sizes"], icon["purpose"]) for icon in members["icons"]}
+    assert kinds == {
+        ("any", "any"),
+        ("192x192", "any"),
+        ("512x512", "any"),
+        ("512x512", "maskable"),
+    }
+    for icon in members["icons"]:
+        response = named.get(icon["src"])
+        assert (response.status_code, response.mimetype) == (200, icon["type"])
+        assert "immutable" in response.headers["Cache-Control"]
+    routes = {rule.rule for rule in named.application.url_map.iter_rules()}
+    assert {shortcut["url"] for shortcut in members["shortcuts"]} < {
+        "/app/logs",
+        "/app/keys",
+        "/app/system",
+        *routes,
+    }
+
+
+def test_every_page_names_the_webmanifest_and_the_icon_for_home_screens(named: FlaskClient) -> None:
+    page = named.get("/app/notifications").text
+    assert '<link rel="manifest" href="/manifest.webmanifest">' in page
+    assert re.search(r'<link rel="apple-touch-icon" href="/static/icon-180\.png\?v=\w+">', page)
+
+
+@pytest.mark.parametrize("name", ICONS)
+def test_an_icon_has_the_size_that_it_is_used_in(name: str) -> None:
+    data = (FOLDER / name).read_bytes()
+    assert data[:16] == b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
+    width, full = ICONS[name]
+    *size, depth, colours = struct.unpack(">IIBB", data[16:26])
+    assert (size, depth) == ([width, width], 8)
+    # A system that cuts the corners itself must find no transparent ones.
+    assert colours == (2 if full else 6)
+    assert len(data) < 24 << 10
+
+
+def test_the_worker_is_a_script_at_the_root_that_is_asked_for_each_time(named: FlaskClient) -> None:
+    response = named.get("/sw.js")
+    assert response.mimetype == "text/javascript"
+    assert response.headers["Cache-Control"] == "no-cache"
+    assert response.status_code == 200
+
+
+def test_push_09_the_worker_keeps_the_offline_page_and_static_files_alone(
+    named: FlaskClient,
+) -> None:
+    members = built(named)
+    files = members["files"]
+    assert isinstance(files, list)
+    assert members["offline"] == "/offline"
+    for url in files:
+        assert url.startswith("/static/")
+        assert named.get(url).status_code == 200
+    # What the offline page loads is there without the device.
+    loaded = re.findall(
+        r'(?:stylesheet|icon)" href="(/static/[^"]+)|src="(/static/[^"]+)',
+        (named.get("/offline").text),
+    )
+    needed = {one or other for one, other in loaded} - {
+        url for url, _ in loaded if "icon-180" in url
+    }
+    assert needed <= set(files)
+
+
+def test_the_version_of_the_worker_is_that_of_what_it_keeps(
+    named: FlaskClient, dashboard: Callable[..., FlaskClient], device: Device
+) -> None:
+    first = built(named)["version"]
+    assert built(dashboard())["version"] == first
+    named.set_cookie("platform-theme", "dark")
+    assert built(named)["version"] != first
+    device.put("/etc/hostname", "another\n")
+    assert built(dashboard())["version"] != first
+
+
+@pytest.mark.parametrize("name", ['"};alert(1);//', "</script>", "\u2028", "ä" * 40, "\\", "${x}`"])
+def test_a_name_is_only_ever_a_value_in_the_worker(
+    dashboard: Callable[..., FlaskClient], device: Device, name: str
+) -> None:
+    device.put("/etc/hostname", name)
+    client = dashboard()
+    title = json.loads(client.get("/manifest.webmanifest").text)["short_name"]
+    assert built(client)["title"] == title
+    assert client.get("/sw.js").data.isascii()
+
+
+def test_the_worker_never_takes_over_an_open_page(named: FlaskClient) -> None:
+    script = re.sub(r"//.*", "", named.get("/sw.js").text)
+    assert "skipWaiting" not in script
+    assert "claim" not in script
+    assert "/app/logs" not in script
+    assert "/app/keys" not in script
+
+
+@pytest.mark.parametrize("page", ["/offline", "/app/notifications"])
+def test_a_page_is_html_without_a_mistake(named: FlaskClient, page: str) -> None:
+    response = named.get(page)
+    assert response.status_code == 200
+    html5lib.HTMLParser(strict=True).parse(response.text)
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [(0, "No browser has subscribed yet."), (1, "One browser has"), (3, "3 browsers have")],
+)
+def test_the_page_says_how_many_browsers_have_subscribed(
+    named: FlaskClient, device: Device, lines: int, words: str
+) -> None:
+    text = "".join(f"{json.dumps(at(f'https://push.example.com/{n}'))}\n" for n in range(lines))
+    device.put("/var/lib/platform/push-subscriptions.jsonl", text)
+    assert words in named.get("/app/notifications").text
+
+
+def test_the_page_is_there_when_the_subscriptions_cannot_be_read(
+    named: FlaskClient, device: Device
+) -> None:
+    device.path("/var/lib/platform/push-subscriptions.jsonl").mkdir()
+    page = named.get("/app/notifications")
+    assert page.status_code == 200
+    assert "cannot be read" in page.text
+
+
+def test_the_test_message_is_explained_and_has_no_button(named: FlaskClient) -> None:
+    page = named.get("/app/notifications").text
+    assert "A test message is not available yet" in page
+    assert "disabled" not in page
+    assert "/app/push/test" not in page
