@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple
 
-from platform_common.control import Slice, View
-from platform_common.decoding import from_json
+from platform_common.control import Slice, View, object_view
 from platform_common.records.limits import Limits
+from platform_common.sentence import Sentence
 from platform_common.views import Cost, Model, Status, Verdict, Version, read_models
 
-
-def _json(shape: type[Any]) -> Any:
-    return partial(from_json, shape=shape)
-
-
-STATUS: View[Status] = View(("status", "--json"), _json(Status), Status())
-VERSION: View[Version] = View(("version", "--json"), _json(Version), Version())
-LIMITS: View[Limits] = View(("limits", "--json"), _json(Limits), Limits())
-COST: View[Cost] = View(("cost", "--json"), _json(Cost), Cost())
-DOCTOR: View[Verdict] = View(("doctor", "--json"), _json(Verdict), Verdict())
+STATUS: View[Status] = object_view(("status", "--json"), Status())
+VERSION: View[Version] = object_view(("version", "--json"), Version())
+LIMITS: View[Limits] = object_view(("limits", "--json"), Limits())
+COST: View[Cost] = object_view(("cost", "--json"), Cost())
+DOCTOR: View[Verdict] = object_view(("doctor", "--json"), Verdict())
 MODELS: View[tuple[Model, ...]] = View(("model", "list", "--json"), read_models, ())
 OVERVIEW: tuple[View[Any], ...] = (STATUS, VERSION, LIMITS, COST, DOCTOR)
 
@@ -37,3 +31,32 @@ class Overview(NamedTuple):
     def stub(self) -> bool:
         """Whether any of it stands in for an answer."""
         return any(found.stub for found in self)
+
+    @property
+    def all_stub(self) -> bool:
+        """Whether all of it does."""
+        return all(found.stub for found in self)
+
+
+class State(NamedTuple):
+    """The state of a unit for people: `kind` is ok, warn, bad or none."""
+
+    kind: str
+    word: Sentence
+
+
+_UNKNOWN = State("none", Sentence("Unknown"))
+_STATES = {
+    "active": State("ok", Sentence("Running")),
+    "reloading": State("warn", Sentence("Reloading")),
+    "activating": State("warn", Sentence("Starting")),
+    "deactivating": State("warn", Sentence("Stopping")),
+    "maintenance": State("warn", Sentence("In maintenance")),
+    "inactive": State("bad", Sentence("Stopped")),
+    "failed": State("bad", Sentence("Failed")),
+}
+
+
+def state_of(active_state: str) -> State:
+    """What systemd's word for the state of a unit means; unknown for any other word."""
+    return _STATES.get(active_state, _UNKNOWN)

@@ -1,0 +1,279 @@
+"""What the control CLI may answer, as states of the start page: each sets up a stand-in for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import date, timedelta
+from typing import Any
+
+from tests.support.control_cli import FakeCtl
+
+LONG = "x" * 10_000
+MARKUP = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&amp;"
+ODD = f"{MARKUP}\u202e\u0000\u0007\u001b[31m\ufffe {{{{ 7 * 7 }}}} {{x}} %s"
+
+
+def fine() -> dict[str, dict[str, Any]]:
+    """The five answers of a device that is well: call to answer."""
+    unit = "openclaw-gateway.service"
+    last = date(2026, 11, 21)
+    days = [
+        {"date": str(last - timedelta(days=29 - n)), "usd": round(0.13 * (n * 7 % 11), 2)}
+        for n in range(30)
+    ]
+    return {
+        "status": {
+            "profile_id": "openclaw",
+            "unit": unit,
+            "active_state": "active",
+            "uptime_seconds": 273_600,
+            "cost_tripped": False,
+            "doctor_fails": 0,
+            "agent": {
+                "profile_id": "openclaw",
+                "display_name": "OpenClaw",
+                "unit": unit,
+                "active_state": "active",
+                "journal_unit": unit,
+            },
+            "tunnel": {
+                "unit": "platform-tunnel.service",
+                "active_state": "active",
+                "enabled": True,
+            },
+        },
+        "version": {
+            "binary_version": "2026.11.3",
+            "channel": "stable",
+            "release_version": "2026.11.3",
+            "kernel": "6.1.0-40-arm64",
+            "target": "rpi5",
+            "profiles": [
+                {
+                    "id": "openclaw",
+                    "display_name": "OpenClaw",
+                    "pinned_version": "2026.4.25",
+                    "active": True,
+                },
+                {"id": "khoj", "display_name": "Khoj", "pinned_version": "1.32.0", "active": False},
+            ],
+        },
+        "limits": {
+            "target": "rpi5",
+            "tier": "high",
+            "ram_mb": 8192,
+            "ram_class": "high",
+            "storage_class": "nvme",
+            "capabilities": {
+                "local_llm": True,
+                "voice_wake_word": True,
+                "voice_tts": True,
+                "clamav_daemon": False,
+                "channels_heavy": ["telegram", "slack"],
+                "channels_disabled_by_ram": ["signal"],
+            },
+            "limitations": [
+                {
+                    "id": "active-cooling-needed",
+                    "reason": "Without a fan the processor slows down when a local model answers.",
+                    "unblock": "Fit the active cooler, or use a provider in the cloud.",
+                }
+            ],
+        },
+        "cost": {
+            "today_usd": 0.91,
+            "month_usd": 14.3,
+            "daily_cap_usd": 5.0,
+            "monthly_cap_usd": 100.0,
+            "daily_pct": 18.2,
+            "monthly_pct": 14.3,
+            "daily_state": "ok",
+            "monthly_state": "ok",
+            "tripped": False,
+            "unknown_messages": 14,
+            "days": days,
+            "recent_expensive": [
+                {
+                    "timestamp": "2026-11-21T10:00:00Z",
+                    "provider": "openai",
+                    "model": "gpt-4o",
+                    "cost_usd": 0.41,
+                }
+            ],
+        },
+        "doctor": {
+            "checks": [
+                {
+                    "name": name,
+                    "outcome": {"kind": "Pass", "detail": ""},
+                    "fix": "",
+                }
+                for name in ("disk-space", "time-sync", "secrets-mode", "records-readable")
+            ],
+            "fails": 0,
+            "warns": 0,
+            "passes": 4,
+            "skips": 0,
+        },
+    }
+
+
+def set_answers(ctl: FakeCtl, answers: Mapping[str, object], **options: Any) -> None:
+    """Have `ctl` answer the calls in `answers`, such as `status`, so."""
+    for call, answer in answers.items():
+        ctl.answer(f"{call} --json", answer, **options)
+
+
+def _changed(**changes: Mapping[str, object]) -> dict[str, dict[str, Any]]:
+    answers = fine()
+    for call, members in changes.items():
+        answers[call].update(members)
+    return answers
+
+
+def _check(kind: str, name: str, detail: str, fix: str = "") -> dict[str, object]:
+    return {"name": name, "outcome": {"kind": kind, "detail": detail}, "fix": fix}
+
+
+def _everything_fine(ctl: FakeCtl) -> None:
+    set_answers(ctl, fine())
+
+
+def _warnings(ctl: FakeCtl) -> None:
+    checks = [
+        _check("Warn", "time-sync", "the clock is not synchronised", "timedatectl set-ntp true"),
+        _check("Skip", "tunnel", "no tunnel is set up"),
+        _check("Pass", "disk-space", "41 % used"),
+    ]
+    cost = {"today_usd": 4.2, "daily_pct": 84.0, "daily_state": "warn"}
+    set_answers(ctl, _changed(doctor={"checks": checks, "warns": 1, "passes": 1}, cost=cost))
+
+
+def _problems(ctl: FakeCtl) -> None:
+    checks = [
+        _check("Pass", "time-sync", ""),
+        _check("Fail", "disk-space", "91 % of / is full", "Remove what is not needed, or add room"),
+        _check("Warn", "secrets-mode", "secrets.env may be read by all", "chmod 0640 secrets.env"),
+    ]
+    set_answers(ctl, _changed(doctor={"checks": checks, "fails": 1, "warns": 1, "passes": 1}))
+    ctl.answer("doctor --json", fine()["doctor"] | {"checks": checks, "fails": 1}, status=1)
+
+
+def _gateway_down(ctl: FakeCtl) -> None:
+    status = {"active_state": "failed", "uptime_seconds": None, "doctor_fails": 2}
+    set_answers(ctl, _changed(status=status))
+
+
+def _over_budget(ctl: FakeCtl) -> None:
+    cost = {
+        "today_usd": 5.61,
+        "daily_pct": 112.2,
+        "daily_state": "tripped",
+        "tripped": True,
+        "days": [*fine()["cost"]["days"][:-1], {"date": "2026-11-21", "usd": 5.61}],
+    }
+    set_answers(ctl, _changed(cost=cost, status={"cost_tripped": True}))
+
+
+def _partly_silent(ctl: FakeCtl) -> None:
+    set_answers(ctl, fine())
+    ctl.answer("limits --json", "", status=1, errors="error: limits.json: line 3 is not UTF-8\n")
+    ctl.answer("cost --json", "no JSON at all")
+
+
+def _silent(ctl: FakeCtl) -> None:
+    set_answers(ctl, dict.fromkeys(fine(), ""), status=1, errors="error: no such device\n")
+
+
+def _empty(ctl: FakeCtl) -> None:
+    set_answers(ctl, {call: {} for call in fine()})
+
+
+def _odd(value: Any, text: str) -> Any:
+    match value:
+        case str():
+            return text
+        case list():
+            return [_odd(one, text) for one in value]
+        case dict():
+            kept = {"kind", "daily_state", "monthly_state", "tier", "ram_class", "storage_class"}
+            return {k: v if k in kept else _odd(v, text) for k, v in value.items()}
+    return value
+
+
+def _hostile(ctl: FakeCtl) -> None:
+    answers = fine()
+    answers["doctor"]["checks"] += [_check("Fail", ODD, ODD, ODD), _check("Warn", LONG, LONG, LONG)]
+    set_answers(ctl, {call: _odd(answer, ODD) for call, answer in answers.items()})
+
+
+def _long(ctl: FakeCtl) -> None:
+    answers = fine()
+    answers["doctor"]["checks"].append(_check("Fail", LONG, LONG, LONG))
+    set_answers(ctl, {call: _odd(answer, LONG) for call, answer in answers.items()})
+
+
+def _huge(ctl: FakeCtl) -> None:
+    def grown(value: Any) -> Any:
+        match value:
+            case bool():
+                return value
+            case int():
+                return 10**300
+            case float():
+                return 1e308
+            case list():
+                return [grown(one) for one in value]
+            case dict():
+                return {k: grown(v) for k, v in value.items()}
+        return value
+
+    set_answers(ctl, {call: json.dumps(grown(answer)) for call, answer in fine().items()})
+
+
+# The states of /app/dashboard. Where none of the five calls fails, its page never says "stub".
+STATES: Mapping[str, Callable[[FakeCtl], None]] = {
+    "fine": _everything_fine,
+    "warnings": _warnings,
+    "problems": _problems,
+    "gateway-down": _gateway_down,
+    "over-budget": _over_budget,
+    "partial-stub": _partly_silent,
+    "all-stub": _silent,
+    "empty": _empty,
+    "hostile": _hostile,
+    "long": _long,
+    "huge": _huge,
+}
+WITH_STUB = frozenset({"partial-stub", "all-stub"})
+
+
+def _update(**members: object) -> Callable[[FakeCtl], None]:
+    answer = {
+        "ok": True,
+        "installed_version": "2026.11.3",
+        "latest_version": "2026.11.9",
+        "channel": "stable",
+        "update_available": True,
+        "target": "rpi5",
+        "profile": "openclaw",
+        "matching_artefact": "platform-openclaw-rpi5-2026.11.9-stable.img.xz",
+        "manifest_origin": "https://releases.example/stable/manifest.json",
+    }
+    return lambda ctl: ctl.answer("update --check --json", answer | members)
+
+
+def _no_such_command(ctl: FakeCtl) -> None:
+    ctl.answer("update --check --json", status=64, errors="Error: No such command 'update'.\n")
+
+
+# The states of /app/update.
+UPDATE_STATES: Mapping[str, Callable[[FakeCtl], None]] = {
+    "available": _update(),
+    "current": _update(latest_version="2026.11.3", update_available=False),
+    "not-checked": _update(ok=False, update_available=None, reason="the origin does not answer"),
+    "no-command": _no_such_command,
+    "empty": lambda ctl: ctl.answer("update --check --json", {}),
+    "hostile": _update(latest_version=ODD, matching_artefact=LONG, manifest_origin=LONG),
+}
