@@ -38,7 +38,7 @@
   const look = async () => {
     mark("secure", yes(isSecureContext));
     document.getElementById("home-screen").hidden = navigator.standalone !== false;
-    if (!isSecureContext) return "unable";
+    if (!isSecureContext) return "insecure";
     const registration = await navigator.serviceWorker?.register("/sw.js").catch(() => null);
     mark("worker", yes(registration));
     const able = "PushManager" in window && "Notification" in window;
