@@ -15,6 +15,11 @@ from tests.support.control_cli import FakeCtl
 from tests.support.devices import Device
 from tests.support.web_servers import Served, served
 
+# What Chromium remarks on a page that could not be had.
+_FAILED = "Failed to load resource: the server responded"
+# And on a header that counts only where the address is a secure one.
+_IGNORED = "The Cross-Origin-Opener-Policy header has been ignored"
+
 OpenPage = Callable[..., Page]
 ServeDashboard = Callable[..., Served]
 
@@ -43,12 +48,11 @@ def open_page(browser: Browser) -> Iterator[OpenPage]:
     said: list[str] = []
 
     def listen(message: ConsoleMessage) -> None:
+        url = message.page.url if message.page else ""
         # That an address answers with an error is what some tests open it for.
-        opened = message.page is not None and message.location.get("url") == message.page.url
-        if message.type in ("error", "warning") and not (
-            opened and message.text.startswith("Failed to load resource: the server responded")
-        ):
-            said.append(f"{message.page and message.page.url}: {message.text}")
+        opened = message.location.get("url") == url and message.text.startswith(_FAILED)
+        if message.type in ("error", "warning") and not opened and _IGNORED not in message.text:
+            said.append(f"{url}: {message.text}")
 
     with contextlib.ExitStack() as opened:
 
