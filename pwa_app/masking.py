@@ -13,15 +13,16 @@ from typing import Any
 from platform_common.redaction import MASK
 
 Redact = Callable[[str], str]
+_SHORTEST = 20
 # A run of what keys consist of, as they are, in base64, in hexadecimal or for an address;
 # and characters that are all written as numbers.
-_RUN = re.compile(r"[A-Za-z0-9+/_%=-]{20,}+")
+_RUN = re.compile(rf"[A-Za-z0-9+/_%=-]{{{_SHORTEST},}}+")
 _NUMBERED = re.compile(r"(?:\\(?:u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2})){6,}+")
 _ESCAPED = re.compile(r"%[0-9A-Fa-f]{2}")
 _UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
-_SEGMENT = re.compile(r"[A-Za-z0-9]{20,}+")
+_SEGMENT = re.compile(rf"[A-Za-z0-9]{{{_SHORTEST},}}+")
 # Words put together, such as the names of errors.
-_CAMEL_CASE = re.compile(r"[a-z]{0,19}+(?:[A-Z]{1,6}+[a-z]{2,19}+)*+[A-Z]{0,6}+")
+_CAMEL_CASE = re.compile(r"[a-z]{0,30}+(?:[A-Z]{1,6}+[a-z]{2,19}+)*+[A-Z]{0,6}+")
 _KINDS = tuple(map(re.compile, ("[a-z]", "[A-Z]", "[0-9]")))
 
 
@@ -31,16 +32,21 @@ def masked(text: str, redact: Redact) -> str:
 
 
 def _without_code(found: re.Match[str]) -> str:
-    return MASK if _is_code(found[0]) else found[0]
+    begin = found.start()
+    path = found[0].startswith("/") or found.string[max(0, begin - 2) : begin] == "/."
+    return MASK if _is_code(found[0], path=path) else found[0]
 
 
-def _is_code(run: str) -> bool:
+def _is_code(run: str, *, path: bool) -> bool:
     if _ESCAPED.search(run) or _UUID.search(run):
         return True
     if any(not _CAMEL_CASE.fullmatch(segment) for segment in _SEGMENT.findall(run)):
         return True
-    # A path may have parts of every kind.
-    return not run.startswith("/") and all(kind.search(run) for kind in _KINDS)
+    # A path may have every kind of characters, and none of base64's other ones.
+    parts = run.split("/") if path and "+" not in run and "=" not in run else [run]
+    return any(
+        len(part) >= _SHORTEST and all(kind.search(part) for kind in _KINDS) for part in parts
+    )
 
 
 def cleaned(tree: Any, redact: Redact) -> Any:
