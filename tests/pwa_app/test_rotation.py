@@ -1,0 +1,615 @@
+"""Replacing and testing a key through the dashboard."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import html5lib
+import msgspec
+import pytest
+import requests
+from flask import Flask
+from flask.testing import FlaskClient
+
+from pwa_app import rotation
+from pwa_app.app import create_app
+from pwa_app.settings import PwaSettings
+from tests.support import key_states
+from tests.support.control_cli import FakeCtl
+from tests.support.devices import Device
+from tests.support.key_servers import Amazon, OpenAiProxy, amazon, openai_proxy
+from tests.support.key_states import HOSTILE
+from tests.support.network import free_port
+from tests.support.raw_server import RawServer, response
+from tests.support.releases import program
+from tests.support.web_servers import served
+
+CANARY = "sk-canary-0123456789abcdef"
+SECRET_CANARY = "SeCrEtCaNaRy/+abcdef0123456789"
+SET = "model set --provider openai --key-from-stdin --yes"
+TEST = "model test --provider openai --key-from-stdin --json"
+TEST_STORED = "model test --provider openai --json"
+LIST = key_states.LIST
+SECRETS = "/etc/platform/secrets.env"
+REQUIRED = "Provider and key are both required."
+
+
+@pytest.fixture
+def ready(ctl: FakeCtl) -> FakeCtl:
+    """A stand-in that lists providers and stores any key of OpenAI."""
+    key_states.several(ctl)
+    ctl.answer(SET, "Stored\n")
+    return ctl
+
+
+def rotate(client: FlaskClient, provider: str = "openai", key: str = CANARY, **more: str) -> str:
+    """Post the form; what the next page says of it."""
+    data = {"provider": provider, "api_key": key, **more}
+    answer = client.post("/app/keys/rotate", data=data)
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/app/keys")
+    return flash(client)
+
+
+def flash(client: FlaskClient, path: str = "/app/keys") -> str:
+    """The message on the next page, without the word in front; empty without one."""
+    page = client.get(path).text
+    assert CANARY not in page
+    tree = html5lib.parse(page, namespaceHTMLElements=False)
+    box = next((d for d in tree.iter("div") if "flash" in d.get("class", "").split()), None)
+    if box is None:
+        return ""
+    said = " ".join("".join(box.itertext()).split())
+    return said.removeprefix("Done ").removeprefix("Not done ")
+
+
+def changes(ctl: FakeCtl) -> list[str]:
+    """The calls but those that list."""
+    return [words for words in ctl.words() if words != LIST]
+
+
+def test_a_key_goes_to_the_control_cli_and_the_page_says_so(
+    client: FlaskClient, ready: FakeCtl
+) -> None:
+    assert rotate(client) == "Rotated openai successfully."
+    (call,) = [call for call in ready.calls() if call["words"] != LIST.split()]
+    assert " ".join(call["words"]) == SET
+    assert call["stdin"] == f"{CANARY}\n"
+    assert flash(client) == ""
+
+
+def test_blanks_around_a_pasted_key_are_not_stored(client: FlaskClient, ready: FakeCtl) -> None:
+    rotate(client, key=f" \t{CANARY}\r\n")
+    assert ready.calls()[0]["stdin"] == f"{CANARY}\n"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {},
+        {"provider": "openai"},
+        {"api_key": CANARY},
+        {"provider": "", "api_key": CANARY},
+        {"provider": "openai", "api_key": ""},
+        {"provider": "openai", "api_key": " \t\r\n"},
+        {"provider": " ", "api_key": CANARY},
+    ],
+    ids=["nothing", "no-key", "no-provider", "empty-provider", "empty-key", "blanks", "blank-id"],
+)
+@pytest.mark.parametrize("mode", [{}, {"PWA_DEV_STUB": "1"}], ids=["real", "dev-stub"])
+def test_both_fields_are_required(
+    dashboard: Callable[..., FlaskClient],
+    ready: FakeCtl,
+    data: dict[str, str],
+    mode: dict[str, str],
+) -> None:
+    client = dashboard(**mode)
+    assert client.post("/app/keys/rotate", data=data).status_code == 302
+    assert flash(client) == REQUIRED
+    assert changes(ready) == []
+
+
+def test_a_body_that_is_no_form_has_neither(client: FlaskClient, ready: FakeCtl) -> None:
+    body = {"provider": "openai", "api_key": CANARY}
+    assert client.post("/app/keys/rotate", json=body).status_code == 302
+    assert flash(client) == REQUIRED
+    assert changes(ready) == []
+
+
+def test_dev_stub_mode_says_what_it_would_do_and_starts_no_program(
+    dashboard: Callable[..., FlaskClient], ctl: FakeCtl
+) -> None:
+    client = dashboard(PWA_DEV_STUB="1")
+    assert rotate(client) == "(dev-stub) would rotate openai …"
+    assert rotate(client, test="1") == "(dev-stub) would rotate openai …"
+    client.post("/app/keys/test", data={"provider": "openai"})
+    assert flash(client, "/app/keys/openai").startswith("(dev-stub) would test")
+    assert ctl.calls() == []
+
+
+IDS = ["--help", "../x", "openai\n", "OpenAI", "a b", "é", "\0", "-", "o" * 10_000, "openai;id"]
+
+
+@pytest.mark.parametrize("provider", IDS, ids=[repr(name)[:20] for name in IDS])
+@pytest.mark.parametrize("test", [{}, {"test": "1"}], ids=["bare", "tested"])
+def test_key_11_what_is_no_provider_id_becomes_no_argument(
+    client: FlaskClient, ready: FakeCtl, provider: str, test: dict[str, str]
+) -> None:
+    assert rotate(client, provider, **test) == "Rotation failed: there is no provider of that id."
+    answer = client.post("/app/keys/test", data={"provider": provider})
+    assert answer.headers["Location"] == "/app/keys"
+    assert flash(client) == "There is no provider of that id."
+    assert changes(ready) == []
+
+
+def test_key_11_an_unknown_provider_is_refused_by_the_program(
+    client: FlaskClient, ctl: FakeCtl
+) -> None:
+    said = "error: There is no provider of that id on this device\nhint: See which there are\n"
+    ctl.answer("model set --provider nobody --key-from-stdin --yes", status=64, errors=said)
+    assert rotate(client, "nobody") == (
+        "Rotation failed: There is no provider of that id on this device"
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "why"),
+    [
+        (f"{CANARY} x", "no key has"),
+        (f"{CANARY}\nAWS_REGION=x", "no key has"),
+        (f"'{CANARY}'", "no key has"),
+        (f"{CANARY}…", "no key has"),
+        (f"{CANARY}\0", "no key has"),
+        (CANARY * 200, "is longer than 4,096 characters"),
+    ],
+    ids=["blank", "second-line", "quotes", "ellipsis", "nul", "too-long"],
+)
+def test_what_can_be_no_key_is_refused_without_a_call(
+    client: FlaskClient, ready: FakeCtl, key: str, why: str
+) -> None:
+    said = rotate(client, key=key, test="1")
+    assert said.startswith("Rotation failed: The key ")
+    assert why in said
+    assert "canary" not in said
+    assert changes(ready) == []
+
+
+def holds(data: bytes, *secrets: str) -> bool:
+    """Whether `data` holds a secret in any usual form."""
+    for secret in secrets:
+        raw = secret.encode()
+        plain = base64.b64encode(raw).rstrip(b"=")
+        escaped = json.dumps(secret).strip('"').encode()
+        if any(f in data for f in (raw, quote(secret, safe="").encode(), plain, escaped)):
+            return True
+        if raw.hex().encode() in data.lower():
+            return True
+    return False
+
+
+@contextlib.contextmanager
+def watching(*secrets: str) -> Iterator[list[str]]:
+    """Look at the arguments and environment of every process while the block lasts.
+
+    What is found is a list of file names: those that held one of `secrets`.
+    """
+    found: list[str] = []
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.is_set():
+            for folder in Path("/proc").glob("[0-9]*"):
+                for name in ("cmdline", "environ"):
+                    with contextlib.suppress(OSError):
+                        if holds((folder / name).read_bytes(), *secrets):
+                            found.append(f"{folder.name}/{name}")
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield found
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_key_12_no_argument_and_no_environment_holds_the_key(
+    client: FlaskClient, ready: FakeCtl
+) -> None:
+    ready.answer(SET, takes_s=0.5)
+    ready.answer(TEST, {"ok": True, "http_status": 200}, takes_s=0.5)
+    with watching(CANARY) as found:
+        assert rotate(client, test="1").startswith("Rotated openai successfully.")
+    assert found == []
+    assert changes(ready) == [TEST, SET]
+    for call in ready.calls():
+        assert not holds(json.dumps([call["words"], call["environment"]]).encode(), CANARY)
+
+
+def impatient(client: FlaskClient) -> FlaskClient:
+    """A client of the same dashboard, whose calls may take half a second."""
+    settings: PwaSettings = client.application.extensions["pwa_app"].settings
+    return create_app(msgspec.structs.replace(settings, call_limit_s=0.5)).test_client()
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        pytest.param({"reads": False, "status": 3}, "exit code 3", id="reads-nothing-and-dies"),
+        pytest.param({"status": 1, "errors": "gone\n"}, "gone", id="dies"),
+        pytest.param({"takes_s": 60}, "did not finish in 0.5 s", id="hangs"),
+        pytest.param({"takes_s": 60, "reads": False}, "did not finish", id="hangs-without-reading"),
+        pytest.param({"errors": "x" * (2 << 20)}, "printed more than", id="floods"),
+    ],
+)
+def test_key_13_a_program_that_misbehaves_is_a_failure_and_no_hang(
+    client: FlaskClient, ctl: FakeCtl, answer: dict[str, Any], why: str
+) -> None:
+    ctl.answer(SET, **answer)
+    if "takes_s" in answer:
+        client = impatient(client)
+    began = time.monotonic()
+    said = rotate(client, key="sk-" + "x" * 4_000)
+    assert time.monotonic() - began < 30
+    assert said.startswith("Rotation failed: ")
+    assert why in said
+
+
+def test_key_13_a_program_that_has_gone_is_a_failure(client: FlaskClient, ctl: FakeCtl) -> None:
+    ctl.program.unlink()
+    assert "could not be started: No such file" in rotate(client)
+
+
+def real(device: Device, **environment: str) -> Flask:
+    """A dashboard of that device with the real control CLI."""
+    variables = {"PLATFORM_CTL": program("platformctl"), "PLATFORM_ROOT": str(device.root)}
+    settings = PwaSettings.from_env(variables | environment)
+    # As many at once as no person makes, on a machine that does other things too.
+    return create_app(msgspec.structs.replace(settings, call_limit_s=120.0))
+
+
+def test_key_14_twenty_rotations_of_two_providers_at_once_lose_nothing(device: Device) -> None:
+    app = real(device)
+    keys = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+
+    def post(number: int) -> int:
+        provider = list(keys)[number % 2]
+        data = {"provider": provider, "api_key": f"sk-{provider}-{number:02}"}
+        return app.test_client().post("/app/keys/rotate", data=data).status_code
+
+    with ThreadPoolExecutor(20) as pool:
+        assert set(pool.map(post, range(20))) == {302}
+    assert flash(app.test_client()).endswith("successfully.")
+    stored = dict(line.split("=") for line in device.path(SECRETS).read_text().splitlines())
+    assert stored.keys() == set(keys.values())
+    for provider, name in keys.items():
+        assert stored[name].startswith(f"sk-{provider}-")
+
+
+def test_key_15_what_the_program_says_is_text_without_the_key_and_short(
+    client: FlaskClient, ctl: FakeCtl
+) -> None:
+    forms = (
+        *(CANARY, quote(CANARY), base64.b64encode(CANARY.encode()).decode()),
+        f"Authorization: Bearer {CANARY}",
+    )
+    for form in forms:
+        ctl.answer(SET, status=1, errors=f"first\nerror: {form} {HOSTILE} \x1b[31m\u202e\n")
+        client.post("/app/keys/rotate", data={"provider": "openai", "api_key": CANARY})
+        page = client.get("/app/keys").data
+        assert not holds(page, CANARY)
+        assert b"<script>alert" not in page
+        assert b"&lt;script&gt;alert(1)" in page
+        assert b"\x1b" not in page
+        assert "\u202e".encode() not in page
+    ctl.answer(SET, status=1, errors=f"error: {'long ' * 1000}{CANARY}\n")
+    assert len(rotate(client)) <= len("Rotation failed: ") + 200
+
+
+@pytest.mark.parametrize("key", ["x", "abcdefg", CANARY])
+def test_leak_01_no_key_is_too_short_to_be_hidden(
+    client: FlaskClient, ctl: FakeCtl, key: str
+) -> None:
+    ctl.answer(SET, status=1, errors=f"error: 0123 {key} 4567\n")
+    assert rotate(client, key=key) == "Rotation failed: 0123 ••• 4567"
+
+
+def test_leak_08_the_message_in_memory_holds_no_key(client: FlaskClient, ctl: FakeCtl) -> None:
+    ctl.answer(SET, status=1, errors=f"error: {CANARY}\n")
+    ctl.answer(TEST, {"error": CANARY})
+    for more in ({}, {"test": "1"}):
+        data = {"provider": "openai", "api_key": CANARY, **more}
+        client.post("/app/keys/rotate", data=data)
+        message = client.application.extensions["pwa_app"].flash.take()
+        assert CANARY not in repr(message) + repr(message.sentence.values)
+
+
+OUTCOMES = [
+    pytest.param({"ok": True, "http_status": 200}, True, "tested first, and works.", id="works"),
+    pytest.param(
+        {"ok": True, "http_status": 200, "warning": "not proved"},
+        True,
+        "The new key is unchecked: not proved",
+        id="not-proved",
+    ),
+    pytest.param(
+        {"http_status": 401, "error": "OpenAI rejected this key (HTTP 401)"},
+        False,
+        "Rotation failed: OpenAI rejected this key (HTTP 401). Nothing was stored.",
+        id="rejected",
+    ),
+    pytest.param({"http_status": 404, "error": "no service"}, False, "Nothing was", id="404"),
+    pytest.param({"http_status": 429, "error": "over"}, True, "unchecked: over", id="429"),
+    pytest.param({"http_status": 503, "error": "ill"}, True, "unchecked: ill", id="503"),
+    pytest.param({"http_status": None, "error": "no way"}, True, "unchecked: no way", id="offline"),
+    pytest.param({}, True, "is unchecked: exit code 1", id="empty"),
+    pytest.param("", True, "is unchecked: No such option", id="cannot-test"),
+    pytest.param("[1]", True, "is unchecked: No such option", id="nonsense"),
+]
+
+
+@pytest.mark.parametrize(("found", "stored", "said"), OUTCOMES)
+def test_a_key_that_is_tested_first_is_stored_unless_it_is_rejected(
+    client: FlaskClient, ready: FakeCtl, found: object, stored: bool, said: str
+) -> None:
+    status = 0 if isinstance(found, dict) and found.get("ok") else 1
+    ready.answer(TEST, found, status=status, errors="error: No such option\n")
+    message = rotate(client, test="1")
+    assert said in message
+    assert message.startswith("Rotated openai successfully.") == stored
+    assert changes(ready) == ([TEST, SET] if stored else [TEST])
+    assert ready.calls()[0]["stdin"] == f"{CANARY}\n"
+
+
+def test_a_test_that_hangs_leaves_the_key_unchecked(
+    client: FlaskClient, ready: FakeCtl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rotation, "TEST_LIMIT_S", 0.5)
+    ready.answer(TEST, takes_s=60)
+    assert "is unchecked: " in rotate(client, test="1")
+    assert changes(ready) == [SET]
+
+
+def test_a_test_may_take_longer_than_other_calls(client: FlaskClient, ready: FakeCtl) -> None:
+    ready.answer(TEST_STORED, {"ok": True, "http_status": 200}, takes_s=1.5)
+    patient = impatient(client)
+    patient.post("/app/keys/test", data={"provider": "openai"})
+    assert flash(patient, "/app/keys/openai") == "openai takes the stored key."
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ({"ok": True, "http_status": 200}, "openai takes the stored key."),
+        ({"http_status": 403, "error": "no"}, "The stored key does not work: no"),
+        ({"http_status": 500, "error": "ill"}, "The stored key could not be checked: ill"),
+        ({"ok": True, "warning": "public"}, "The stored key could not be checked: public"),
+        ("", "The stored key could not be checked: away"),
+    ],
+    ids=["works", "rejected", "ill", "public", "no-answer"],
+)
+def test_the_stored_key_is_tested_and_its_page_says_how_that_went(
+    client: FlaskClient, ready: FakeCtl, found: object, said: str
+) -> None:
+    ready.answer(TEST_STORED, found, status=1, errors="error: away\n")
+    answer = client.post("/app/keys/test", data={"provider": "openai"})
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/app/keys/openai")
+    assert flash(client, "/app/keys/openai") == said
+    assert changes(ready) == [TEST_STORED]
+    assert ready.calls()[0]["stdin"] == ""
+
+
+SET_AMAZON = "model set --provider bedrock {}--key-from-stdin --yes"
+AMAZON = {
+    SET_AMAZON.format(""): f"{CANARY}\n",
+    SET_AMAZON.format("--variable AWS_SECRET_ACCESS_KEY "): f"{SECRET_CANARY}\n",
+    SET_AMAZON.format("--variable AWS_REGION "): "eu-west-1\n",
+}
+
+
+def test_a_provider_that_needs_more_has_all_of_it_tested_and_stored(
+    client: FlaskClient, ready: FakeCtl
+) -> None:
+    test = "model test --provider bedrock --key-from-stdin --json"
+    ready.answer(test, {"ok": True, "http_status": 200})
+    for words in AMAZON:
+        ready.answer(words, "Stored\n")
+    more = {"secret_access_key": SECRET_CANARY, "region": "eu-west-1", "test": "1"}
+    assert rotate(client, "bedrock", **more).startswith("Rotated bedrock successfully.")
+    sent = {" ".join(call["words"]): call["stdin"] for call in ready.calls()}
+    assert sent.pop(test) == (
+        f"{CANARY}\nAWS_SECRET_ACCESS_KEY={SECRET_CANARY}\nAWS_REGION=eu-west-1\n"
+    )
+    sent.pop(LIST)
+    assert sent == AMAZON
+
+
+def test_what_was_stored_before_a_failure_is_told(client: FlaskClient, ready: FakeCtl) -> None:
+    ready.answer(SET_AMAZON.format(""), "Stored\n")
+    said = f"error: not {SECRET_CANARY}\n"
+    ready.answer(SET_AMAZON.format("--variable AWS_SECRET_ACCESS_KEY "), status=1, errors=said)
+    assert rotate(client, "bedrock", secret_access_key=SECRET_CANARY) == (
+        "Rotation failed: not ••• (stored before that: the key)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("provider", "more", "why"),
+    [
+        ("openai", {"region": "eu-west-1"}, "needs nothing but its key"),
+        ("nobody", {"region": "eu-west-1"}, "needs nothing but its key"),
+        ("bedrock", {"secret_access_key": "a b"}, "AWS_SECRET_ACCESS_KEY holds a character"),
+        ("bedrock", {"region": "eu\nAWS_REGION=x"}, "AWS_REGION holds a character"),
+    ],
+    ids=["not-its-own", "unknown", "blank", "second-line"],
+)
+def test_a_further_value_that_cannot_be_used_stops_everything(
+    client: FlaskClient, ready: FakeCtl, provider: str, more: dict[str, str], why: str
+) -> None:
+    assert why in rotate(client, provider, **more)
+    assert changes(ready) == []
+
+
+@pytest.mark.parametrize("name", ["--help", "PATH", "a b", ""])
+def test_key_11_the_name_of_a_variable_becomes_no_argument_unchecked(
+    client: FlaskClient, ready: FakeCtl, name: str
+) -> None:
+    ready.answer(LIST, [key_states.AMAZON | {"variables": ["AWS_ACCESS_KEY_ID", name]}])
+    assert "the name of a variable must" in rotate(client, "bedrock", secret_access_key="s")
+    assert changes(ready) == []
+
+
+def test_two_tabs_that_rotate_at_once_both_store_and_one_message_is_left(
+    client: FlaskClient, ready: FakeCtl
+) -> None:
+    ready.answer(SET, takes_s=0.3)
+
+    def post(key: str) -> int:
+        tab = client.application.test_client()
+        data = {"provider": "openai", "api_key": key}
+        return tab.post("/app/keys/rotate", data=data).status_code
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(post, ["sk-one-0123456789", "sk-two-0123456789"])) == [302, 302]
+    assert sorted(call["stdin"] for call in ready.calls()) == [
+        "sk-one-0123456789\n",
+        "sk-two-0123456789\n",
+    ]
+    assert flash(client) == "Rotated openai successfully."
+    assert flash(client) == ""
+
+
+def test_the_page_after_a_rotation_shows_what_is_true_then(
+    client: FlaskClient, ready: FakeCtl
+) -> None:
+    """A list that was asked for before the change is not given to who asks after it."""
+    ready.answer(LIST, [key_states.OPENAI | {"masked_key_prefix": "old…"}], takes_s=1.5)
+    with ThreadPoolExecutor(1) as pool:
+        early = pool.submit(client.application.test_client().get, "/app/keys")
+        time.sleep(0.5)
+        ready.answer(LIST, [key_states.OPENAI | {"masked_key_prefix": "new…"}])
+        client.post("/app/keys/rotate", data={"provider": "openai", "api_key": CANARY})
+        assert "new…" in client.get("/app/keys").text
+        assert "old…" in early.result().text
+
+
+def catalogue(device: Device, kind: str, endpoint: str) -> None:
+    """A catalogue of the provider `mine` alone."""
+    entry = {
+        "id": "mine",
+        "display_name": "Mine",
+        "kind": kind,
+        "endpoint_default": endpoint,
+        "key_env_var": "MINE_API_KEY",
+        "key_format": "",
+    }
+    device.put("/etc/platform/providers.json", json.dumps({"providers": [entry]}))
+
+
+@pytest.fixture(scope="module")
+def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenAiProxy]:
+    with openai_proxy(tmp_path_factory.mktemp("proxy")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Amazon]:
+    with amazon(tmp_path_factory.mktemp("cloud")) as running:
+        yield running
+
+
+def test_the_real_program_and_a_real_server_take_the_right_key_and_keep_it_from_a_wrong_one(
+    device: Device, proxy: OpenAiProxy
+) -> None:
+    catalogue(device, "chat-compatible", proxy.endpoint)
+    client = real(device).test_client()
+    assert rotate(client, "mine", proxy.key, test="1") == (
+        "Rotated mine successfully. The new key was tested first, and works."
+    )
+    assert device.path(SECRETS).read_text() == f"MINE_API_KEY={proxy.key}\n"
+    assert rotate(client, "mine", "sk-wrong-0123456789", test="1") == (
+        "Rotation failed: Mine rejected this key (HTTP 403). Nothing was stored."
+    )
+    assert device.path(SECRETS).read_text() == f"MINE_API_KEY={proxy.key}\n"
+    assert "Active" in client.get("/app/keys").text
+    client.post("/app/keys/test", data={"provider": "mine"})
+    assert flash(client, "/app/keys/mine") == "mine takes the stored key."
+    assert rotate(client, "mine", "sk-wrong-0123456789") == "Rotated mine successfully."
+    client.post("/app/keys/test", data={"provider": "mine"})
+    assert flash(client, "/app/keys/mine").startswith("The stored key does not work: Mine rejected")
+
+
+def test_the_real_program_and_a_real_cloud_take_all_three_values(
+    device: Device, cloud: Amazon
+) -> None:
+    catalogue(device, "signed-cloud", cloud.endpoint)
+    client = real(device).test_client()
+    more = {"secret_access_key": cloud.secret_key, "region": "us-east-1", "test": "1"}
+    # moto checks the signature first, and then has no list of models to give.
+    signed = "The new key is unchecked: Mine has a problem (HTTP 500)"
+    assert rotate(client, "mine", cloud.access_key, **more).endswith(signed)
+    assert device.path(SECRETS).read_text() == (
+        f"MINE_API_KEY={cloud.access_key}\n"
+        f"AWS_SECRET_ACCESS_KEY={cloud.secret_key}\nAWS_REGION=us-east-1\n"
+    )
+    wrong = rotate(client, "mine", cloud.access_key, secret_access_key="wrong", test="1")
+    assert wrong.startswith("Rotation failed: Mine rejected this key")
+    # What is left empty is the stored value, in the test too.
+    assert rotate(client, "mine", cloud.access_key, test="1").endswith(signed)
+
+
+def test_a_provider_that_cannot_be_reached_gets_its_key_unchecked(device: Device) -> None:
+    catalogue(device, "chat-compatible", f"http://127.0.0.1:{free_port()}/v1")
+    client = real(device).test_client()
+    assert rotate(client, "mine", test="1").startswith(
+        "Rotated mine successfully. The new key is unchecked: "
+    )
+    assert device.path(SECRETS).read_text() == f"MINE_API_KEY={CANARY}\n"
+
+
+def test_leak_01_a_rotation_leaves_the_key_in_its_file_and_nowhere_else(
+    device: Device, tmp_path: Path
+) -> None:
+    """As shipped, over HTTP, with a provider that sends back all that it was sent."""
+
+    def echo(request: Any, connection: Any) -> None:
+        said = f"{request.headers} {CANARY} {SECRET_CANARY}"
+        connection.sendall(response(said.encode(), status[0], {"X-Said": said}))
+
+    status = ["200 OK"]
+    environment = {"PLATFORM_CTL": program("platformctl"), "PLATFORM_ROOT": str(device.root)}
+    pages: list[bytes] = []
+    with (
+        RawServer(echo) as server,
+        served("pwa-app", environment, tmp_path / "log") as app,
+        watching(CANARY, SECRET_CANARY) as found,
+        requests.Session() as session,
+    ):
+        session.trust_env = False
+        for kind in ("chat-compatible", "query-key", "signed-cloud"):
+            catalogue(device, kind, server.url)
+            for status[0] in ("200 OK", "401 No", "500 Ill"):
+                for test in ("", "1"):
+                    data = {"provider": "mine", "api_key": CANARY, "test": test}
+                    if kind == "signed-cloud":
+                        data |= {"secret_access_key": SECRET_CANARY, "region": "eu-west-1"}
+                    pages.append(session.post(f"{app.url}/app/keys/rotate", data).content)
+                pages.append(session.post(f"{app.url}/app/keys/test", {"provider": "mine"}).content)
+                assert b"flash" in pages[-1]
+    assert found == []
+    assert not any(holds(page, CANARY, SECRET_CANARY) for page in pages)
+    assert not holds((tmp_path / "log").read_bytes(), CANARY, SECRET_CANARY)
+    holders = [
+        path.name
+        for path in device.root.rglob("*")
+        if path.is_file() and holds(path.read_bytes(), CANARY, SECRET_CANARY)
+    ]
+    assert holders == ["secrets.env"]
