@@ -28,7 +28,7 @@ _TERMINAL = re.compile(
 )
 # What moves the cursor, turns the direction of writing, is not seen, or is no character.
 _UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufdd0-\ufdef"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufdd0-\ufdef"
     "\ufeff\ufff0-\ufffb\ufffe\uffff\U000e0000-\U000e0fff"
     + "".join(
         f"{chr(plane | 0xFFFE)}{chr(plane | 0xFFFF)}" for plane in range(1 << 16, 17 << 16, 1 << 16)

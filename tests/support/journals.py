@@ -104,5 +104,5 @@ HOSTILE: dict[str, str | bytes] = {
     "nine-kib": "n" * 9_000,
     "one-mib": "m" * (1 << 20),
     "empty": "",
-    "emoji": "🛠️ fertig – 完了 ✔",
+    "emoji": "🛠️ fertig – 完了 ✔ 👩‍💻",
 }

@@ -46,37 +46,37 @@ def _answers(ctl: FakeCtl, folder: Path) -> RealJournal:
 def _fine(ctl: FakeCtl, folder: Path) -> Mapping[str, str]:
     journal = _answers(ctl, folder)
     usual(journal)
-    return ctl.environment | journal.environment
+    return {**ctl.environment, **journal.environment}
 
 
 def _empty(ctl: FakeCtl, folder: Path) -> Mapping[str, str]:
     journal = _answers(ctl, folder)
     journal.write(Logged("of another", unit="other.service"))
-    return ctl.environment | journal.environment
+    return {**ctl.environment, **journal.environment}
 
 
 def _hostile(ctl: FakeCtl, folder: Path) -> Mapping[str, str]:
     journal = _answers(ctl, folder)
     journal.write(*HOSTILE.values())
-    return ctl.environment | journal.environment
+    return {**ctl.environment, **journal.environment}
 
 
 def _unknown_profile(ctl: FakeCtl, folder: Path) -> Mapping[str, str]:
     journal = _answers(ctl, folder)
     usual(journal)
     ctl.answer("status --json", status=1, errors="error: no profile is active\n")
-    return ctl.environment | journal.environment
+    return {**ctl.environment, **journal.environment}
 
 
 def _missing(ctl: FakeCtl, folder: Path) -> Mapping[str, str]:
     _answers(ctl, folder)
-    return ctl.environment | path_without("journalctl", folder / "nothing")
+    return {**ctl.environment, **path_without("journalctl", folder / "nothing")}
 
 
 def _fails(script: str) -> Callable[[FakeCtl, Path], Mapping[str, str]]:
     def prepare(ctl: FakeCtl, folder: Path) -> Mapping[str, str]:
         _answers(ctl, folder)
-        return ctl.environment | stand_in(folder / "programs", "journalctl", script)
+        return {**ctl.environment, **stand_in(folder / "programs", "journalctl", script)}
 
     return prepare
 

@@ -1,0 +1,439 @@
+"""Reading the journal: whose, how much, and what of it is fit to be shown."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from platform_common.control import Slice
+from platform_common.paths import Paths
+from platform_common.sentence import Sentence
+from platform_common.views import Agent, Status, Tunnel
+from pwa_app.journal import (
+    Extract,
+    Journal,
+    JournalError,
+    Units,
+    number_of_lines,
+    place_of,
+    units_of,
+)
+from pwa_app.journal_entries import LONGEST_TEXT, Entry, read_entries, shown, visible
+from pwa_app.known_secrets import KnownSecrets
+from pwa_app.log_rows import Filters, newest, rows_of
+from tests.support.devices import Device
+from tests.support.journals import BOOT, HOSTILE, NEXT_BOOT, NOON_US, UNIT, Logged, RealJournal
+from tests.support.stand_in import path_without, stand_in
+
+
+@pytest.fixture
+def real(tmp_path: Path) -> RealJournal:
+    return RealJournal(tmp_path / "journal")
+
+
+@pytest.fixture
+def journal(real: RealJournal, device: Device) -> Journal:
+    return Journal(KnownSecrets(device.paths), real.folder, limit_s=20)
+
+
+def as_it_is(text: str) -> str:
+    return text
+
+
+def texts(journal: Journal, lines: int = 100, **more: Any) -> list[str]:
+    return [entry.text for entry in journal.read(Extract(UNIT, lines, **more)).entries]
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("", 100),
+        ("10", 10),
+        ("57", 57),
+        ("1000", 1000),
+        ("9", 10),
+        ("0", 10),
+        ("-1", 10),
+        ("-0", 10),
+        ("-" + "9" * 5000, 10),
+        ("1001", 1000),
+        ("9" * 5000, 1000),
+        ("0" * 4000 + "57", 57),
+        ("0" * 4000, 10),
+        ("0" * 4000 + "x", 100),
+        ("００５７", 100),
+        ("٥٠", 100),
+        ("५०", 100),
+        ("²", 100),
+        ("1_000", 100),
+        (" 50 ", 100),
+        ("50\n", 100),
+        ("+50", 100),
+        ("--50", 100),
+        ("-", 100),
+        ("5e2", 100),
+        ("0x50", 100),
+        ("50.0", 100),
+        ("NaN", 100),
+        ("Infinity", 100),
+        ("null", 100),
+        ("true", 100),
+        ("50;id", 100),
+        ("50\0", 100),
+    ],
+)
+def test_cli_10_lines_is_a_number_between_10_and_1000_or_absent(text: str, lines: int) -> None:
+    assert number_of_lines(text) == lines
+
+
+@given(st.text(max_size=50))
+def test_cli_10_any_text_gives_a_number_of_lines(text: str) -> None:
+    assert 10 <= number_of_lines(text) <= 1000
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        *("", "-f", "--help", "-u.service", "*", "*.service", "openclaw*.service", "a?.service"),
+        *("a b.service", " a.service", "a.service ", "a.service\n", "a\n.service", "$(id).service"),
+        *("`id`.service", "a;b.service", "a|b.service", "../a.service", "/etc/a.service"),
+        *("[a].service", "a.service\0", "ä.service", "ａ.service", "a.socket", "service"),
+        *(".SERVICE", "a.service.", "a\\x2d.service", "a" * 10_240 + ".service", "%i.service"),
+    ],
+)
+def test_cli_09_a_unit_that_is_none_is_replaced_by_the_fallback(unit: str) -> None:
+    status = Status(unit=unit, agent=Agent(unit=unit, journal_unit=unit), tunnel=Tunnel(unit))
+    units = units_of(Slice(status))
+    assert (units.active, units.known) == ("openclaw.service", False)
+    assert unit not in units.choices
+
+
+@pytest.mark.parametrize(
+    ("status", "unit"),
+    [
+        (Status("a", "a.service"), "a.service"),
+        (Status("a", "a.service", agent=Agent(unit="b.service")), "b.service"),
+        (
+            Status("a", "a.service", agent=Agent(unit="b.service", journal_unit="c@1.service")),
+            "c@1.service",
+        ),
+    ],
+)
+def test_the_unit_is_the_one_that_the_status_names_most_exactly(status: Status, unit: str) -> None:
+    units = units_of(Slice(status, None))
+    assert (units.active, units.known) == (unit, True)
+
+
+def test_sample_values_name_no_unit() -> None:
+    units = units_of(Slice(Status(unit="hermes.service"), Sentence("a sample")))
+    assert (units.active, units.known) == ("openclaw.service", False)
+
+
+def test_only_units_of_the_list_can_be_chosen() -> None:
+    units = units_of(Slice(Status(unit="a.service", tunnel=Tunnel("t.service"))))
+    assert units.choose("t.service") == "t.service"
+    assert units.choose("platform-pwa.service") == "platform-pwa.service"
+    assert units.choose("ssh.service") == "a.service"
+    assert Units().choose("-f") == "openclaw.service"
+
+
+def test_the_last_lines_are_read_oldest_first(journal: Journal, real: RealJournal) -> None:
+    real.write(*map(str, range(30)))
+    assert texts(journal, 10) == [str(number) for number in range(20, 30)]
+
+
+def test_an_entry_has_its_level_time_boot_and_cursor(journal: Journal, real: RealJournal) -> None:
+    real.write(Logged("x", 4, after_s=1.5), Logged("y", None))
+    first, second = journal.read(Extract(UNIT, 10)).entries
+    assert first.level == "warning"
+    assert first.stamp_us == NOON_US + 1_500_000
+    assert first.time() == datetime(2026, 11, 20, 12, 0, 1, 500_000, UTC)
+    assert first.boot == BOOT
+    place = place_of(first.cursor)
+    assert place is not None
+    assert (place.boot, place.stamp_us) == (BOOT, first.stamp_us)
+    # journald says so of what has none.
+    assert second.level == "info"
+
+
+def test_only_the_unit_that_was_asked_for_is_read(journal: Journal, real: RealJournal) -> None:
+    real.write("ours", Logged("theirs", unit="other.service"))
+    assert texts(journal) == ["ours"]
+    assert journal.read(Extract("nobody.service", 10)).entries == ()
+
+
+def test_boot_leaves_out_what_was_before_the_last_start(
+    journal: Journal, real: RealJournal
+) -> None:
+    real.write("before", Logged("after", boot=NEXT_BOOT))
+    assert texts(journal, boot=True) == ["after"]
+
+
+def test_after_a_cursor_comes_only_what_is_new(journal: Journal, real: RealJournal) -> None:
+    real.write("old")
+    (old,) = journal.read(Extract(UNIT, 10)).entries
+    assert texts(journal, after=old.cursor) == []
+    real.write("new", "newer")
+    assert texts(journal, after=old.cursor) == ["new", "newer"]
+
+
+@pytest.mark.parametrize("message", HOSTILE.values(), ids=HOSTILE)
+def test_cli_11_no_message_holds_what_does_something(
+    journal: Journal, real: RealJournal, message: str | bytes
+) -> None:
+    real.write(message)
+    (text,) = texts(journal)
+    assert visible(text) == text
+    assert len(text) <= LONGEST_TEXT + 2
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        ("script", "<script>alert(1)</script>"),
+        ("colour", "red rgb"),
+        ("screen", "·c cleared"),
+        ("link", "text ·]open"),
+        ("carriage", "good·bad"),
+        ("bell", "a·b·c·d·e·f"),
+        ("bidi", "user ·gnp.exe· ·x· ·"),
+        ("unseen", "a·b·c·d·e·f"),
+        ("lines", "one\n  two\n\tthree"),
+        ("emoji", "🛠️ fertig – 完了 ✔ 👩‍💻"),
+        ("empty", ""),
+    ],
+)
+def test_cli_11_a_message_is_shown_so(
+    journal: Journal, real: RealJournal, message: str, text: str
+) -> None:
+    real.write(HOSTILE[message])
+    assert texts(journal) == [text]
+
+
+def test_cli_11_a_long_message_is_cut(journal: Journal, real: RealJournal) -> None:
+    real.write("n" * 4096, "n" * 4097, "m" * (1 << 20))
+    assert texts(journal) == ["n" * 4096, "n" * 4096 + " …", "m" * 4096 + " …"]
+
+
+def test_cli_12_a_secret_across_the_cut_is_not_shown_in_part(
+    journal: Journal, real: RealJournal, device: Device
+) -> None:
+    key = "canary0" * 50
+    device.put("/etc/platform/secrets.env", f"SOME_API_KEY={key}\n")
+    for start in (4000, 4090, 4096):
+        real.write("- " * (start // 2) + key + " -" * 20_000)
+    assert not any("canary" in text for text in texts(journal))
+
+
+def test_cli_12_a_changed_file_of_keys_is_read_again(
+    journal: Journal, real: RealJournal, device: Device
+) -> None:
+    real.write("now canary-one and canary-two")
+    assert texts(journal) == ["now canary-one and canary-two"]
+    device.put("/etc/platform/secrets.env", "A_KEY=canary-one\n")
+    assert texts(journal) == ["now ••• and canary-two"]
+    device.put("/etc/platform/secrets.env", "A_KEY=canary-one\nA_KEY='canary-two'\n")
+    assert texts(journal) == ["now ••• and •••"]
+
+
+def test_a_file_of_keys_that_cannot_be_read_hides_no_log(
+    journal: Journal, real: RealJournal, device: Device
+) -> None:
+    device.path("/etc/platform/secrets.env").mkdir()
+    real.write("key sk-canary-0123456789abcdef")
+    assert texts(journal) == ["key •••"]
+
+
+def test_too_much_is_read_as_fewer_lines(journal: Journal, real: RealJournal) -> None:
+    real.write(*["k" * 60_000] * 100)
+    reading = journal.read(Extract(UNIT, 100))
+    assert reading.lines == len(reading.entries) == 12
+
+
+def test_a_line_that_is_too_much_by_itself_is_told_as_such(
+    journal: Journal, real: RealJournal
+) -> None:
+    real.write("before", "k" * (5 << 20))
+    assert texts(journal) == ["before", "(too long to show)"]
+
+
+def test_a_thousand_lines_are_read_at_once(journal: Journal, real: RealJournal) -> None:
+    real.write(*map(str, range(1200)))
+    assert texts(journal, 1000) == [str(number) for number in range(200, 1200)]
+
+
+FAILURES = {
+    "status": ("echo no such thing >&2; exit 3", "no such thing"),
+    "status-without-a-word": ("exit 3", "exit code 3"),
+    "half-an-answer": ('echo \'{"MESSAGE":"x"}\'; exit 1', "MESSAGE"),
+    "killed": ("kill -9 $$", "exit code -9"),
+    "hangs": ("exec sleep 60", "did not finish in"),
+    "flood": ("exec yes", "more than"),
+    "denied": (
+        "echo No journal files were opened due to insufficient permissions. >&2; exit 1",
+        "systemd-journal",
+    ),
+    "tells-a-key": ("echo Bearer 0123456789canary >&2; exit 1", "Bearer •••"),
+}
+
+
+@pytest.mark.parametrize(("script", "why"), FAILURES.values(), ids=FAILURES)
+def test_cli_13_a_journal_that_cannot_be_read_is_an_error_with_a_reason(
+    script: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", stand_in(tmp_path / "bin", "journalctl", script)["PATH"])
+    journal = Journal(KnownSecrets(Paths(tmp_path, {})), None, limit_s=1)
+    with pytest.raises(JournalError) as raised:
+        journal.read(Extract(UNIT, 10))
+    assert why in str(raised.value.sentence)
+
+
+def test_cli_13_a_missing_journalctl_is_an_error_with_a_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", path_without("journalctl", tmp_path / "bin")["PATH"])
+    with pytest.raises(JournalError, match="could not be started"):
+        Journal(KnownSecrets(Paths(tmp_path, {})), None, limit_s=5).read(Extract(UNIT, 10))
+
+
+def test_cli_09_journalctl_is_given_each_word_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = f'for word; do echo "$word"; done >{tmp_path}/words'
+    monkeypatch.setenv("PATH", stand_in(tmp_path / "bin", "journalctl", script)["PATH"])
+    journal = Journal(KnownSecrets(Paths(tmp_path, {})), Path("/some/journal"), limit_s=5)
+    journal.read(Extract(UNIT, 57, boot=True, after="s=1"))
+    assert (tmp_path / "words").read_text().splitlines() == [
+        "--unit=openclaw.service",
+        "--lines=57",
+        "--output=json",
+        "--no-pager",
+        "--quiet",
+        "--utc",
+        "--all",
+        "--output-fields=MESSAGE,PRIORITY",
+        "--directory=/some/journal",
+        "--boot",
+        "--after-cursor=s=1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        (b"Nov 20 12:00:00 host openclaw[1]: plain", "Nov 20 12:00:00 host openclaw[1]: plain"),
+        (b"\xff\x1b[31mx", "\ufffdx"),
+        (b"[1, 2]", "[1, 2]"),
+        (b'"text"', '"text"'),
+        (b"{", "{"),
+        (b"[" * 5000, "[" * 4096 + " …"),
+        (b'{"MESSAGE":null}', "(too long to show)"),
+        (b'{"MESSAGE":["a","b"]}', "a\nb"),
+        (b'{"MESSAGE":[[104,105],"b",null]}', "hi\nb\n(too long to show)"),
+        (b'{"MESSAGE":[104,999]}', "[104, 999]"),
+        (b'{"MESSAGE":[-1]}', "[-1]"),
+        (b'{"MESSAGE":[]}', ""),
+        (b'{"MESSAGE":7}', "7"),
+        (b'{"MESSAGE":{"a":[1]}}', "{'a': [1]}"),
+        (b"{}", ""),
+    ],
+)
+def test_any_line_of_journalctl_is_an_entry(line: bytes, text: str) -> None:
+    (entry,) = read_entries(line + b"\n", as_it_is)
+    assert entry.text == text
+
+
+@pytest.mark.parametrize("value", [None, 3, "x", "-1", "٣", "9" * 30, ["3"], "99"])
+def test_odd_priorities_and_times_are_no_failure(value: object) -> None:
+    line = {"MESSAGE": "x", "PRIORITY": value, "__REALTIME_TIMESTAMP": value, "_BOOT_ID": value}
+    (entry,) = read_entries(json.dumps(line | {"__CURSOR": 5}).encode(), as_it_is)
+    assert entry.level in ("info", "debug")
+    assert entry.cursor == ""
+    entry.time()
+
+
+def test_a_time_beyond_all_calendars_is_none() -> None:
+    assert Entry("x", stamp_us=10**19).time() is None
+
+
+@given(st.text(max_size=300))
+def test_what_is_shown_needs_no_more_cleaning(text: str) -> None:
+    assert visible(shown(text, as_it_is)) == shown(text, as_it_is)
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_entries(data: bytes) -> None:
+    for entry in read_entries(data, as_it_is):
+        entry.text.encode()
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    ["", "x", "s=1;i=1", "--help", "s=" + "0" * 32, "a" * 5000, "s=;i=;b=;m=;t=;x=", "\0"],
+)
+def test_a_text_that_is_no_cursor_leads_nowhere(cursor: str) -> None:
+    assert place_of(cursor) is None
+
+
+def entries(*levels: int | None, boot: str = BOOT) -> list[Entry]:
+    return [
+        Entry(f"Line {number} <b>", level, NOON_US + number * 1_000_000, boot)
+        for number, level in enumerate(levels)
+    ]
+
+
+TODAY = date(2026, 11, 20)
+
+
+@pytest.mark.parametrize(
+    ("query", "numbers"),
+    [
+        ({}, [0, 1, 2, 3]),
+        ({"prio": "error"}, [1]),
+        ({"prio": "warning"}, [1, 2]),
+        ({"prio": "nonsense"}, [0, 1, 2, 3]),
+        ({"q": "LINE 2"}, [2]),
+        ({"q": "<b>", "prio": "info"}, [0, 1, 2]),
+        ({"q": ".*"}, []),
+        ({"q": "  "}, [0, 1, 2, 3]),
+    ],
+)
+def test_filters_leave_the_lines_that_match(query: dict[str, str], numbers: list[int]) -> None:
+    filters = Filters.of(query, Units())
+    rows = rows_of(entries(6, 3, 4, None), filters, boot="", day=TODAY)
+    assert [int(row.text.split()[1]) for row in rows] == numbers
+
+
+def test_filters_go_through_an_address_and_back() -> None:
+    from urllib.parse import parse_qsl
+
+    filters = Filters("platform-pwa.service", 57, "warning", "a&b=c #%", boot=True)
+    assert Filters.of(dict(parse_qsl(filters.query)), Units()) == filters
+
+
+def test_a_restart_is_told_before_the_first_line_that_is_shown() -> None:
+    logged = [*entries(6, 6), *entries(6, 3, boot=NEXT_BOOT)]
+    shown_ = rows_of(logged, Filters(UNIT, prio="error"), boot="", day=TODAY)
+    assert [(row.level, bool(row.boot)) for row in shown_] == [("error", True)]
+    every = rows_of(logged, Filters(UNIT), boot=BOOT, day=TODAY)
+    assert [bool(row.boot) for row in every] == [False, False, True, False]
+
+
+def test_another_day_is_told() -> None:
+    rows = rows_of(entries(6, 6), Filters(UNIT), boot="", day=date(2026, 11, 21))
+    assert [bool(row.day) for row in rows] == [True, False]
+
+
+def test_the_newest_rows_are_kept_when_there_are_too_many() -> None:
+    rows = rows_of(entries(*[6] * 50), Filters(UNIT), boot="", day=TODAY)
+    assert newest(rows, 1 << 20) == rows
+    kept = newest(rows, 2_000)
+    assert kept == rows[-len(kept) :]
+    assert 0 < len(kept) < 50
+    assert newest(rows, 10) == []
