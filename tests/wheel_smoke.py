@@ -1,17 +1,24 @@
 """The wheel, as those who have no checkout get it: `python -m tests.wheel_smoke`.
 
-Builds it through the sdist, installs it with the extras `release` and `control`
-into a fresh environment, and uses it from an empty folder outside the checkout. Plain
-Python: it runs before anything of a test environment is there.
+Builds it through the sdist, installs it with the extras `release`, `control`, `web` and
+`push` into a fresh environment, and uses it from an empty folder outside the checkout.
+Plain Python: it runs before anything of a test environment is there.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
+import socket
 import subprocess
 import sys
 import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 
 from dev.distributions import ROOT, build_distributions
@@ -22,14 +29,25 @@ IMAGE = f"platform-khoj-wsl2-{VERSION}-{CHANNEL}.tar.gz"
 # Asks the installed package itself, so that no file of the checkout can answer.
 READ_RESOURCES = """
 from pathlib import Path
-import platform_common, platformctl, release_tools
+import platform_common, platformctl, pwa_app, release_tools
 from platform_common.resources import data_path, schema
 from release_tools.naming import profile_ids, target_matrix
 assert schema("manifest.v1")["properties"]["schema_version"]
 assert profile_ids(data_path("profiles")) == ["hermes", "khoj", "openclaw"]
 assert target_matrix(data_path("targets.toml"))["wsl2"] == "tar.gz"
-for package in (platform_common, platformctl, release_tools):
+for package in (platform_common, platformctl, pwa_app, release_tools):
     assert "site-packages" in Path(package.__file__).parts, package.__file__
+"""
+# As it is where only `release` and `control` were installed.
+IMPORT_WITHOUT_THE_WEB = """
+import importlib, pkgutil, sys
+for name in ("babel", "flask", "gunicorn", "jinja2", "werkzeug", "cryptography", "py_vapid"):
+    sys.modules[name] = None
+import platformctl, release_tools
+for package in (platformctl, release_tools):
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
 """
 
 
@@ -37,8 +55,8 @@ class Installed:
     """An environment that holds the wheel, used from an empty folder."""
 
     def __init__(self, environment: Path, folder: Path) -> None:
+        self.folder = folder
         self._programs = environment / "bin"
-        self._folder = folder
 
     def __call__(
         self, program: str, *arguments: str | Path, exit_code: int = 0, **variables: str
@@ -46,7 +64,7 @@ class Installed:
         """Run one of its programs; returns what it printed."""
         finished = subprocess.run(
             [self._programs / program, *arguments],
-            cwd=self._folder,
+            cwd=self.folder,
             env=outside() | variables,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -59,6 +77,23 @@ class Installed:
             print(finished.stdout, file=sys.stderr)
             sys.exit(f"{program} {arguments[0]}: exit code {finished.returncode}, not {exit_code}")
         return finished.stdout
+
+    @contextlib.contextmanager
+    def running(self, program: str, *arguments: str, **variables: str) -> Iterator[None]:
+        """Have one of its programs run beside the block, which it must outlive."""
+        environment = outside() | {"PATH": f"{self._programs}:{os.defpath}"} | variables
+        with subprocess.Popen(
+            [self._programs / program, *arguments],
+            cwd=self.folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+        ) as process:
+            try:
+                yield
+                assert process.poll() is None, f"{program} ended by itself"
+            finally:
+                process.terminate()
+        assert process.returncode == 0, f"{program}: exit code {process.returncode}"
 
 
 def outside() -> dict[str, str]:
@@ -85,6 +120,7 @@ def main() -> None:
         check_imports(installed)
         check_a_release(installed, folder)
         check_a_device(installed, folder)
+        check_the_dashboard(installed, folder)
     print(f"{wheel.name} works from an empty folder")
 
 
@@ -94,14 +130,15 @@ def install(installed: Installed, wheel: Path) -> None:
     lock = ROOT / "requirements/run.txt"
     installed("python", *pip, "--require-hashes", "--no-deps", "-r", lock)
     # Nothing more may be needed: what is missing cannot be fetched.
-    installed("python", *pip, "--no-index", f"{wheel}[release,control]")
+    installed("python", *pip, "--no-index", f"{wheel}[release,control,web,push]")
     installed("python", "-m", "pip", "check")
 
 
 def check_imports(installed: Installed) -> None:
-    """Its modules and data come from the package, and no web framework came with them."""
+    """Its modules and data come from the package; two of the programs need no web framework."""
     installed("python", "-c", READ_RESOURCES)
-    for module in ("flask", "tests", "schemas", "templates", "dev"):
+    installed("python", "-c", IMPORT_WITHOUT_THE_WEB)
+    for module in ("tests", "schemas", "templates", "dev"):
         said = installed("python", "-c", f"import {module}", exit_code=1)
         assert f"No module named '{module}'" in said, said
 
@@ -138,6 +175,39 @@ def check_a_device(installed: Installed, folder: Path) -> None:
     control("cost", "set", "--daily", "3")
     assert json.loads(control("cost", "--json"))["daily_cap_usd"] == 3
     assert not json.loads(control("voice", "status", "--json"))["voice"]["enabled"]
+
+
+def check_the_dashboard(installed: Installed, folder: Path) -> None:
+    """The dashboard of that device: its pages and files, with values of its own control CLI."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    base, device = f"http://127.0.0.1:{port}", str(folder / "device")
+    with installed.running("pwa-app", "serve", "--bind", f"127.0.0.1:{port}", PLATFORM_ROOT=device):
+        assert fetch(f"{base}/healthz") == b"ok"
+        page = fetch(f"{base}/").decode()
+        assert "3.00" in page, page  # The cap that was set.
+        addresses = re.findall(r'"(/static/[^"]+)"', page)
+        assert {address.rpartition(".")[2].partition("?")[0] for address in addresses} >= {
+            *("css", "js", "png", "svg")
+        }
+        for address in addresses:
+            assert fetch(base + address)
+
+
+def fetch(url: str) -> bytes:
+    """What is at the address, once somebody listens there."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            with opener.open(url, timeout=30) as answer:
+                data: bytes = answer.read()
+                return data
+        except urllib.error.URLError as error:
+            if not isinstance(error.reason, ConnectionError) or time.monotonic() > deadline:
+                raise
+        time.sleep(0.1)
 
 
 if __name__ == "__main__":

@@ -115,4 +115,15 @@ def test_the_verbs_that_make_lists_are_those_of_the_makefile() -> None:
         check=True,
     ).stdout
     verbs = re.findall(r"^  make ([a-z]+) +\S", listed, re.MULTILINE)
-    assert verbs == ["help", "run", "test", "bench", "release", "lint", "format", "lock", "clean"]
+    assert verbs == [
+        "help",
+        "run",
+        "test",
+        "bench",
+        "release",
+        "lint",
+        "format",
+        "lock",
+        "messages",
+        "clean",
+    ]
