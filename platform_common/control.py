@@ -10,6 +10,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Generic, Protocol, TypeVar
 
 from msgspec import Struct
@@ -24,6 +25,9 @@ CALL_LIMIT_S = 10.0
 _AT_ONCE = 8
 _LONGEST_REASON = 200
 _WRONG_USAGE = 64
+# Answers of a usual size are read once, as long as they stay the same.
+_REMEMBERED = 32
+_REMEMBERED_BYTES = 1 << 16
 # What HTML cannot hold: controls but tab and line ends, surrogates, and what is no character.
 _NO_TEXT = re.compile(
     "[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"
@@ -87,7 +91,7 @@ class SubprocessCli:
             self._slots.release()
 
 
-class Slice(Struct, Generic[V], frozen=True):
+class Slice(Struct, Generic[V], frozen=True, cache_hash=True):
     """What one call answered; a `reason` says why its value is but the default.
 
     `given` are the members that the answer holds, `tunnel.enabled` for one inside another.
@@ -158,11 +162,19 @@ class ObjectView(View[V], frozen=True):
     """
 
     def _answer(self, output: bytes, sample: Sentence | None) -> Slice[V]:
-        tree = from_json(output, dict[str, Any])
-        if b"\\" in output or b"\x7f" in output or not output.isascii():
-            tree = _plain_texts(tree)
-        given = frozenset(_members(tree, ""))
-        return Slice(shaped(tree, type(self.default)), sample, given)
+        read = _object if len(output) <= _REMEMBERED_BYTES else _object.__wrapped__
+        found: Slice[V] = read(output, type(self.default), sample)
+        return found
+
+
+@lru_cache(_REMEMBERED)
+def _object(output: bytes, shape: Any, sample: Sentence | None) -> Slice[Any]:
+    """What `output` says; the same bytes say the same, and a device repeats itself."""
+    tree = from_json(output, dict[str, Any])
+    if b"\\" in output or b"\x7f" in output or not output.isascii():
+        tree = _plain_texts(tree)
+    given = frozenset(_members(tree, ""))
+    return Slice(shaped(tree, shape), sample, given)
 
 
 def object_view(words: Sequence[str], default: V, *, limit_s: float | None = None) -> View[V]:

@@ -20,7 +20,7 @@ _LEAST = 1.0
 _LONGEST_DATE = 32
 
 
-class Chart(Struct, frozen=True):
+class Chart(Struct, frozen=True, cache_hash=True):
     """An SVG, what it shows in one sentence, and the same as rows of text, newest first."""
 
     svg: str

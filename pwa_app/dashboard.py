@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
+from functools import lru_cache
+
 from flask import Blueprint, Response, redirect, render_template, request
+from markupsafe import Markup
 from werkzeug import Response as Redirect
 
 from platform_common.web.application import spoken
+from platform_common.web.language import Language
 from pwa_app.charts import cost_chart
 from pwa_app.context import context
 from pwa_app.overview import OVERVIEW, Overview
@@ -13,6 +18,8 @@ from pwa_app.summary import moment, summary
 from pwa_app.updates import CHECK, COMMAND, news
 
 blueprint = Blueprint("dashboard", __name__)
+# Six cards in two languages, and what they showed a moment ago.
+_REMEMBERED = 24
 
 
 @blueprint.get("/")
@@ -26,16 +33,46 @@ def dashboard() -> str:
     """Status, version, limits, cost and verdict; a call that failed shows as a stub."""
     called = context()
     overview = Overview(*called.load_all(OVERVIEW))
-    shown = summary(overview)
-    spending = shown.spending
     return render_template(
         "pwa/dashboard.html",
-        overview=overview,
-        summary=shown,
+        cards=_cards(overview, spoken()),
+        all_stub=overview.all_stub,
         sample=called.cli.sample,
-        chart=cost_chart(spending.days, spending.today.cap_usd, spoken()),
-        when=moment,
     )
+
+
+def _cards(overview: Overview, language: Language) -> Mapping[str, Markup]:
+    shown = summary(overview)
+    spending = shown.spending
+    return {
+        "verdict": _drawn("verdict", language, headline=shown.headline, passes=shown.health.passes),
+        "gateway": _drawn(
+            "gateway",
+            language,
+            slice=overview.status,
+            gateway=shown.gateway,
+            tunnel=shown.tunnel,
+            uptime_s=shown.uptime_s,
+            last_fails=shown.last_fails,
+        ),
+        "cost": _drawn(
+            "cost",
+            language,
+            slice=overview.cost,
+            spending=spending,
+            chart=cost_chart(spending.days, spending.today.cap_usd, language),
+        ),
+        "health": _drawn("health", language, slice=overview.doctor, health=shown.health),
+        "limits": _drawn("limits", language, slice=overview.limits),
+        "version": _drawn("version", language, slice=overview.version),
+    }
+
+
+@lru_cache(_REMEMBERED)
+def _drawn(name: str, language: Language, **values: Hashable) -> Markup:
+    """One card of the page; nothing but its values and the language changes what it shows."""
+    card = render_template(f"pwa/cards/{name}.html", when=moment, **values)
+    return Markup(card)  # noqa: S704 - the template escapes what it is given
 
 
 @blueprint.get("/app/update")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -41,13 +42,18 @@ class StubCli:
         self, words: Sequence[str], *, stdin: bytes = b"", limit_s: float | None = None
     ) -> Finished:
         """The sample answer; a call without one fails as an unknown command does."""
-        answer = _answers().get(tuple(words))
-        if answer is None:
+        output = _outputs(datetime.now(UTC).date()).get(tuple(words))
+        if output is None:
             return Finished(64, b"", b"error: there are no sample values for this call\n")
-        return Finished(0, msgspec.json.encode(answer))
+        return Finished(0, output)
 
 
-def _answers() -> Mapping[tuple[str, ...], Any]:
+@lru_cache(1)
+def _outputs(today: date) -> Mapping[tuple[str, ...], bytes]:
+    return {words: msgspec.json.encode(answer) for words, answer in _answers(today).items()}
+
+
+def _answers(today: date) -> Mapping[tuple[str, ...], Any]:
     return {
         ("status", "--json"): Status(
             profile_id="openclaw",
@@ -75,7 +81,7 @@ def _answers() -> Mapping[tuple[str, ...], Any]:
                 Limitation("signal-ram", "Signal needs more memory than 4 GB.", "Add memory."),
             ),
         ),
-        ("cost", "--json"): _cost(datetime.now(UTC)),
+        ("cost", "--json"): _cost(today),
         ("doctor", "--json"): Verdict(
             checks=(
                 Check("disk-space", Outcome("Pass", "41 % used")),
@@ -103,10 +109,10 @@ def _answers() -> Mapping[tuple[str, ...], Any]:
     }
 
 
-def _cost(now: datetime) -> Cost:
+def _cost(today: date) -> Cost:
     amounts = [0.12 * (day * 7 % 11) for day in range(30)]
     days = tuple(
-        Day((now - timedelta(days=29 - number)).strftime("%Y-%m-%d"), round(usd, 2))
+        Day(str(today - timedelta(days=29 - number)), round(usd, 2))
         for number, usd in enumerate(amounts)
     )
     return Cost(
@@ -118,5 +124,5 @@ def _cost(now: datetime) -> Cost:
         monthly_pct=round(sum(day.usd for day in days), 2),
         unknown_messages=3,
         days=days,
-        recent_expensive=(Expense(now.strftime("%Y-%m-%dT%H:%M:%SZ"), "openai", "gpt-4o", 0.41),),
+        recent_expensive=(Expense(f"{today}T00:00:00Z", "openai", "gpt-4o", 0.41),),
     )

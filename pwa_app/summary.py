@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from datetime import datetime
+from functools import lru_cache
 from itertools import compress
 from typing import Any
 
@@ -22,9 +23,10 @@ _DAYS = 30
 _WEEK = 7
 # Nobody has more checks than that; a number without bounds would not fit the page.
 _MOST_COUNTED = 999_999
+_REMEMBERED = 8
 
 
-class Window(Struct, frozen=True):
+class Window(Struct, frozen=True, cache_hash=True):
     """What was spent in a day or a month, how much that may be, and whether it is too much.
 
     `state` is a kind (ok, warn, bad) or none; `pct` is of the cap.
@@ -36,7 +38,7 @@ class Window(Struct, frozen=True):
     state: str
 
 
-class Spending(Struct, frozen=True):
+class Spending(Struct, frozen=True, cache_hash=True):
     """What was spent; `tripped` says that a cap is reached."""
 
     today: Window
@@ -55,7 +57,7 @@ class Spending(Struct, frozen=True):
         return next((kind for kind in ("warn", "ok") if kind in kinds), "none")
 
 
-class Health(Struct, frozen=True):
+class Health(Struct, frozen=True, cache_hash=True):
     """The checks: problems first; counts are those reported, or those that are there."""
 
     problems: tuple[Check, ...]
@@ -67,7 +69,7 @@ class Health(Struct, frozen=True):
     skips: int | None
 
 
-class Note(Struct, frozen=True):
+class Note(Struct, frozen=True, cache_hash=True):
     """One thing to know, and where more is said about it; `kind` is bad or warn."""
 
     kind: str
@@ -76,7 +78,7 @@ class Note(Struct, frozen=True):
     link: Sentence
 
 
-class Headline(Struct, frozen=True):
+class Headline(Struct, frozen=True, cache_hash=True):
     """How the device is, in one line; `kind` is ok, warn or bad."""
 
     kind: str
@@ -96,6 +98,7 @@ class Summary(Struct, frozen=True):
     headline: Headline
 
 
+@lru_cache(_REMEMBERED)
 def summary(overview: Overview) -> Summary:
     """What to show of the answers."""
     status = overview.status.value
@@ -183,6 +186,8 @@ def _of_kind(verdict: Verdict, kind: str) -> tuple[Check, ...]:
 
 
 def _headline(overview: Overview, gateway: State, spending: Spending, health: Health) -> Headline:
+    if all(_silent(found) for found in overview):
+        return _ALL_SILENT
     notes = tuple(
         sorted(
             (
@@ -197,17 +202,32 @@ def _headline(overview: Overview, gateway: State, spending: Spending, health: He
     kind = notes[0].kind if notes else "ok"
     if gateway.kind == "bad":
         title = Sentence("The gateway is not running")
-    elif all(_silent(found) for found in overview):
-        title = Sentence("The control CLI does not answer")
     elif kind == "bad":
         title = Sentence("Something needs your attention")
-    elif kind == "warn":
-        title = Sentence("Working, with something to look at")
-        if gateway.kind != "ok":
-            title = Sentence("There is something to look at")
+    elif notes and gateway.kind == "ok":
+        title = Sentence("The gateway runs, with something to look at")
+    elif notes:
+        title = Sentence("There is something to look at")
     else:
         title = Sentence("Everything is fine")
     return Headline(kind, title, notes)
+
+
+_ALL_SILENT = Headline(
+    "bad",
+    Sentence("The control CLI does not answer"),
+    (
+        Note(
+            "bad",
+            Sentence(
+                "Each part below says why. On the device, the command platformctl doctor tells"
+                " more; the log can be read without it."
+            ),
+            "/app/logs",
+            Sentence("Look at the log"),
+        ),
+    ),
+)
 
 
 def _gateway_notes(overview: Overview, gateway: State) -> Iterator[Note]:
