@@ -1,0 +1,155 @@
+"""The system, voice and diagnostics pages in a browser."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+
+import pytest
+from playwright.sync_api import Page
+
+from tests.browser.conftest import OpenPage, ServeDashboard
+from tests.support import system_states
+from tests.support.accessibility import violations
+from tests.support.control_cli import FakeCtl
+from tests.support.layout import focus_walk, sideways_scroll, small_targets
+from tests.support.markup import parse_errors
+from tests.support.system_states import PAGES, STATES, pages_of, voice
+
+LIGHT, DARK = "rgb(246, 247, 249)", "rgb(14, 17, 22)"
+_GROUND = "() => getComputedStyle(document.body).backgroundColor"
+
+
+@pytest.fixture
+def url(serve_dashboard: ServeDashboard, ctl: FakeCtl) -> str:
+    """A dashboard of a device on which all is well."""
+    system_states.fine(ctl)
+    return serve_dashboard(**ctl.environment).url
+
+
+def ground(page: Page) -> str:
+    """The colour behind the page."""
+    found: str = page.evaluate(_GROUND)
+    return found
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_every_page_in_every_state_is_in_form_and_for_everybody(
+    open_page: OpenPage, serve_dashboard: ServeDashboard, ctl: FakeCtl, state: str
+) -> None:
+    STATES[state](ctl)
+    served = serve_dashboard(**ctl.environment)
+    problems = []
+    for path in pages_of(state):
+        for phone in (True, False):
+            page = open_page(f"{served.url}{path}", phone=phone, dark=not phone)
+            found = violations(page) + sideways_scroll(page)
+            found += small_targets(page) if phone else parse_errors(page.content())
+            problems += [f"{path} phone={phone}: {problem}" for problem in found]
+            page.context.close()
+    assert problems == []
+
+
+@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("phone", [True, False], ids=["phone", "desk"])
+def test_the_tab_key_leads_everywhere_and_can_be_followed(
+    open_page: OpenPage, url: str, path: str, phone: bool
+) -> None:
+    stops = focus_walk(open_page(f"{url}{path}", phone=phone))
+    assert [stop for stop in stops if stop.covered or not stop.visible] == []
+
+
+@pytest.mark.parametrize(
+    ("system", "theme", "colour"), [(False, "Dark", DARK), (True, "Light", LIGHT)]
+)
+def test_a_theme_against_the_systems_own_holds_on_every_page(
+    open_page: OpenPage, url: str, system: bool, theme: str, colour: str
+) -> None:
+    page = open_page(f"{url}/app/system", dark=system)
+    before = ground(page)
+    assert before != colour
+    page.get_by_role("radio", name=theme, exact=True).check()
+    page.get_by_role("button", name="Save").click()
+    page.wait_for_url("**/app/system")
+    assert page.get_by_role("radio", name=theme, exact=True).is_checked()
+    for path in ("/app/system", "/app/voice", "/app/nothing-there"):
+        page.goto(f"{url}{path}")
+        assert ground(page) == colour
+    page.goto(f"{url}/app/system")
+    page.get_by_role("group", name="Colours").get_by_role("radio", name="Auto").check()
+    page.get_by_role("button", name="Save").click()
+    page.wait_for_url("**/app/system")
+    assert ground(page) == before
+
+
+@pytest.mark.parametrize("theme", ["dark light", '"><script>', "DARK", ""])
+def test_a_foreign_value_of_the_cookie_leaves_the_systems_theme(
+    open_page: OpenPage, url: str, theme: str
+) -> None:
+    page = open_page(f"{url}/app/system")
+    page.context.set_extra_http_headers({"Cookie": f"platform-theme={theme}"})
+    page.reload()
+    assert ground(page) == LIGHT
+
+
+def test_a_language_is_chosen_with_the_keyboard_and_without_scripts(
+    open_page: OpenPage, url: str
+) -> None:
+    page = open_page(f"{url}/app/system", java_script_enabled=False, locale="en-GB")
+    assert page.locator("html").get_attribute("lang") == "en"
+    page.get_by_role("group", name="Language").get_by_role("radio", name="Auto").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/app/system")
+    assert page.locator("html").get_attribute("lang") == "de"
+    assert page.locator('[name="language"][value="de"]').is_checked()
+
+
+def test_voice_is_switched_on_and_off_without_scripts(
+    open_page: OpenPage, url: str, ctl: FakeCtl
+) -> None:
+    page = open_page(f"{url}/app/voice", java_script_enabled=False, phone=True)
+    page.get_by_role("button", name="Check the microphone").click()
+    assert "The microphone works." in page.get_by_role("status").inner_text()
+    page.get_by_role("button", name="Switch voice on").click()
+    assert "Voice stays off" in page.get_by_role("alert").inner_text()
+    page.get_by_label("Everyone who is heard here agrees to that").check()
+    ctl.answer("voice status --json", voice(enabled=True, active=True))
+    page.get_by_role("button", name="Switch voice on").click()
+    assert "Voice is on." in page.get_by_role("status").inner_text()
+    assert "Listening" in page.get_by_role("main").inner_text()
+    ctl.answer("voice status --json", voice())
+    page.get_by_role("button", name="Switch voice off").click()
+    assert "Voice is off." in page.get_by_role("status").inner_text()
+    words = [words for words in ctl.words() if not words.startswith("voice status")]
+    assert words == ["voice check --json"] * 2 + ["voice enable --yes", "voice disable"]
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
+def test_diagnostics_are_found_from_the_system_page_and_downloaded(
+    open_page: OpenPage, url: str, scripts: bool
+) -> None:
+    page = open_page(f"{url}/app/system", java_script_enabled=scripts, phone=True)
+    page.get_by_role("link", name="Diagnostics").click()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download diagnostics").click()
+    assert download.value.suggested_filename.startswith("diagnostics-")
+    with zipfile.ZipFile(io.BytesIO(download.value.path().read_bytes())) as packed:
+        assert packed.testzip() is None
+
+
+def test_a_whole_row_of_the_system_page_leads_to_its_page(open_page: OpenPage, url: str) -> None:
+    page = open_page(f"{url}/app/system", phone=True)
+    row = page.get_by_text("Whether the device listens for its wake word.")
+    row.scroll_into_view_if_needed()
+    box = row.bounding_box()
+    assert box
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.wait_for_url("**/app/voice")
+
+
+def test_help_is_reached_from_every_page(open_page: OpenPage, url: str) -> None:
+    page = open_page(f"{url}/app/voice", phone=True)
+    page.get_by_role("contentinfo").get_by_role("link", name="Help").click()
+    assert page.get_by_role("heading", name="Help").is_visible()
