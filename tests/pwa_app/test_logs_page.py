@@ -12,8 +12,11 @@ from typing import Any
 import html5lib
 import pytest
 from flask.testing import FlaskClient
+from msgspec import structs
 
-from tests.pwa_app.test_journal import FAILURES
+from pwa_app.app import create_app
+from pwa_app.settings import PwaSettings
+from tests.pwa_app.test_journal import FAILURES, limit_of
 from tests.support.control_cli import FakeCtl
 from tests.support.devices import Device
 from tests.support.journals import HOSTILE, NEXT_BOOT, NOON_US, Logged, RealJournal
@@ -197,22 +200,19 @@ def test_cli_12_a_search_does_not_find_a_key(
     assert "401 for" not in log_of(page(client, f"?q={KEY[:9]}"))
 
 
-@pytest.mark.parametrize("script", [script for script, _ in FAILURES.values()], ids=FAILURES)
+@pytest.mark.parametrize("failure", FAILURES)
 def test_cli_13_a_journal_that_cannot_be_read_is_told_on_the_page(
-    dashboard: Dashboard,
-    ctl: FakeCtl,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    script: str,
+    device: Device, ctl: FakeCtl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: str
 ) -> None:
-
+    script = FAILURES[failure][0]
     monkeypatch.setenv("PATH", stand_in(tmp_path / "bin", "journalctl", script)["PATH"])
     ctl.answer("status --json", STATUS)
-    client = dashboard()
-    client.application.extensions["pwa_app"].journal._limit_s = 1
+    settings = PwaSettings.from_env(ctl.environment | {"PLATFORM_ROOT": str(device.root)})
+    limit_s = limit_of(failure)
+    client = create_app(structs.replace(settings, call_limit_s=limit_s)).test_client()
     html = page(client, "?lines=57")
     assert log_of(html).strip() == "(journal task failed)"
-    assert 'href="/app/logs?unit=openclaw.service&amp;lines=57">Try again</a>' in html
+    assert re.search('href="/app/logs[?]unit=[a-z.]+&amp;lines=57">Try again</a>', html)
     assert "canary" not in html
     assert "problem" in tail(client)
     assert client.get("/app/logs/download").status_code == 503
