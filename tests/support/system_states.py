@@ -101,8 +101,12 @@ def hostile(ctl: FakeCtl) -> None:
     ctl.answer(
         "version --json",
         {
-            **{"binary_version": bad, "channel": bad, "release_version": bad},
-            **{"kernel": bad, "target": bad, "profiles": [profile, {**profile, "active": False}]},
+            "binary_version": bad,
+            "channel": bad,
+            "release_version": bad,
+            "kernel": bad,
+            "target": bad,
+            "profiles": [profile, {**profile, "active": False}],
         },
     )
     ctl.answer("voice status --json", voice(supported=False, reason=bad, unblock=bad))
