@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Playwright, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Error, Page, Playwright, sync_playwright
 
 from tests.support.browsers import CHROMIUM, FLAGS
 from tests.support.control_cli import FakeCtl
@@ -19,6 +19,8 @@ from tests.support.web_servers import Served, served
 _FAILED = "Failed to load resource: the server responded"
 # And on a header that counts only where the address is a secure one.
 _IGNORED = "The Cross-Origin-Opener-Policy header has been ignored"
+# And when a page is left, or takes long to come, while it fades into the next.
+_ABORTED = "Transition was aborted"
 
 OpenPage = Callable[..., Page]
 ServeDashboard = Callable[..., Served]
@@ -54,6 +56,10 @@ def open_page(browser: Browser) -> Iterator[OpenPage]:
         if message.type in ("error", "warning") and not opened and _IGNORED not in message.text:
             said.append(f"{url}: {message.text}")
 
+    def fail(error: Error) -> None:
+        if not str(error).startswith(_ABORTED):
+            said.append(str(error))
+
     with contextlib.ExitStack() as opened:
 
         def open_(url: str, *, phone: bool = False, dark: bool = False, **options: Any) -> Page:
@@ -64,7 +70,7 @@ def open_page(browser: Browser) -> Iterator[OpenPage]:
             )
             opened.callback(context.close)
             page = context.new_page()
-            page.on("pageerror", lambda error: said.append(str(error)))
+            page.on("pageerror", fail)
             page.on("console", listen)
             page.goto(url)
             return page
