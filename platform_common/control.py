@@ -163,7 +163,8 @@ class ObjectView(View[V], frozen=True):
 
     def _answer(self, output: bytes, sample: Sentence | None) -> Slice[V]:
         read = _object if len(output) <= _REMEMBERED_BYTES else _object.__wrapped__
-        found: Slice[V] = read(output, type(self.default), sample)
+        shape: Any = type(self.default)
+        found: Slice[V] = read(output, shape, sample)
         return found
 
 

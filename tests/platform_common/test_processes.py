@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import signal
 import time
 import tracemalloc
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -331,3 +334,45 @@ def test_cli_07_a_program_gets_no_secret_no_descriptor_and_no_folder_of_ours(
     assert b"canary" not in done.output
     assert b"\n/\n" in done.output
     assert str(tmp_path).encode() not in done.output
+
+
+@pytest.mark.parametrize("argument", ["a\0b", "\udc80\ud800"], ids=["nul", "surrogate"])
+def test_cli_05_an_argument_that_no_program_can_get_is_an_error_like_any_other(
+    argument: str,
+) -> None:
+    with pytest.raises(ProcessError, match="could not be started"):
+        run(["/bin/true", argument], timeout_s=LONG_S)
+
+
+def test_cli_05_programs_started_at_once_lose_no_descriptor_when_these_run_out() -> None:
+    def start(_: int) -> None:
+        with contextlib.suppress(ProcessError):
+            run(["/bin/true"], timeout_s=LONG_S)
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(start, range(8)))
+        highest = max(int(path.name) for path in Path("/proc/self/fd").iterdir())
+        resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 12, hard))
+        try:
+            list(pool.map(start, range(200)))
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert run(["/bin/true"], timeout_s=LONG_S).status == 0
+
+
+@pytest.mark.filterwarnings("ignore:subprocess .* is still running")
+def test_cli_02_a_program_that_may_not_be_killed_holds_nobody_up(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuse(group: int, number: int) -> NoReturn:
+        raise PermissionError(1, "Operation not permitted")
+
+    begun = time.monotonic()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "killpg", refuse)
+        with pytest.raises(ProcessError, match="did not finish"):
+            ran(f"echo $$ > {tmp_path}/pid; exec sleep 60", timeout_s=SHORT_S)
+    assert time.monotonic() - begun < LONG_S
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+    assert gone(int((tmp_path / "pid").read_text()))

@@ -1,18 +1,201 @@
-"""The five calls of the dashboard."""
+"""The five calls of the dashboard: side by side, shared, and none holds up the page."""
 
 from __future__ import annotations
 
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+import pytest
 from flask.testing import FlaskClient
 
+from pwa_app.app import create_app
+from pwa_app.settings import PwaSettings
 from tests.support.control_cli import FakeCtl
+from tests.support.dashboard_states import fine, set_answers
+from tests.support.devices import Device
+
+FIVE = ["cost --json", "doctor --json", "limits --json", "status --json", "version --json"]
+VIEWERS = 32
+LONG_S = 20.0
+
+
+@pytest.fixture
+def impatient(device: Device, ctl: FakeCtl) -> Callable[[float], FlaskClient]:
+    """Make a client of a dashboard whose calls have another time limit."""
+
+    def make(limit_s: float) -> FlaskClient:
+        settings = PwaSettings.from_env(ctl.environment | {"PLATFORM_ROOT": str(device.root)})
+        return create_app(msgspec.structs.replace(settings, call_limit_s=limit_s)).test_client()
+
+    return make
+
+
+def page(client: FlaskClient) -> str:
+    answer = client.get("/app/dashboard")
+    assert answer.status_code == 200
+    return answer.text
+
+
+def most_at_once(calls: list[dict[str, float]]) -> int:
+    edges = sorted(edge for call in calls for edge in ((call["began"], 1), (call["ended"], -1)))
+    alive = most = 0
+    for _, step in edges:
+        alive += step
+        most = max(most, alive)
+    return most
+
+
+def ended(process: int) -> bool:
+    """Whether the process is gone within moments, and no zombie."""
+    deadline = time.monotonic() + LONG_S
+    while Path(f"/proc/{process}").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not Path(f"/proc/{process}").exists()
+
+
+def replace_program(ctl: FakeCtl, script: str) -> None:
+    ctl.program.write_text(f"#!/bin/sh\n{script}\n")
 
 
 def test_the_dashboard_makes_the_five_calls_and_no_other(client: FlaskClient, ctl: FakeCtl) -> None:
     assert client.get("/app/dashboard").status_code == 200
-    assert sorted(ctl.words()) == [
-        "cost --json",
-        "doctor --json",
-        "limits --json",
-        "status --json",
-        "version --json",
+    assert sorted(ctl.words()) == FIVE
+
+
+def test_the_five_calls_run_side_by_side(client: FlaskClient, ctl: FakeCtl) -> None:
+    set_answers(ctl, fine(), takes_s=1)
+    page(client)
+    assert most_at_once(ctl.calls()) == 5
+
+
+def test_who_looks_again_gets_new_answers(client: FlaskClient, ctl: FakeCtl) -> None:
+    set_answers(ctl, fine())
+    assert "2026.11.3" in page(client)
+    set_answers(ctl, fine() | {"version": fine()["version"] | {"release_version": "2026.12.24"}})
+    assert "2026.12.24" in page(client)
+    assert sorted(ctl.words()) == sorted(FIVE * 2)
+
+
+def test_cli_08_many_viewers_at_once_share_the_five_calls(
+    client: FlaskClient, ctl: FakeCtl
+) -> None:
+    set_answers(ctl, fine(), takes_s=2)
+    ready = threading.Barrier(VIEWERS)
+
+    def look(_: int) -> str:
+        ready.wait()
+        return page(client.application.test_client())
+
+    with ThreadPoolExecutor(VIEWERS) as pool:
+        pages = list(pool.map(look, range(VIEWERS)))
+    assert all("Everything is fine" in text for text in pages)
+    assert most_at_once(ctl.calls()) <= 5
+    # Once, unless a viewer came so late that the others were through.
+    assert max(Counter(ctl.words()).values()) <= 2
+
+
+def test_cli_01_a_slice_that_hangs_is_a_stub_and_holds_up_no_other(
+    impatient: Callable[[float], FlaskClient], ctl: FakeCtl
+) -> None:
+    set_answers(ctl, fine())
+    ctl.answer("limits --json", {}, takes_s=60)
+    client = impatient(3)
+    begun = time.monotonic()
+    text = page(client)
+    assert time.monotonic() - begun < LONG_S
+    assert "did not finish in 3 s" in text
+    assert text.count('class="stub"') == 1
+    assert sorted(ctl.words()) == [call for call in FIVE if call != "limits --json"]
+
+
+def test_cli_01_viewers_of_a_hanging_call_wait_for_the_same_one(
+    impatient: Callable[[float], FlaskClient], ctl: FakeCtl, tmp_path: Path
+) -> None:
+    replace_program(ctl, f'> {tmp_path}/"$1".$$; exec sleep 60')
+    client = impatient(2)
+    with ThreadPoolExecutor(8) as pool:
+        pages = list(pool.map(lambda _: page(client.application.test_client()), range(8)))
+    assert all(text.count("did not finish in 2 s") == 5 for text in pages)
+    begun = Counter(path.stem for path in tmp_path.glob("*.*") if path.suffix[1:].isdigit())
+    assert set(begun) == {call.split()[0] for call in FIVE}
+    assert max(begun.values()) <= 2
+    assert all(ended(int(path.suffix[1:])) for path in tmp_path.glob("status.*"))
+
+
+def test_cli_02_children_that_hold_the_pipe_do_not_hold_the_page(
+    client: FlaskClient, ctl: FakeCtl, tmp_path: Path
+) -> None:
+    replace_program(ctl, f"sleep 60 & echo $! > {tmp_path}/$$.pid; sleep 60 & echo '{{}}'")
+    begun = time.monotonic()
+    text = page(client)
+    assert time.monotonic() - begun < LONG_S
+    assert "stub" not in text
+    children = [int(path.read_text()) for path in tmp_path.glob("*.pid")]
+    assert len(children) == 5
+    assert all(ended(child) for child in children)
+
+
+def test_cli_03_a_flood_is_a_stub(client: FlaskClient, ctl: FakeCtl) -> None:
+    replace_program(ctl, "exec yes")
+    assert page(client).count("printed more than 1,048,576 bytes") == 5
+
+
+def test_cli_04_json_of_a_failed_call_is_used(client: FlaskClient, ctl: FakeCtl) -> None:
+    set_answers(ctl, fine(), status=1, errors="error: a check failed\n")
+    text = page(client)
+    assert "Everything is fine" in text
+    assert "stub" not in text
+
+
+def test_cli_05_a_program_that_disappears_is_a_stub_until_it_is_back(
+    client: FlaskClient, ctl: FakeCtl
+) -> None:
+    set_answers(ctl, fine())
+    assert "stub" not in page(client)
+    aside = ctl.program.rename(ctl.program.with_name("aside"))
+    assert page(client).count("could not be started: No such file") == 5
+    aside.rename(ctl.program)
+    assert "stub" not in page(client)
+
+
+@pytest.mark.parametrize("program", ["", "\x7fELF", "#!/no/such/shell\n"])
+def test_cli_05_what_is_no_program_is_a_stub(
+    client: FlaskClient, ctl: FakeCtl, program: str
+) -> None:
+    ctl.program.write_text(program)
+    assert page(client).count('class="stub"') == 6
+
+
+def test_cli_05_a_program_that_may_not_be_run_any_more_is_a_stub(
+    client: FlaskClient, ctl: FakeCtl
+) -> None:
+    ctl.program.chmod(0o644)
+    assert page(client).count("could not be started: Permission denied") == 5
+
+
+def test_cli_06_no_process_is_left_of_many_pages(client: FlaskClient, ctl: FakeCtl) -> None:
+    replace_program(ctl, "echo '{}'")
+    for _ in range(20):
+        page(client)
+    states = [
+        stat.rpartition(")")[2].split()
+        for stat in map(_stat, Path("/proc").glob("[0-9]*/stat"))
+        if stat
     ]
+    assert [state for state in states if state[0] == "Z" and int(state[1]) == _me()] == []
+
+
+def _stat(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+def _me() -> int:
+    return int(Path("/proc/self").readlink().name)

@@ -1,0 +1,278 @@
+"""Calls of the control CLI, and what becomes of those that go wrong."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from platform_common.control import BusyError, SubprocessCli, View, object_view, plain
+from platform_common.processes import Finished
+from platform_common.records.limits import Limits
+from platform_common.sentence import Sentence
+from platform_common.views import Cost, Model, Status, Verdict, Version, read_models
+from tests.support.control_cli import FakeCtl
+
+VIEWS: dict[str, View[object]] = {
+    name: object_view((name, "--json"), shape)
+    for name, shape in {
+        "status": Status(),
+        "version": Version(),
+        "limits": Limits(),
+        "cost": Cost(),
+        "doctor": Verdict(),
+    }.items()
+}
+
+
+class Saying:
+    """A control CLI whose every call ends so, or cannot be made."""
+
+    sample: Sentence | None = None
+
+    def __init__(self, output: bytes = b"", status: int = 0, errors: bytes = b"") -> None:
+        self.finished = Finished(status, output, errors)
+        self.error: Exception | None = None
+
+    def run(
+        self, words: Sequence[str], *, stdin: bytes = b"", limit_s: float | None = None
+    ) -> Finished:
+        if self.error:
+            raise self.error
+        return self.finished
+
+
+# What no call may answer with: name to output.
+NONSENSE = {
+    "nothing": b"",
+    "blanks": b" \n",
+    "text": b"Everything is fine.\n",
+    "null": b"null",
+    "array": b"[]",
+    "string": b'"{}"',
+    "number": b"1",
+    "true": b"true",
+    "half": b'{"active_state": "act',
+    "two": b"{} {}",
+    "text-before": b"warning: x\n{}",
+    "not-utf-8": b'{"x": "\xff"}',
+    "utf-16": "{}".encode("utf-16"),
+    "byte-order-mark": b"\xef\xbb\xbf{}",
+    "nan": b'{"x": NaN}',
+    "infinity": b'{"x": -Infinity}',
+    "too-large": b'{"x": 1e999}',
+    "too-many-digits": b'{"x": %s}' % (b"9" * 5000),
+    "deep-array": b'{"x": %s}' % (b"[" * 100_000),
+    "deep-object": b'{"x":' * 100_000,
+    "deep-and-closed": b'{"x": %s%s}' % (b"[" * 500, b"]" * 500),
+    "twice": b'{"x": 1, "x": 2}',
+    "lone-surrogate": b'{"x": "\\ud800"}',
+    "raw-control": b'{"x": "\x01"}',
+    "nul-bytes": b"\0" * 100,
+    "html": b"<!DOCTYPE html><title>502</title>",
+}
+# Right JSON with a member of another type: call to its outputs.
+WRONG_TYPES = {
+    "status": [b'{"active_state": 1}', b'{"uptime_seconds": "3"}', b'{"tunnel": []}'],
+    "version": [b'{"profiles": {}}', b'{"kernel": {}}', b'{"profiles": [1]}'],
+    "limits": [b'{"ram_mb": -1}', b'{"tier": "huge"}', b'{"limitations": [{}]}'],
+    "cost": [b'{"today_usd": "1"}', b'{"days": [{"usd": null}]}', b'{"tripped": 1}'],
+    "doctor": [b'{"checks": [{"outcome": "Pass"}]}', b'{"fails": 1.5}', b'{"checks": ""}'],
+}
+
+
+@pytest.mark.parametrize("call", VIEWS)
+@pytest.mark.parametrize("output", NONSENSE.values(), ids=NONSENSE)
+@pytest.mark.parametrize("status", [0, 1], ids=["good", "failed"])
+def test_cli_04_nonsense_is_the_default_with_the_reason(
+    call: str, output: bytes, status: int
+) -> None:
+    view = VIEWS[call]
+    found = view.load(Saying(output, status))
+    assert (found.value, found.stub, found.given) == (view.default, True, frozenset())
+    assert call in str(found.reason)
+    assert len(str(found.reason)) < 300
+
+
+@pytest.mark.parametrize(
+    ("call", "output"),
+    [(call, output) for call, outputs in WRONG_TYPES.items() for output in outputs],
+)
+def test_cli_04_a_member_of_another_type_is_named(call: str, output: bytes) -> None:
+    found = VIEWS[call].load(Saying(output))
+    assert found.value == VIEWS[call].default
+    assert "did not answer as expected" in str(found.reason)
+
+
+@pytest.mark.parametrize("status", [0, 1, 2, 64, 127, -9])
+def test_cli_04_right_json_is_used_whatever_the_status(status: int) -> None:
+    found = VIEWS["status"].load(Saying(b'{"active_state": "active"}', status, b"error: x\n"))
+    assert found.value == Status(active_state="active")
+    assert not found.stub
+
+
+def test_a_failed_call_says_what_the_program_said() -> None:
+    found = VIEWS["cost"].load(Saying(status=1, errors=b"warning: a\nerror: no \x1b[1mledger\n"))
+    assert str(found.reason) == "cost --json failed: error: no ·[1mledger"
+
+
+@pytest.mark.parametrize(
+    ("status", "why"), [(3, "exit code 3"), (-9, "signal 9")], ids=["status", "signal"]
+)
+def test_a_call_that_fails_in_silence_says_how(status: int, why: str) -> None:
+    assert str(VIEWS["cost"].load(Saying(status=status)).reason) == f"cost --json failed: {why}"
+
+
+def test_a_call_that_the_program_does_not_know_is_told_apart() -> None:
+    found = VIEWS["cost"].load(Saying(status=64, errors=b"Error: No such command 'cost'.\n"))
+    assert str(found.reason).startswith("The control CLI does not know the call cost --json: ")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("can't start new thread"),
+        RecursionError(),
+        OSError(11, "EAGAIN"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_cli_05_whatever_keeps_a_call_from_being_made_is_a_reason(error: Exception) -> None:
+    cli = Saying()
+    cli.error = error
+    found = VIEWS["cost"].load(cli)
+    assert str(found.reason) == f"cost --json broke off: {type(error).__name__}"
+
+
+def test_an_answer_tells_which_members_it_has() -> None:
+    output = b'{"today_usd": 0, "month_usd": null, "tunnel": {"enabled": false, "unit": null}}'
+    found = VIEWS["cost"].load(Saying(output))
+    assert found.value == Cost()
+    assert found.given == {"today_usd", "tunnel", "tunnel.enabled"}
+
+
+def test_what_no_page_can_show_is_a_dot() -> None:
+    output = '{"kernel": "a\\u0000b\\u001b[1m\x7f\x9f\ufffe\U0001ffff ok\\n\\u00e4"}'.encode()
+    assert VIEWS["version"].load(Saying(output)).value == Version(kernel="a·b·[1m···· ok\nä")
+
+
+def test_the_same_bytes_are_read_as_the_shape_that_is_asked_for() -> None:
+    for _ in range(2):
+        assert VIEWS["cost"].load(Saying(b"{}")).value == Cost()
+        assert VIEWS["status"].load(Saying(b"{}")).value == Status()
+
+
+def test_a_large_answer_is_read_too() -> None:
+    output = b'{"kernel": "%s"}' % (b"x" * 500_000)
+    assert VIEWS["version"].load(Saying(output)).value == Version(kernel="x" * 500_000)
+
+
+def test_an_answer_that_is_no_object_has_a_reader_of_its_own() -> None:
+    view: View[tuple[Model, ...]] = View(("model", "list", "--json"), read_models, ())
+    assert view.load(Saying(b'[{"id": "openai"}]')).value == (Model("openai"),)
+    assert view.load(Saying(b"{}")).stub
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\nb\t c", "a b c"),
+        ("\x00\x1b", "··"),
+        ("x" * 300, "x" * 199 + "…"),
+        ("", ""),
+    ],
+)
+def test_a_reason_is_one_short_line(text: str, shown: str) -> None:
+    assert plain(text) == shown
+
+
+# Real programs.
+
+
+def script(folder: Path, text: str) -> str:
+    program = folder / "ctl"
+    program.write_text(f"#!/bin/sh\n{text}\n")
+    program.chmod(0o755)
+    return str(program)
+
+
+def test_cli_05_a_program_that_is_not_there_is_a_reason(tmp_path: Path) -> None:
+    found = VIEWS["cost"].load(SubprocessCli(str(tmp_path / "gone"), {}))
+    assert "could not be started: No such file" in str(found.reason)
+
+
+def test_cli_01_a_call_that_hangs_has_the_limit_as_its_reason(tmp_path: Path) -> None:
+    cli = SubprocessCli(script(tmp_path, "exec sleep 60"), {}, limit_s=0.5)
+    assert "did not finish in 0.5 s" in str(VIEWS["cost"].load(cli).reason)
+
+
+def test_a_view_may_have_a_limit_of_its_own(tmp_path: Path) -> None:
+    cli = SubprocessCli(script(tmp_path, "exec sleep 60"), {}, limit_s=60)
+    view = object_view(("update", "--check", "--json"), Cost(), limit_s=0.5)
+    assert "did not finish in 0.5 s" in str(view.load(cli).reason)
+
+
+def test_cli_03_a_call_that_floods_is_a_reason(tmp_path: Path) -> None:
+    for stream in ("", " >&2"):
+        cli = SubprocessCli(script(tmp_path, f"exec yes{stream}"), {})
+        assert "printed more than 1,048,576 bytes" in str(VIEWS["cost"].load(cli).reason)
+
+
+def test_cli_07_a_call_gets_a_clean_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "canary")
+    monkeypatch.setenv("PLATFORM_SECRETS_FILE", "not given to the app, so not passed on")
+    ctl = FakeCtl(tmp_path)
+    ctl.answer("status --json", {})
+    assert not VIEWS["status"].load(SubprocessCli(str(ctl.program), {"PLATFORM_ROOT": "/d"})).stub
+    (call,) = ctl.calls()
+    assert set(call["environment"]) <= {"PATH", "HOME", "TMPDIR", "LC_ALL", "PLATFORM_ROOT"}
+    assert call["environment"]["PLATFORM_ROOT"] == "/d"
+    assert call["folder"] == "/"
+    # Its three, the file that it reads its answers from is closed again, and the listing itself.
+    assert len(call["descriptors"]) == 4
+    assert call["stdin"] == ""
+
+
+def test_cli_08_eight_calls_run_at_once_and_no_more(tmp_path: Path) -> None:
+    ctl = FakeCtl(tmp_path)
+    ctl.answer("*", {}, takes_s=0.3)
+    cli = SubprocessCli(str(ctl.program), {})
+    with ThreadPoolExecutor(20) as pool:
+        for finished in pool.map(lambda n: cli.run([str(n)]), range(20)):
+            assert finished.status == 0
+    assert most_at_once(ctl) <= 8
+    assert len(ctl.calls()) == 20
+
+
+def most_at_once(ctl: FakeCtl) -> int:
+    """How many of its calls were under way at a time, at most."""
+    edges = sorted(
+        edge for call in ctl.calls() for edge in ((call["began"], 1), (call["ended"], -1))
+    )
+    alive = most = 0
+    for _, step in edges:
+        alive += step
+        most = max(most, alive)
+    return most
+
+
+def test_who_finds_no_room_in_half_its_time_is_told_so(tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    begun.mkdir()
+    program = script(tmp_path, f"> {begun}/$$; exec sleep 60")
+    cli = SubprocessCli(program, {}, limit_s=6)
+    deadline = time.monotonic() + 20
+    with ThreadPoolExecutor(8) as pool:
+        hanging = [pool.submit(VIEWS["cost"].load, cli) for _ in range(8)]
+        while len(list(begun.iterdir())) < 8 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        with pytest.raises(BusyError, match="busy"):
+            cli.run(["x"], limit_s=0.2)
+        assert all(call.result().stub for call in hanging)
+    assert len(list(begun.iterdir())) == 8

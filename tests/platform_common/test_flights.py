@@ -1,0 +1,116 @@
+"""Work that is shared by who wants it at the same time."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NoReturn
+
+import pytest
+
+from platform_common.flights import Flights
+
+LONG_S = 20.0
+
+
+class Gate:
+    """Work that ends when it is let through; it counts its runs."""
+
+    def __init__(self) -> None:
+        self.open = threading.Event()
+        self.begun = threading.Semaphore(0)
+        self.runs = 0
+
+    def __call__(self) -> int:
+        self.runs += 1
+        run = self.runs
+        self.begun.release()
+        assert self.open.wait(LONG_S)
+        return run
+
+    def await_run(self) -> None:
+        assert self.begun.acquire(timeout=LONG_S)
+
+
+@pytest.fixture
+def gate() -> Gate:
+    return Gate()
+
+
+def test_cli_08_who_asks_at_the_same_time_shares_one_run(gate: Gate) -> None:
+    flights = Flights(4)
+    asked = [flights.join("status", gate) for _ in range(32)]
+    gate.open.set()
+    assert [flight.result(LONG_S) for flight in asked] == [1] * 32
+
+
+def test_who_asks_after_the_end_gets_a_new_run(gate: Gate) -> None:
+    flights = Flights(4)
+    gate.open.set()
+    # At once after the result: nobody may find the run that has just ended.
+    assert [flights.join("status", gate).result(LONG_S) for _ in range(500)] == [*range(1, 501)]
+
+
+def test_another_key_is_other_work(gate: Gate) -> None:
+    flights = Flights(4)
+    held = flights.join("status", gate)
+    assert flights.join("cost", lambda: "cost").result(LONG_S) == "cost"
+    gate.open.set()
+    assert held.result(LONG_S) == 1
+
+
+def test_after_forget_a_run_begins_that_sees_the_change(gate: Gate) -> None:
+    flights = Flights(4)
+    before = flights.join("models", gate)
+    gate.await_run()
+    flights.forget("models")
+    after = flights.join("models", gate)
+    gate.await_run()
+    assert flights.join("models", gate) is after
+    gate.open.set()
+    assert (before.result(LONG_S), after.result(LONG_S)) == (1, 2)
+    assert flights.join("models", gate).result(LONG_S) == 3
+
+
+def test_what_the_work_raises_reaches_all_and_is_not_kept() -> None:
+    def fail() -> NoReturn:
+        raise MemoryError
+
+    flights = Flights(4)
+    with pytest.raises(MemoryError):
+        flights.join("status", fail).result(LONG_S)
+    assert flights.join("status", lambda: "fine").result(LONG_S) == "fine"
+
+
+def test_cli_05_without_a_thread_who_asks_does_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_thread(thread: threading.Thread) -> NoReturn:
+        raise RuntimeError("can't start new thread")
+
+    flights = Flights(4)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", no_thread)
+        assert flights.join("status", lambda: "fine").done()
+    # The pool has kept the work of which it could not say that it began: it is not done twice.
+    runs: list[Future[str]] = [flights.join("status", lambda: "again") for _ in range(3)]
+    assert {run.result(LONG_S) for run in runs} == {"again"}
+
+
+def test_after_its_end_an_app_still_answers(gate: Gate) -> None:
+    flights = Flights(1)
+    flights._pool.shutdown()
+    assert flights.join("status", lambda: "fine").result(LONG_S) == "fine"
+
+
+def test_many_threads_that_ask_for_the_same_get_the_same() -> None:
+    flights = Flights(4)
+    runs: list[int] = []
+    alive = threading.BoundedSemaphore(1)
+
+    def work() -> int:
+        with alive:  # Two at a time would wait here for each other, and be counted twice.
+            runs.append(1)
+            return sum(runs)
+
+    with ThreadPoolExecutor(16) as pool:
+        seen = list(pool.map(lambda _: flights.join("x", work).result(LONG_S), range(2000)))
+    assert max(seen) == len(runs) <= 2000
