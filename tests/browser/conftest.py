@@ -40,8 +40,9 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
     started.close()
 
 
+# Pages go before the dashboard that they call now and then.
 @pytest.fixture
-def open_page(browser: Browser) -> Iterator[OpenPage]:
+def open_page(browser: Browser, serve_dashboard: ServeDashboard) -> Iterator[OpenPage]:
     """Open an address: `open_page(url, phone=True, dark=True, java_script_enabled=False, …)`.
 
     Further keywords are options of the browser's context. What a page says on the

@@ -1,0 +1,130 @@
+"""Every page in every state, narrow and wide: light, dark and in forced colours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import pytest
+from playwright.sync_api import Page
+
+import platform_common.web
+from pwa_app.app import create_app
+from pwa_app.settings import PwaSettings
+from tests.browser.conftest import OpenPage, ServeDashboard
+from tests.support.accessibility import violations
+from tests.support.control_cli import FakeCtl
+from tests.support.devices import Device
+from tests.support.layout import sideways_scroll, small_targets
+from tests.support.markup import html_problems, parse_errors, style_problems
+from tests.support.scenes import SCENES, STATUSES, Scene, faulty_app, faulty_dashboard
+
+WIDTHS = (320, 1280)
+HEIGHT = 900
+
+
+class Light(NamedTuple):
+    """How colours are shown."""
+
+    name: str
+    scheme: Literal["light", "dark"]
+    forced: Literal["active", "none"]
+
+
+LIGHTS = (
+    Light("light", "light", "none"),
+    Light("dark", "dark", "none"),
+    Light("forced colours", "dark", "active"),
+)
+
+
+def faults(page: Page) -> Iterator[str]:
+    """What is wrong with the page that is open, at every width and in every light."""
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": HEIGHT})
+        for light in LIGHTS:
+            page.emulate_media(color_scheme=light.scheme, forced_colors=light.forced)
+            found = [*violations(page), *sideways_scroll(page), *small_targets(page)]
+            yield from (f"{width} px, {light.name}: {fault}" for fault in found)
+
+
+def environments(
+    scenes: tuple[Scene, ...], ctl: FakeCtl, folder: Path
+) -> Iterator[tuple[Scene, Mapping[str, str]]]:
+    """Each scene, set up, with the environment of the dashboard that shows it."""
+    for scene in scenes:
+        # Nothing is left of what the control CLI answered before.
+        afresh = FakeCtl(ctl.folder)
+        place = folder / scene.state
+        place.mkdir(parents=True)
+        yield scene, scene.prepare(afresh, place)
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_a_page_is_fit_for_everybody_in_every_state(
+    name: str, open_page: OpenPage, serve_dashboard: ServeDashboard, ctl: FakeCtl, tmp_path: Path
+) -> None:
+    # Without motion, colours change at once.
+    page = open_page("about:blank", reduced_motion="reduce")
+    running: dict[frozenset[tuple[str, str]], str] = {}
+    found = []
+    for scene, environment in environments(SCENES[name], ctl, tmp_path):
+        key = frozenset(environment.items())
+        if key not in running:
+            running[key] = serve_dashboard(**environment).url
+        for address in scene.addresses:
+            page.goto(running[key] + address)
+            found += [f"{scene.state} {address}: {fault}" for fault in faults(page)]
+    assert found == []
+
+
+def test_an_error_page_is_fit_for_everybody(open_page: OpenPage) -> None:
+    page = open_page("about:blank", reduced_motion="reduce")
+    found = []
+    with faulty_dashboard() as url:
+        for status in STATUSES:
+            answer = page.goto(f"{url}/error/{status}")
+            assert answer is not None
+            assert answer.status == status
+            found += [f"{status}: {fault}" for fault in faults(page)]
+    assert found == []
+
+
+def test_the_page_for_a_wrong_name_is_fit_for_everybody(stranger: Page) -> None:
+    with faulty_dashboard() as url:
+        answer = stranger.goto(url.replace("127.0.0.1", "a-name-of-another-device.example"))
+        assert answer is not None
+        assert answer.status == 421
+        assert list(faults(stranger)) == []
+
+
+@pytest.fixture
+def documents(device: Device, ctl: FakeCtl, tmp_path: Path) -> Mapping[str, str]:
+    """The HTML of every page in every state, by a name."""
+    found = {}
+    for name, scenes in SCENES.items():
+        for scene, environment in environments(scenes, ctl, tmp_path / name):
+            variables = {"PLATFORM_ROOT": str(device.root), **environment}
+            client = create_app(PwaSettings.from_env(variables)).test_client()
+            for address in scene.addresses:
+                found[f"{scene.state} {address}"] = client.get(address).text
+    client = faulty_app().test_client()
+    return found | {f"{status}": client.get(f"/error/{status}").text for status in STATUSES}
+
+
+def test_every_page_is_valid_html(documents: Mapping[str, str]) -> None:
+    assert {
+        name: errors for name, html in documents.items() if (errors := parse_errors(html))
+    } == {}
+    assert html_problems(documents) == []
+
+
+def test_the_stylesheet_is_valid() -> None:
+    assert style_problems(Path(platform_common.web.__path__[0]) / "static/style.css") == []
+
+
+def test_a_page_that_is_not_valid_is_found_out() -> None:
+    html = "<!DOCTYPE html><html lang=en><title>Test</title><p>Text<img src=a></b>"
+    assert parse_errors(html) != []
+    assert [problem.partition(":")[0] for problem in html_problems({"one": html})] == ["one", "one"]
