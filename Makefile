@@ -31,7 +31,7 @@ help: ## list the verbs
 	    printf '  make %s%-8s%s %s\n' "$$verb" "$$name" "$$plain" "$$text"; done
 
 .PHONY: run
-run: ## build sample images into a signed release, serve and verify it (ARGS=--once: do not stay)
+run: ## a signed release and a device's dashboard, served here (ARGS=--once: do not stay)
 	@$(PYTHON) dev/packages.py run
 	@$(MAKE) -sq $(VENV)/made || $(MAKE) -s $(VENV)/made-to-run
 	@$(VENV)/bin/python dev/run.py $(ARGS)

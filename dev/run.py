@@ -1,4 +1,4 @@
-"""`make run`: a signed release of real images, built, served and verified on this machine.
+"""`make run`: a signed release of real images, served and verified, and a device's dashboard.
 
 Each step is a command that anyone can run; it is shown, and its output is let
 through. Everything made lies in one folder. Then the services run until Ctrl-C.
@@ -14,8 +14,9 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -26,21 +27,30 @@ VERSION, CHANNEL = "2026.11.1", "dev"
 LOOPBACK = "127.0.0.1"
 _STEP_TIMEOUT_S = 600
 _START_TIMEOUT_S = 15
-_STOP_TIMEOUT_S = 5
+_STOP_TIMEOUT_S = 20
 
 
 @dataclass(frozen=True)
 class Service:
-    """A program that runs beside the others; `{port}` and `{folder}` in its command are filled."""
+    """A program that runs beside the others.
+
+    `{port}` and `{folder}` are filled in its command and in its variables.
+    """
 
     name: str
     port: int
     command: tuple[str, ...]
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def url(self) -> str:
         """Where a browser finds it."""
         return f"http://{LOOPBACK}:{self.port}"
+
+
+def _program(name: str) -> str:
+    """The path of an installed program of this environment."""
+    return str(Path(sys.executable).with_name(name))
 
 
 # A program that is to run with the rest is one more entry here.
@@ -53,6 +63,12 @@ SERVICES = (
             *("--bind", LOOPBACK, "--directory", "{folder}/dist"),
         ),
     ),
+    Service(
+        "dashboard",
+        8089,
+        (_program("pwa-app"), "serve", "--bind", LOOPBACK + ":{port}"),
+        {"PLATFORM_ROOT": "{folder}", "PLATFORM_CTL": _program("platformctl")},
+    ),
 )
 
 
@@ -63,10 +79,10 @@ SERVICES = (
     type=click.Path(path_type=Path),
     help="Where everything goes; dev-out in the checkout by default.",
 )
-@click.option("--once", is_flag=True, help="Stop after the verification.")
+@click.option("--once", is_flag=True, help="Stop when everything has answered.")
 @click.pass_context
 def main(context: click.Context, folder: Path, once: bool) -> None:
-    """Build, sign, serve and verify a release of sample images.
+    """Build, sign, serve and verify a release of sample images, and show a device.
 
     Ctrl-C ends the serving with exit code 0 and a step before it with 130; a
     step that fails ends it with 1.
@@ -74,31 +90,57 @@ def main(context: click.Context, folder: Path, once: bool) -> None:
     _prepare_terminal(context)
     folder = Path(_shown(folder))
     folder.mkdir(parents=True, exist_ok=True)
-    artefacts, dist = folder / "artefacts", folder / "dist"
-    secret, public = folder / "keys/release.key", folder / "keys/release.pub"
-    tools = Path(sys.executable).with_name("release-tools")
     try:
-        _title(1, "Sample images, made with real tools")
-        _step([sys.executable, ROOT / "dev/samples.py", artefacts, VERSION, CHANNEL])
-        _title(2, "A development key, made once")
-        if secret.exists() and public.exists():
-            click.echo(f"kept  {secret} and {public}")
-        else:
-            keys = ["--secret-key", secret, "--public-key", public]
-            _step([tools, "keygen", *keys, "--no-password"])
-        _title(3, "A release of the images, signed")
-        release = ["--version", VERSION, "--channel", CHANNEL, "--output", dist]
-        _step([tools, "build", artefacts, *release], {"SIGNING_SECRET_KEY": secret})
-        _title(4, "Served on loopback")
+        _make_release(folder)
+        _title(4, "A sample device, where there is none yet")
+        update_url = f"{SERVICES[0].url}/{CHANNEL}/"
+        _step([sys.executable, ROOT / "dev/sample_device.py", folder, VERSION, update_url])
+        _title(5, "Served on loopback")
         with _running(SERVICES, folder) as (services, processes):
-            _title(5, "Verified over HTTP, with the public key alone")
-            _step([tools, "verify", services[0].url, "-p", public])
-            _try_next(tools, folder, services[0].url)
+            releases, dashboard = (service.url for service in services)
+            _title(6, "Verified over HTTP, with the public key alone")
+            public = folder / "keys/release.pub"
+            _step([_program("release-tools"), "verify", releases, "-p", public])
+            _title(7, "The device, in its dashboard")
+            _open(dashboard)
+            _try_next(folder, releases)
             if not once:
                 _serve(services, processes)
     except KeyboardInterrupt:
         click.echo("\nInterrupted.")
         context.exit(130)
+
+
+def _make_release(folder: Path) -> None:
+    """The images, the key, and a signed release of them: steps 1 to 3."""
+    artefacts, dist = folder / "artefacts", folder / "dist"
+    secret, public = folder / "keys/release.key", folder / "keys/release.pub"
+    tools = _program("release-tools")
+    _title(1, "Sample images, made with real tools")
+    _step([sys.executable, ROOT / "dev/samples.py", artefacts, VERSION, CHANNEL])
+    _title(2, "A development key, made once")
+    if secret.exists() and public.exists():
+        click.echo(f"kept  {secret} and {public}")
+    else:
+        keys = ["--secret-key", secret, "--public-key", public]
+        _step([tools, "keygen", *keys, "--no-password"])
+    _title(3, "A release of the images, signed")
+    release = ["--version", VERSION, "--channel", CHANNEL, "--output", dist]
+    _step([tools, "build", artefacts, *release], {"SIGNING_SECRET_KEY": secret})
+
+
+def _open(url: str) -> None:
+    """Fetch the dashboard once; a failure ends the program."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(url, timeout=_STEP_TIMEOUT_S) as answer:
+            page = answer.read()
+            click.echo(
+                f"{answer.geturl()}: {len(page):,} bytes of {answer.headers.get_content_type()}"
+            )
+    except OSError as error:
+        _fail(f"The dashboard did not answer: {error}")
+    click.secho(f"Open {url} in a browser.", bold=True)
 
 
 def _prepare_terminal(context: click.Context) -> None:
@@ -122,8 +164,7 @@ def _step(command: Sequence[object], variables: Mapping[str, Path] | None = None
     """Show `command` and run it; a failure ends the program."""
     words = [str(word) for word in command]
     settings = {name: str(value) for name, value in (variables or {}).items()}
-    assignments = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
-    _show_command(" ".join([*assignments, _line(words)]))
+    _show_command(_line(words, settings))
     # A proxy is for other machines.
     environment = os.environ | {"NO_PROXY": LOOPBACK, "no_proxy": LOOPBACK} | settings
     try:
@@ -137,8 +178,12 @@ def _show_command(line: str) -> None:
     sys.stdout.flush()
 
 
-def _line(command: Sequence[str]) -> str:
-    return shlex.join(_shown(Path(word)) if Path(word).is_absolute() else word for word in command)
+def _line(command: Sequence[str], variables: Mapping[str, str]) -> str:
+    def typed(word: str) -> str:
+        return shlex.quote(_shown(Path(word)) if Path(word).is_absolute() else word)
+
+    assignments = [f"{name}={typed(value)}" for name, value in variables.items()]
+    return " ".join([*assignments, *map(typed, command)])
 
 
 def _shown(path: Path) -> str:
@@ -161,7 +206,8 @@ def _running(
     with contextlib.ExitStack() as stack:
         processes = []
         for service in services:
-            placed = Service(service.name, _free_port(service.port), service.command)
+            port = stack.enter_context(_free_port(service.port))
+            placed = replace(service, port=port)
             process = stack.enter_context(_process(placed, folder))
             _await_answer(placed, process, folder)
             click.echo(f"{placed.name}: {placed.url}")
@@ -172,13 +218,16 @@ def _running(
 
 @contextlib.contextmanager
 def _process(service: Service, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    command = [word.format(port=service.port, folder=folder) for word in service.command]
-    _show_command(_line(command))
+    fill = {"port": service.port, "folder": folder}
+    command = [word.format_map(fill) for word in service.command]
+    variables = {name: value.format_map(fill) for name, value in service.variables.items()}
+    _show_command(_line(command, variables))
     log = _log(service, folder)
     log.parent.mkdir(exist_ok=True)
     with log.open("wb") as output:
         process = subprocess.Popen(
             command,
+            env=os.environ | variables,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -200,15 +249,24 @@ def _log(service: Service, folder: Path) -> Path:
     return folder / "logs" / f"{service.name}.log"
 
 
-def _free_port(wanted: int) -> int:
-    for port in (wanted, 0):
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((LOOPBACK, port))
-            found: int = probe.getsockname()[1]
+@contextlib.contextmanager
+def _free_port(wanted: int) -> Iterator[int]:
+    """`wanted` or another free port, which no other run takes until the block has ended."""
+    for port in (wanted, 0, 0, 0):
+        # A name that is gone with its process, in a space of names without files.
+        with socket.socket() as probe, socket.socket(socket.AF_UNIX) as claim:
+            try:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind((LOOPBACK, port))
+                found: int = probe.getsockname()[1]
+                claim.bind(f"\0platform-appliance-run-{found}")
+            except OSError:
+                continue
+            probe.close()
             if port != wanted:
                 click.echo(f"Port {wanted} is in use; {found} is free.")
-            return found
+            yield found
+            return
     _fail(f"No port is free on {LOOPBACK}.")
 
 
@@ -221,8 +279,11 @@ def _await_answer(service: Service, process: subprocess.Popen[bytes], folder: Pa
     _fail(f"{service.name} did not start; see {_log(service, folder)}.")
 
 
-def _try_next(tools: Path, folder: Path, url: str) -> None:
-    program, out = shlex.quote(_shown(tools)), shlex.quote(str(folder))
+def _try_next(folder: Path, url: str) -> None:
+    out = shlex.quote(str(folder))
+    program, control = (
+        shlex.quote(_shown(Path(_program(name)))) for name in ("release-tools", "platformctl")
+    )
     public, dist = f"{out}/keys/release.pub", f"{out}/dist"
     image = f"{CHANNEL}/{VERSION}/platform-khoj-wsl2-{VERSION}-{CHANNEL}.tar.gz"
     click.secho("\nTry next", bold=True, fg="cyan")
@@ -245,6 +306,9 @@ def _try_next(tools: Path, folder: Path, url: str) -> None:
             f"date > {out}/notes.txt",
             f"SIGNING_SECRET_KEY={out}/keys/release.key {program} sign {out}/notes.txt",
             f"{program} verify-file {out}/notes.txt -p {public}",
+        ],
+        "Lower the daily cap of the sample device, then reload its dashboard": [
+            f"PLATFORM_ROOT={out} {control} cost set --daily 2",
         ],
         "Ask which of two versions is newer": [
             f"{program} compare 2026.11.1-rc1 2026.11.1",

@@ -37,8 +37,8 @@ def _try_tcp(bind: str, host: str, port: int) -> None:
     try:
         with socket.socket(family) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            # Without listening: whoever waits for the server must not meet this.
             probe.bind((host, port))
-            probe.listen(1)
     except socket.gaierror as error:
         raise UnreadableError(f"No address is known for {host}", hint=_ELSEWHERE) from error
     except OSError as error:

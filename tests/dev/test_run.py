@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pty
 import re
@@ -10,15 +11,18 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.support.devices import Device
 from tests.support.releases import clean_environment, program
 
 RUN = Path(__file__).resolve().parents[2] / "dev/run.py"
+SAMPLE_DEVICE = RUN.with_name("sample_device.py")
 MINUTE_S = 60
 
 
@@ -47,7 +51,15 @@ class Serving:
 
     @property
     def url(self) -> str:
-        (url,) = re.findall(r"^Serving releases on (\S+) until", self.output, re.MULTILINE)
+        return self._url("releases")
+
+    @property
+    def dashboard(self) -> str:
+        return self._url("dashboard")
+
+    def _url(self, service: str) -> str:
+        serving = self.output.partition("\nServing ")[2]
+        (url,) = re.findall(rf"\b{service} on (http://[0-9.:]+)", serving)
         return str(url)
 
     @property
@@ -107,7 +119,7 @@ def test_a_first_run_ends_with_a_release_to_trust(first_run: FirstRun) -> None:
 
 def test_its_steps_are_numbered_in_order(first_run: FirstRun) -> None:
     titles = re.findall(r"^([1-9])\. ", first_run.finished.stdout, re.MULTILINE)
-    assert titles == ["1", "2", "3", "4", "5"]
+    assert titles == ["1", "2", "3", "4", "5", "6", "7"]
 
 
 def test_it_writes_into_its_folder_alone(first_run: FirstRun) -> None:
@@ -146,6 +158,50 @@ def test_the_minisign_program_accepts_every_signature(first_run: FirstRun) -> No
             timeout=MINUTE_S,
         )
     assert len(signatures) == 5
+
+
+def test_the_dashboard_shows_the_sample_device_with_values_of_its_own(
+    first_run: FirstRun,
+) -> None:
+    assert re.search(
+        r"^http://127\.0\.0\.1:\d+/app/dashboard: [\d,]+ bytes of text/html$",
+        first_run.finished.stdout,
+        re.MULTILINE,
+    )
+    with serving(first_run.folder) as running:
+        page = urllib.request.urlopen(running.dashboard, timeout=MINUTE_S).read().decode()
+    assert "sample-device" in page
+    assert "OpenClaw" in page
+    assert 'class="stub"' not in page
+    assert "sample values" not in page
+
+
+def test_the_sample_device_has_spent_something_today_and_its_key_is_none(
+    first_run: FirstRun,
+) -> None:
+    device = Device(first_run.folder)
+    cost = json.loads(device.ctl("cost", "--json").stdout)
+    assert 0 < cost["today_usd"] < cost["month_usd"] or cost["days"][-1]["usd"] > 0
+    assert len({day["usd"] for day in cost["days"]}) > 10
+    keys = (first_run.folder / "etc/platform/secrets.env").read_text()
+    assert keys == "OPENAI_API_KEY=sk-sample-this-is-not-a-real-key\n"
+
+
+@pytest.mark.parametrize("place", ["etc/platform/version", "home/agent/notes", "var/x"])
+def test_a_device_that_is_there_is_left_alone(tmp_path: Path, place: str) -> None:
+    there = tmp_path / "out" / place
+    there.parent.mkdir(parents=True)
+    there.write_text("mine\n")
+    made = subprocess.run(
+        [sys.executable, SAMPLE_DEVICE, tmp_path / "out", "1.1.1", "https://x.example/dev/"],
+        env=clean_environment(),
+        stdout=subprocess.PIPE,
+        timeout=MINUTE_S,
+        check=True,
+    )
+    assert made.stdout.startswith(b"kept")
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [there]
+    assert there.read_text() == "mine\n"
 
 
 def test_piped_output_has_no_colour(first_run: FirstRun) -> None:
@@ -259,5 +315,5 @@ def test_it_serves_until_told_to_stop_and_leaves_no_process(
         ended = running.end(number)
     assert verified.returncode == 0, verified.stdout
     assert ended == status
-    assert len(children) == 1
+    assert len(children) == 2
     assert not any(Path(f"/proc/{child}").exists() for child in children)
