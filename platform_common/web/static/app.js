@@ -4,11 +4,12 @@
   const shown = (button, text) => { button.textContent = text; };
   for (const button of document.querySelectorAll("[data-reveal]")) {
     const field = document.getElementById(button.dataset.reveal);
-    const words = [button.textContent, button.dataset.hide || "Hide"];
+    const word = button.firstElementChild;
+    const words = [word.textContent, button.dataset.hide];
     button.hidden = false;
     const reveal = (yes) => {
       field.type = yes ? "text" : "password";
-      shown(button, words[Number(yes)]);
+      shown(word, words[Number(yes)]);
     };
     button.addEventListener("click", () => reveal(field.type === "password"));
     field.form?.addEventListener("submit", () => reveal(false));
