@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import pytest
 from flask.testing import FlaskClient
 from msgspec import structs
 
+import pwa_app
 from pwa_app.app import create_app
 from pwa_app.settings import PwaSettings
 from tests.pwa_app.test_journal import FAILURES, limit_of
@@ -432,3 +434,8 @@ def test_an_entry_from_the_future_or_from_1970_is_shown(
     log = log_of(page(client))
     assert "then" in log
     assert "much later" in log
+
+
+def test_the_script_is_small() -> None:
+    script = (Path(pwa_app.__path__[0]) / "static/logs.js").read_bytes()
+    assert len(gzip.compress(script, 9)) <= 2_500
