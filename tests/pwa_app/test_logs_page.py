@@ -153,7 +153,7 @@ def test_cli_11_a_hostile_message_is_text_in_the_one_pre(
 
 
 @pytest.mark.parametrize("text", [*filter(None, HOSTILE.values()), "{{7*7}}", "x" * 3000])
-def test_http_14_a_hostile_search_is_text_in_its_field(
+def test_http_14_http_15_a_hostile_search_is_text_in_its_field(
     client: FlaskClient, real: RealJournal, text: str | bytes
 ) -> None:
     real.write("before")
