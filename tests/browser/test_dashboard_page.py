@@ -1,9 +1,22 @@
-"""The dashboard in a browser."""
+"""The start page in a browser, in each of its states."""
 
 from __future__ import annotations
 
+import pytest
+from playwright.sync_api import Page, expect
+
 from tests.browser.conftest import OpenPage, ServeDashboard
 from tests.support.control_cli import FakeCtl
+from tests.support.dashboard_states import STATES, UPDATE_STATES
+
+LOOKS = [(phone, dark) for phone in (True, False) for dark in (True, False)]
+LONG_MS = 20_000
+
+
+def fits(page: Page) -> bool:
+    """Whether nothing of the page lies beyond its sides."""
+    wide: bool = page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    return wide
 
 
 def test_the_start_page_is_the_dashboard(
@@ -11,3 +24,70 @@ def test_the_start_page_is_the_dashboard(
 ) -> None:
     page = open_page(serve_dashboard(**ctl.environment).url)
     assert page.url.endswith("/app/dashboard")
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_cli_14_the_page_fits_any_screen_in_every_state(
+    open_page: OpenPage, serve_dashboard: ServeDashboard, ctl: FakeCtl, state: str
+) -> None:
+    STATES[state](ctl)
+    url = serve_dashboard(**ctl.environment).url
+    for phone, dark in LOOKS:
+        page = open_page(url, phone=phone, dark=dark)
+        page.evaluate("document.querySelectorAll('details').forEach((it) => { it.open = true; })")
+        assert fits(page), (phone, dark)
+        expect(page.get_by_role("heading", name="Dashboard", level=1)).to_be_visible()
+        assert page.locator("main script, main [onerror]").count() == 0
+
+
+@pytest.mark.parametrize("state", UPDATE_STATES)
+def test_the_page_about_updates_fits_any_screen(
+    open_page: OpenPage, serve_dashboard: ServeDashboard, ctl: FakeCtl, state: str
+) -> None:
+    UPDATE_STATES[state](ctl)
+    url = serve_dashboard(**ctl.environment).url
+    for phone, dark in LOOKS:
+        assert fits(open_page(f"{url}/app/update", phone=phone, dark=dark)), (phone, dark)
+
+
+def test_the_script_tells_of_an_update_and_asks_once(
+    open_page: OpenPage, serve_dashboard: ServeDashboard, ctl: FakeCtl
+) -> None:
+    STATES["fine"](ctl)
+    UPDATE_STATES["available"](ctl)
+    page = open_page(serve_dashboard(**ctl.environment).url)
+    notice = page.get_by_role("status").filter(has_text="Release 2026.11.9 is there.")
+    expect(notice).to_be_visible(timeout=LONG_MS)
+    page.reload()
+    expect(notice).to_be_visible(timeout=LONG_MS)
+    assert ctl.words().count("update --check --json") == 1
+    page.get_by_role("link", name="See what it does").click()
+    expect(page.get_by_role("heading", name="An update is there")).to_be_visible(timeout=LONG_MS)
+
+
+def test_the_script_says_how_old_the_page_is(
+    open_page: OpenPage, serve_dashboard: ServeDashboard, ctl: FakeCtl
+) -> None:
+    STATES["fine"](ctl)
+    url = serve_dashboard(**ctl.environment).url
+    page = open_page("about:blank")
+    page.clock.install()
+    page.goto(url)
+    page.clock.run_for(5 * 60_000)
+    assert page.locator("#checked").inner_text().endswith(", 5 minutes ago")
+
+
+def test_without_a_script_everything_is_there(
+    open_page: OpenPage, serve_dashboard: ServeDashboard, ctl: FakeCtl
+) -> None:
+    STATES["problems"](ctl)
+    UPDATE_STATES["available"](ctl)
+    page = open_page(serve_dashboard(**ctl.environment).url, java_script_enabled=False)
+    page.get_by_text("Each day as a table").click()
+    expect(page.get_by_role("cell", name="Nov 21, 2026")).to_be_visible()
+    expect(page.get_by_role("img", name="Cost of each day from Oct 23, 2026")).to_be_visible()
+    page.get_by_role("link", name="See what to do").first.click()
+    assert page.url.endswith("#health")
+    page.get_by_role("link", name="Check for updates").click()
+    expect(page.get_by_text("platformctl update --apply")).to_be_visible()
+    assert ctl.words().count("update --check --json") == 1

@@ -156,8 +156,9 @@ def _problems(ctl: FakeCtl) -> None:
         _check("Fail", "disk-space", "91 % of / is full", "Remove what is not needed, or add room"),
         _check("Warn", "secrets-mode", "secrets.env may be read by all", "chmod 0640 secrets.env"),
     ]
-    set_answers(ctl, _changed(doctor={"checks": checks, "fails": 1, "warns": 1, "passes": 1}))
-    ctl.answer("doctor --json", fine()["doctor"] | {"checks": checks, "fails": 1}, status=1)
+    verdict = {"checks": checks, "fails": 1, "warns": 1, "passes": 1}
+    set_answers(ctl, _changed(doctor=verdict))
+    ctl.answer("doctor --json", verdict, status=1)
 
 
 def _gateway_down(ctl: FakeCtl) -> None:

@@ -1,0 +1,439 @@
+"""The start page and the page about updates: what they say of what the control CLI answered."""
+
+from __future__ import annotations
+
+import json
+import re
+import resource
+import urllib.request
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import html5lib
+import pytest
+from flask.testing import FlaskClient
+from hypothesis import given
+from hypothesis import strategies as st
+
+from platform_common.processes import Finished
+from platform_common.sentence import Sentence
+from pwa_app.app import create_app
+from pwa_app.settings import PwaSettings
+from tests.support.control_cli import FakeCtl
+from tests.support.dashboard_states import STATES, UPDATE_STATES, WITH_STUB, fine, set_answers
+from tests.support.devices import Device
+from tests.support.properties import examples
+from tests.support.releases import program
+from tests.support.web_servers import Served, served
+
+Dashboard = Callable[..., FlaskClient]
+
+
+def page(client: FlaskClient, address: str = "/app/dashboard", **options: Any) -> str:
+    answer = client.get(address, **options)
+    assert answer.status_code == 200
+    assert answer.content_type == "text/html; charset=utf-8"
+    return answer.text
+
+
+def words(text: str) -> str:
+    """What a page says, without its markup."""
+    tree = html5lib.parse(text, namespaceHTMLElements=False)
+    (body,) = tree.iter("body")
+    return " ".join(" ".join(body.itertext()).split())
+
+
+def card(text: str, name: str) -> str:
+    """What one card of a page says."""
+    tree = html5lib.parse(text, namespaceHTMLElements=False)
+    (found,) = (part for part in tree.iter("section") if part.get("id") == name)
+    return " ".join(" ".join(found.itertext()).split())
+
+
+def shown(client: FlaskClient, ctl: FakeCtl, **changes: dict[str, object]) -> str:
+    """The page when the answers of a fine device have these members besides."""
+    set_answers(ctl, {call: answer | changes.get(call, {}) for call, answer in fine().items()})
+    return page(client)
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_cli_14_every_state_is_a_whole_page(client: FlaskClient, ctl: FakeCtl, state: str) -> None:
+    STATES[state](ctl)
+    text = page(client)
+    html5lib.HTMLParser(strict=True).parse(text)
+    assert "style=" not in text
+    assert "<script>" not in text
+    assert ("stub" in text) is (state in WITH_STUB)
+
+
+@pytest.mark.parametrize("state", UPDATE_STATES)
+def test_every_state_of_an_update_is_a_whole_page(
+    client: FlaskClient, ctl: FakeCtl, state: str
+) -> None:
+    UPDATE_STATES[state](ctl)
+    html5lib.HTMLParser(strict=True).parse(page(client, "/app/update"))
+
+
+HEADLINES = {
+    "fine": ("Everything is fine", "The gateway runs, and all 4 health checks passed."),
+    "warnings": (
+        "The gateway runs, with something to look at",
+        "The cost comes close to its cap.",
+        "1 health check warns.",
+    ),
+    "problems": ("Something needs your attention", "1 health check found a problem."),
+    "gateway-down": ("The gateway is not running", "Its log says why it stopped."),
+    "over-budget": ("Something needs your attention", "A cost cap is reached."),
+    "partial-stub": (
+        "The gateway runs, with something to look at",
+        "Nothing is known about the limits.",
+        "Nothing is known about the cost.",
+    ),
+    "all-stub": ("The control CLI does not answer", "The control CLI gave no answer."),
+    "empty": ("It is not known whether the gateway runs.", "No health check was reported."),
+}
+
+
+@pytest.mark.parametrize("state", HEADLINES)
+def test_the_verdict_comes_first(client: FlaskClient, ctl: FakeCtl, state: str) -> None:
+    STATES[state](ctl)
+    said = words(page(client))
+    top = said[: said.index(" Gateway ")]
+    assert [sentence for sentence in HEADLINES[state] if sentence not in top] == []
+
+
+def test_everything_that_the_calls_know_is_on_the_page(client: FlaskClient, ctl: FakeCtl) -> None:
+    STATES["fine"](ctl)
+    said = words(page(client))
+    for text in (
+        *("OpenClaw", "3 days", "openclaw-gateway.service", "platform-tunnel.service"),
+        *("2026.11.3", "stable", "6.1.0-40-arm64", "rpi5", "2026.4.25", "Khoj", "1.32.0"),
+        *("8,192 MB", "nvme", "High", "signal", "telegram, slack", "Fit the active cooler"),
+        *("$0.91", "of $5.00, 18%", "$14.30", "of $100.00, 14%", "$5.46", "14 messages had no"),
+        *("openai gpt-4o", "$0.41", "Oct 23, 2026", "Nov 21, 2026", "Amounts are estimates"),
+        *("All 4 checks passed", "disk-space", "secrets-mode"),
+    ):
+        assert text in said
+
+
+def test_what_was_not_reported_is_a_dash_and_never_a_nought(
+    client: FlaskClient, ctl: FakeCtl
+) -> None:
+    STATES["empty"](ctl)
+    text = page(client)
+    body = words(text)
+    body = body[body.index(" Gateway ") :]
+    assert re.findall(r"[0-9$]", body.replace("7 days", "")) == []
+    assert body.count("—") > 20
+
+
+def test_what_was_reported_as_nought_is_a_nought(client: FlaskClient, ctl: FakeCtl) -> None:
+    text = shown(client, ctl, cost={"today_usd": 0, "unknown_messages": 0, "daily_cap_usd": 0})
+    said = card(text, "cost")
+    assert "Today $0.00 No daily cap" in said
+    assert "Every message had a price." in said
+
+
+@pytest.mark.parametrize("call", fine())
+def test_cli_04_a_call_that_fails_stubs_its_own_card(
+    client: FlaskClient, ctl: FakeCtl, call: str
+) -> None:
+    set_answers(ctl, fine())
+    ctl.answer(f"{call} --json", "", status=1, errors="error: the reason\n")
+    text = page(client)
+    name = {"status": "gateway", "doctor": "health"}.get(call, call)
+    assert text.count("stubbed") == 1
+    assert f"stub {call} --json failed: error: the reason" in card(text, name)
+    assert "—" in card(text, name) or "No checks were reported." in card(text, name)
+
+
+STATE_WORDS = {
+    "active": "Running",
+    "activating": "Starting",
+    "deactivating": "Stopping",
+    "reloading": "Reloading",
+    "inactive": "Stopped",
+    "failed": "Failed",
+    "unavailable": "Unknown",
+    "<b>": "Unknown",
+}
+
+
+@pytest.mark.parametrize("state", STATE_WORDS)
+def test_the_state_of_the_gateway_is_a_word(client: FlaskClient, ctl: FakeCtl, state: str) -> None:
+    agent = {"agent": {"active_state": state}}
+    said = card(shown(client, ctl, status={"active_state": state, **agent}), "gateway")
+    assert re.search(rf"Gateway [●▲■○] {STATE_WORDS[state]} ", said)
+
+
+@pytest.mark.parametrize(
+    ("cost", "sentence"),
+    [
+        ({"daily_state": "tripped", "tripped": True}, "The cap of the day has tripped."),
+        ({"monthly_state": "tripped"}, "The cap of the month has tripped."),
+        (
+            {"daily_state": "tripped", "monthly_state": "tripped"},
+            "The caps of the day and of the month have tripped.",
+        ),
+        ({"tripped": True}, "A cost cap has tripped."),
+    ],
+)
+def test_a_cap_that_has_tripped_is_said_plainly(
+    client: FlaskClient, ctl: FakeCtl, cost: dict[str, object], sentence: str
+) -> None:
+    text = shown(client, ctl, cost=cost)
+    assert sentence in card(text, "cost")
+    assert "A cost cap is reached." in words(text)
+
+
+def test_the_status_alone_may_say_that_a_cap_has_tripped(client: FlaskClient, ctl: FakeCtl) -> None:
+    assert "A cost cap has tripped." in card(
+        shown(client, ctl, status={"cost_tripped": True}), "cost"
+    )
+
+
+def test_problems_come_before_warnings_and_say_what_to_do(
+    client: FlaskClient, ctl: FakeCtl
+) -> None:
+    STATES["problems"](ctl)
+    said = card(page(client), "health")
+    problem, warning = said.index("disk-space 91 % of / is full"), said.index("secrets-mode")
+    assert problem < warning < said.index("1 check passed")
+    assert "What to do: Remove what is not needed, or add room" in said
+
+
+def test_counts_without_checks_are_told(client: FlaskClient, ctl: FakeCtl) -> None:
+    text = shown(client, ctl, doctor={"checks": [], "fails": 2, "warns": 0, "passes": 9})
+    assert "Problems: 2, warnings: 0. The answer does not name them." in card(text, "health")
+    assert "2 health checks found a problem." in words(text)
+
+
+def test_more_than_anyone_reads_is_counted(client: FlaskClient, ctl: FakeCtl) -> None:
+    checks = [{"name": f"n{n}", "outcome": {"kind": "Fail"}} for n in range(1000)]
+    text = shown(client, ctl, doctor={"checks": checks})
+    assert "and 970 more" in card(text, "health")
+    assert len(text) < 60_000
+
+
+def test_days_are_shown_in_their_order_and_thirty_at_most(
+    client: FlaskClient, ctl: FakeCtl
+) -> None:
+    days = [{"date": f"2026-{m:02}-{d:02}", "usd": m} for m in (11, 10) for d in range(1, 29)]
+    said = card(shown(client, ctl, cost={"days": days}), "cost")
+    assert "7 days $77.00" in said
+    assert "Oct 27, 2026" in said
+    assert "Oct 26, 2026" not in said
+
+
+def test_the_page_tells_when_it_was_made(client: FlaskClient, ctl: FakeCtl) -> None:
+    text = page(client)
+    assert re.search(r"Checked [0-9]{2}:[0-9]{2}:[0-9]{2} Refresh", words(text))
+    assert 'href="/app/dashboard">Refresh' in text
+
+
+def test_the_page_speaks_german_with_the_same_values(client: FlaskClient, ctl: FakeCtl) -> None:
+    STATES["fine"](ctl)
+    english, german = (page(client, headers={"Accept-Language": code}) for code in ("en", "de"))
+    assert "$14.30" in english
+    assert "14,30\xa0$" in german
+    assert "$14.30" in page(client, headers={"Accept-Language": "en"})
+
+
+# Dev-stub mode.
+
+
+def test_dev_stub_mode_shows_sample_values_and_starts_no_program(
+    dashboard: Dashboard, ctl: FakeCtl
+) -> None:
+    said = words(page(dashboard(PWA_DEV_STUB="1")))
+    assert "stub The dashboard runs in dev-stub mode: these are sample values." in said
+    assert "OpenClaw" in said
+    assert ctl.calls() == []
+
+
+def test_without_a_control_cli_the_page_shows_sample_values(
+    dashboard: Dashboard, tmp_path: Path
+) -> None:
+    text = page(dashboard(PLATFORM_CTL="platformctl", PATH=str(tmp_path)))
+    assert text.count('class="stub"') == 6
+    assert "The control CLI was not found, so these are sample values." in words(text)
+
+
+def test_cli_05_the_dashboard_as_it_is_served_needs_no_control_cli(
+    device: Device, tmp_path: Path
+) -> None:
+    for number, variables in enumerate([{"PWA_DEV_STUB": "1"}, {"PLATFORM_CTL": "/nowhere/ctl"}]):
+        environment = {"PLATFORM_ROOT": str(device.root)} | variables
+        with served("pwa-app", environment, tmp_path / f"log-{number}") as running:
+            assert get(running, "/").count('class="stub"') == 6
+
+
+def get(running: Served, path: str) -> str:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(running.url + path, timeout=60) as answer:
+        text: str = answer.read().decode()
+        return text
+
+
+def test_fs_05_a_server_without_descriptors_answers_and_recovers(
+    device: Device, ctl: FakeCtl, tmp_path: Path
+) -> None:
+    set_answers(ctl, fine())
+    environment = ctl.environment | {"PLATFORM_ROOT": str(device.root)}
+    with served("pwa-app", environment, tmp_path / "log") as running:
+        assert "stub" not in get(running, "/app/dashboard")
+        (worker,) = children(running.process.pid)
+        usual = resource.prlimit(worker, resource.RLIMIT_NOFILE)
+        used = len(list(Path(f"/proc/{worker}/fd").iterdir()))
+        seen = []
+        for free in range(3, 9):
+            resource.prlimit(worker, resource.RLIMIT_NOFILE, (used + free, usual[1]))
+            seen.append(get(running, "/app/dashboard").count("Too many open files"))
+        resource.prlimit(worker, resource.RLIMIT_NOFILE, usual)
+        assert seen[0] == 5
+        assert "stub" not in get(running, "/app/dashboard")
+        assert len(list(Path(f"/proc/{worker}/fd").iterdir())) <= used + 2
+
+
+def children(process: int) -> list[int]:
+    return [
+        int(child)
+        for task in Path(f"/proc/{process}/task").iterdir()
+        for child in (task / "children").read_text().split()
+    ]
+
+
+# Updates.
+
+
+def test_an_update_is_told_with_what_it_is_and_what_happens(
+    client: FlaskClient, ctl: FakeCtl
+) -> None:
+    UPDATE_STATES["available"](ctl)
+    said = words(page(client, "/app/update"))
+    for text in (
+        *("An update is there", "2026.11.3 → 2026.11.9", "stable", "rpi5", "openclaw"),
+        *("platform-openclaw-rpi5-2026.11.9-stable.img.xz", "What happens"),
+        *("https://releases.example/stable/manifest.json", "platformctl update --apply"),
+    ):
+        assert text in said
+    assert ctl.words() == ["update --check --json"]
+
+
+@pytest.mark.parametrize(
+    ("state", "sentence"),
+    [
+        ("current", "This device is up to date"),
+        ("not-checked", "It could not be checked: the origin does not answer"),
+        ("no-command", "The control CLI does not know the call update --check --json"),
+        ("empty", "The control CLI does not say whether there is an update."),
+    ],
+)
+def test_without_an_update_the_page_says_why(
+    client: FlaskClient, ctl: FakeCtl, state: str, sentence: str
+) -> None:
+    UPDATE_STATES[state](ctl)
+    said = words(page(client, "/app/update"))
+    assert sentence in said
+    assert "--apply" not in said
+    assert client.get("/app/update?notice").status_code == 204
+
+
+def test_the_notice_for_the_start_page_is_a_line(client: FlaskClient, ctl: FakeCtl) -> None:
+    UPDATE_STATES["hostile"](ctl)
+    text = page(client, "/app/update?notice=1")
+    assert text.startswith("<p")
+    assert "<script" not in text
+    UPDATE_STATES["available"](ctl)
+    assert "Release 2026.11.9 is there." in page(client, "/app/update?notice=1")
+
+
+def test_our_own_control_cli_is_told_plainly_when_it_knows_no_updates(
+    dashboard: Dashboard, device: Device
+) -> None:
+    if device.ctl("update", "--check", "--json").returncode != 64:
+        return  # It has learnt to check.
+    client = dashboard(PLATFORM_CTL=program("platformctl"))
+    assert "It could not be checked: The control CLI does not know" in words(
+        page(client, "/app/update")
+    )
+
+
+# Any answer at all.
+
+
+class Answering:
+    """A control CLI that answers each call with JSON of its own."""
+
+    sample: Sentence | None = None
+
+    def __init__(self) -> None:
+        self.answers: dict[str, Any] = {}
+
+    def run(
+        self, words: Sequence[str], *, stdin: bytes = b"", limit_s: float | None = None
+    ) -> Finished:
+        return Finished(0, json.dumps(self.answers[words[0]]).encode())
+
+
+def _like(sample: Any) -> st.SearchStrategy[Any]:
+    """JSON like `sample`, with any values of the same kinds, and sometimes of another."""
+    match sample:
+        case bool():
+            usual: st.SearchStrategy[Any] = st.booleans()
+        case int() | float():
+            usual = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+            usual |= st.sampled_from([0, -1, -0.0, 10**30, -(10**400), 1e308, -1e308, 5e-324])
+        case str():
+            texts = ["", "active", "tripped", "Pass", "Fail", "low", "2026-11-21", "9999-12-31"]
+            usual = st.just(sample) | st.text() | st.sampled_from([*texts, "x" * 10_000, "\0"])
+        case list():
+            usual = st.lists(_like(sample[0]), max_size=40) if sample else st.just([])
+        case dict():
+            usual = st.fixed_dictionaries(
+                {}, optional={name: _like(value) for name, value in sample.items()}
+            )
+        case _:
+            usual = st.none()
+    odd: st.SearchStrategy[Any] = (
+        st.none() | st.text(max_size=3) | st.integers() | st.just([]) | st.just({})
+    )
+    return st.integers(0, 30).flatmap(lambda chance: odd if chance == 0 else usual)
+
+
+ANSWERS = st.fixed_dictionaries({call: _like(answer) for call, answer in fine().items()})
+
+
+@pytest.fixture(scope="module")
+def any_answer(tmp_path_factory: pytest.TempPathFactory) -> tuple[Answering, FlaskClient]:
+    root = tmp_path_factory.mktemp("device")
+    cli = Answering()
+    settings = PwaSettings.from_env({"PLATFORM_ROOT": str(root), "PATH": ""})
+    return cli, create_app(settings, cli=cli).test_client()
+
+
+@examples(150)
+@given(answers=ANSWERS)
+def test_cli_14_no_answer_breaks_the_page(
+    any_answer: tuple[Answering, FlaskClient], answers: dict[str, Any]
+) -> None:
+    cli, client = any_answer
+    cli.answers = answers
+    text = page(client)
+    html5lib.HTMLParser(strict=True).parse(text)
+
+
+@examples(100)
+@given(
+    answer=st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_cli_14_no_json_breaks_the_page(
+    any_answer: tuple[Answering, FlaskClient], answer: object
+) -> None:
+    cli, client = any_answer
+    cli.answers = dict.fromkeys(fine(), answer)
+    page(client)
