@@ -16,12 +16,12 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-from bench import control, release_tools
+from bench import control, dashboard, release_tools
 from bench.measuring import Row
 from bench.release_tools import GIB, MIB
 
 _BASE = Path("/dev/shm")
-_PROGRAMS = ("platformctl", "release-tools")
+_PROGRAMS = ("platformctl", "pwa-app", "release-tools")
 
 
 def main() -> None:
@@ -42,6 +42,7 @@ def main() -> None:
         folder = Path(name)
         of_program = {
             "platformctl": control.parts(folder, options.runs),
+            "pwa-app": dashboard.parts(folder, options.runs),
             "release-tools": release_tools.parts(folder, options.size * MIB, options.runs),
         }
         for program in [options.only] if options.only else _PROGRAMS:

@@ -63,7 +63,8 @@ def updated(code: str) -> bytes:
     write_po(
         written, catalogue, width=100, omit_header=True, sort_output=True, include_lineno=False
     )
-    return _HEADER.format(code=code, plurals=catalogue.plural_forms).encode() + written.getvalue()
+    header = _HEADER.format(code=code, plurals=catalogue.plural_forms)
+    return header.encode() + written.getvalue().rstrip(b"\n") + b"\n"
 
 
 def main() -> None:

@@ -1,0 +1,330 @@
+"""The dashboard as it is served, against a bare Flask app under the same gunicorn."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from bench.measuring import Row
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = "/app/dashboard"
+VIEWERS = 32
+SLOW_CLIENTS = 200
+REQUESTS = 20_000
+_CALL_S = 0.2
+_LOAD_S = 6.0
+_CALL = """\
+#!{python} -IS
+import os, time
+time.sleep({seconds})
+os.write(1, b"[]" if "list" in os.sys.argv else b"{{}}")
+"""
+
+
+class Server:
+    """A WSGI app under gunicorn as we ship it."""
+
+    def __init__(self, app: str, folder: Path, variables: Mapping[str, str]) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        settings = ("--config", "python:platform_common.web.gunicorn_conf", "--preload")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "gunicorn", *settings, "--bind", f"127.0.0.1:{self.port}", app],
+            cwd=ROOT,
+            env=os.environ | {"PLATFORM_ROOT": str(folder)} | dict(variables),
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def get(self, path: str) -> bytes:
+        """The body of a page; anything but 200 is an error."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        with contextlib.closing(connection):
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            body = answer.read()
+            if answer.status != 200:
+                raise SystemExit(f"{path} answered {answer.status}")
+            return body
+
+    def seconds(self, path: str) -> float:
+        """How long a page takes."""
+        began = time.perf_counter()
+        self.get(path)
+        return time.perf_counter() - began
+
+    def memory_mib(self) -> float:
+        """What it takes of the machine: the proportional share of its two processes."""
+        total = 0
+        for process in (self.process.pid, *children(self.process.pid)):
+            text = Path(f"/proc/{process}/smaps_rollup").read_text()
+            total += int(re.findall(r"^Pss: +([0-9]+) kB", text, re.MULTILINE)[0])
+        return total / 1024
+
+
+@contextlib.contextmanager
+def running(app: str, folder: Path, **variables: str) -> Iterator[Server]:
+    """A server that answers, and has ended when the block has."""
+    server = Server(app, folder, variables)
+    try:
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            with contextlib.suppress(OSError):
+                server.get("/healthz")
+                break
+            time.sleep(0.05)
+        yield server
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(server.process.pid, signal.SIGTERM)
+        server.process.wait(30)
+
+
+def children(process: int) -> list[int]:
+    """The processes that a process started and that are alive."""
+    found = []
+    for thread in Path(f"/proc/{process}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            found += [int(number) for number in thread.read_text().split()]
+    return found
+
+
+def slow_calls(folder: Path, runs: int) -> Iterator[Row]:
+    """Five calls of 200 ms each: one viewer, and many at once."""
+    ctl = folder / "platformctl"
+    ctl.write_text(_CALL.format(python=sys.executable, seconds=_CALL_S))
+    ctl.chmod(0o755)
+    with running("pwa_app.wsgi:app", folder, PLATFORM_CTL=str(ctl)) as server:
+        server.get(PAGE)
+        calls, pages = [], []
+        for _ in range(runs):
+            began = time.perf_counter()
+            subprocess.run([ctl, "status", "--json"], check=True, stdout=subprocess.DEVNULL)
+            calls.append(time.perf_counter() - began)
+            pages.append(server.seconds(PAGE))
+        call, page = statistics.median(calls), statistics.median(pages)
+        what = f"{PAGE} with five calls of 200 ms, against one of them"
+        yield Row(what, page / call, "x", 1.25, f"{page:.3f} s against {call:.3f} s")
+        (worker,) = children(server.process.pid)
+        with sampling(lambda: len(children(worker))) as alive:
+            many = at_once(VIEWERS, lambda: server.seconds(PAGE))
+        what = f"{VIEWERS} viewers at once: programs alive at once"
+        yield Row(what, max(alive), "", 5, f"{len(alive)} looks")
+        slowest = max(many)
+        what = f"{VIEWERS} viewers at once: the last answer, against one viewer"
+        yield Row(what, slowest / page, "x", 1.6, f"{slowest:.3f} s against {page:.3f} s")
+        yield health_under_load(server)
+
+
+def health_under_load(server: Server) -> Row:
+    """`/healthz` while pages are asked for and slow clients hold connections."""
+    rest = p99([server.seconds("/healthz") for _ in range(300)])
+    over = threading.Event()
+
+    def view() -> None:
+        while not over.is_set():
+            server.get(PAGE)
+
+    viewers = [threading.Thread(target=view) for _ in range(VIEWERS)]
+    with slow_clients(server.port, over):
+        for viewer in viewers:
+            viewer.start()
+        deadline = time.monotonic() + _LOAD_S
+        taken = []
+        while time.monotonic() < deadline:
+            taken.append(server.seconds("/healthz"))
+            time.sleep(0.01)
+        over.set()
+        for viewer in viewers:
+            viewer.join()
+    loaded = p99(taken)
+    what = f"/healthz, 99 of 100 under {VIEWERS} viewers and {SLOW_CLIENTS} slow clients"
+    return Row(what, loaded * 1000, "ms", 50, f"{len(taken)} asked; at rest {rest * 1000:.1f} ms")
+
+
+def rendering(folder: Path, runs: int) -> Iterator[Row]:
+    """Pages a second, and memory, against a bare page of the same size."""
+    with running("bench.apps:dashboard()", folder) as ours:
+        size = len(ours.get(PAGE))
+        with running("bench.apps:bare()", folder, BARE_PAGE_BYTES=str(size)) as bare:
+            bare_size = len(bare.get("/page"))
+            rates: tuple[list[float], list[float]] = ([], [])
+            for _ in range(runs):
+                rates[0].append(rate(ours, PAGE))
+                rates[1].append(rate(bare, "/page"))
+            first, second = map(statistics.median, rates)
+            # A row has an upper bound: this is 1 / 0.6.
+            what = "pages a second of a bare app, of that size, against ours"
+            detail = f"{second:.0f}/s against {first:.0f}/s, {bare_size:,} and {size:,} bytes"
+            yield Row(what, second / first, "x", 1.667, detail)
+    yield from memory(folder, size)
+
+
+def memory(folder: Path, size: int) -> Iterator[Row]:
+    """Memory of fresh servers after many requests."""
+    with running("bench.apps:dashboard()", folder) as ours:
+        ask(ours, PAGE, REQUESTS * 3 // 4)
+        before = ours.memory_mib()
+        ask(ours, PAGE, REQUESTS // 4)
+        after = ours.memory_mib()
+    with running("bench.apps:bare()", folder, BARE_PAGE_BYTES=str(size)) as bare:
+        ask(bare, "/page", REQUESTS)
+        bare_mib = bare.memory_mib()
+    what = f"memory after {REQUESTS:,} requests, against a bare Flask app"
+    yield Row(what, after / bare_mib, "x", 1.5, f"{after:.1f} MiB against {bare_mib:.1f} MiB")
+    yield Row("its growth in the last quarter of them", after - before, "MiB", 1, "")
+
+
+def on_the_wire(folder: Path, runs: int) -> Iterator[Row]:
+    """The compressed size of what every page needs."""
+    from bench.apps import dashboard
+
+    files = dashboard().extensions["assets"].files
+    for suffix, bound in ((".css", 14), (".js", 8)):
+        sizes = {name: len(f.compressed) for name, f in files.items() if name.endswith(suffix)}
+        detail = ", ".join(f"{name} {size:,}" for name, size in sorted(sizes.items()))
+        what = f"all {suffix} files on the wire, gzip"
+        yield Row(what, sum(sizes.values()) / 1024, "KiB", bound, detail)
+
+
+def lighthouse_scores(folder: Path, runs: int) -> Iterator[Row]:
+    """What Lighthouse takes off its full marks."""
+    from bench.lighthouse import scores
+
+    with running("bench.apps:dashboard()", folder) as ours:
+        found = scores(f"http://127.0.0.1:{ours.port}{PAGE}")
+    for name, bound in (("performance", 0.05), ("accessibility", 0.0), ("best-practices", 0.0)):
+        what = f"Lighthouse {name}, short of 1"
+        yield Row(what, round(1 - found[name], 4), "", bound, f"{found[name]:.2f}")
+
+
+def parts(folder: Path, runs: int) -> list[Callable[[], Iterator[Row]]]:
+    """The parts of this bench, each of which may fill `folder`."""
+    return [
+        lambda part=part: part(folder, runs)  # type: ignore[misc]  # a default holds the part
+        for part in (slow_calls, rendering, on_the_wire, lighthouse_scores)
+    ]
+
+
+def rate(server: Server, path: str) -> float:
+    """Pages a second that wrk gets in two seconds over eight connections."""
+    said = wrk(server, path, "--duration", "2s")
+    return float(re.findall(r"Requests/sec: +([0-9.]+)", said)[0])
+
+
+def ask(server: Server, path: str, count: int) -> None:
+    """Ask `count` times, at least."""
+    done = 0
+    while done < count:
+        said = wrk(server, path, "--duration", "2s")
+        done += int(re.findall(r"([0-9]+) requests in", said)[0])
+
+
+def wrk(server: Server, path: str, *options: str) -> str:
+    """What wrk says of one run; failed requests are an error."""
+    url = f"http://127.0.0.1:{server.port}{path}"
+    finished = subprocess.run(
+        ["wrk", "--threads", "1", "--connections", "8", *options, url],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    if "Non-2xx" in finished.stdout:
+        raise SystemExit(f"requests failed: {finished.stdout}")
+    return finished.stdout
+
+
+def p99(taken: list[float]) -> float:
+    """The time within which 99 of 100 ended."""
+    return sorted(taken)[int(len(taken) * 0.99)]
+
+
+def at_once(count: int, work: Callable[[], float]) -> list[float]:
+    """The results of `work` done by `count` threads that begin together."""
+    results: list[float] = []
+    ready = threading.Barrier(count)
+
+    def run() -> None:
+        ready.wait()
+        results.append(work())
+
+    threads = [threading.Thread(target=run) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+@contextlib.contextmanager
+def sampling(look: Callable[[], int]) -> Iterator[list[int]]:
+    """What `look` finds, every few milliseconds until the block ends."""
+    found: list[int] = []
+    over = threading.Event()
+
+    def run() -> None:
+        while not over.wait(0.005):
+            found.append(look())
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield found
+    finally:
+        over.set()
+        thread.join()
+
+
+@contextlib.contextmanager
+def slow_clients(port: int, over: threading.Event) -> Iterator[None]:
+    """Clients that say nothing, drip a header, or drip a body."""
+    beginnings = (
+        b"",
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: ",
+        b"POST /app/keys/rotate HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999\r\n\r\na",
+    )
+    with contextlib.ExitStack() as opened:
+        drips = []
+        for number in range(SLOW_CLIENTS):
+            client = opened.enter_context(socket.create_connection(("127.0.0.1", port)))
+            client.sendall(beginnings[number % 3])
+            if number % 3:
+                drips.append(client)
+
+        def drip() -> None:
+            while not over.wait(1):
+                for client in drips:
+                    with contextlib.suppress(OSError):
+                        client.sendall(b"a")
+
+        thread = threading.Thread(target=drip)
+        thread.start()
+        yield
+        over.set()
+        thread.join()
+
+
+def main() -> None:
+    """Print the rows as JSON, for a look at one part."""
+    for part in parts(Path(sys.argv[1]), 3):
+        for row in part():
+            print(json.dumps([row.what, round(row.value, 3), row.unit, row.must_be, row.detail]))
+
+
+if __name__ == "__main__":
+    main()
