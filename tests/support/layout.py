@@ -94,14 +94,14 @@ def small_targets(page: Page) -> list[str]:
     return found
 
 
-def focus_walk(page: Page) -> list[Stop]:
-    """Where the Tab key leads, from the top of the page until it leaves it.
+def focus_walk(page: Page, *, backwards: bool = False) -> list[Stop]:
+    """Where the Tab key leads, from one end of the page until it leaves it.
 
     Raises `AssertionError` where it turns back before it has been everywhere.
     """
     seen = []
     for _ in range(_MOST_STOPS):
-        page.keyboard.press("Tab")
+        page.keyboard.press("Shift+Tab" if backwards else "Tab")
         stop = page.evaluate(_FOCUSED)
         if stop is None or stop.pop("again"):
             break

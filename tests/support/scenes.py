@@ -51,7 +51,8 @@ def _sample(ctl: FakeCtl, _: Path) -> Mapping[str, str]:
     return ctl.environment | {"PWA_DEV_STUB": "1"}
 
 
-_EVERYWHERE = (
+# One address of every page.
+EVERYWHERE = (
     *("/app/dashboard", "/app/update", "/app/logs", "/app/keys", "/app/keys/openai"),
     *("/app/system", "/app/system/diagnostics", "/app/voice", "/app/notifications", "/offline"),
 )
@@ -63,7 +64,7 @@ SCENES: Mapping[str, tuple[Scene, ...]] = {
         Scene(name, (state.address,), state.prepare) for name, state in log_states.STATES.items()
     ),
     "system": _of_calls(system_states.STATES, *system_states.PAGES),
-    "sample": (Scene("sample", _EVERYWHERE, _sample),),
+    "sample": (Scene("sample", EVERYWHERE, _sample),),
 }
 STATUSES = (400, 403, 404, 405, 413, 415, 418, 421, 429, 500, 503, 507)
 

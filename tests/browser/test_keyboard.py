@@ -1,0 +1,100 @@
+"""The pages for those who have a keyboard alone, or a browser that runs no scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page
+
+from tests.browser.conftest import OpenPage, ServeDashboard
+from tests.support import dashboard_states, key_states, system_states
+from tests.support.control_cli import FakeCtl
+from tests.support.layout import focus_walk
+from tests.support.scenes import EVERYWHERE
+
+SCREENS = [pytest.param(True, id="phone"), pytest.param(False, id="desk")]
+IN_MAIN = "document.querySelector('main').contains(document.activeElement)"
+
+
+@pytest.fixture
+def url(serve_dashboard: ServeDashboard, ctl: FakeCtl) -> str:
+    """A dashboard with a lot on its pages."""
+    system_states.STATES["fine"](ctl)
+    key_states.STATES["several"](ctl)
+    # A notice of an update would come while the keys are pressed.
+    dashboard_states.UPDATE_STATES["current"](ctl)
+    dashboard_states.STATES["problems"](ctl)
+    return serve_dashboard(**ctl.environment).url
+
+
+def pages(url: str, page: Page) -> Iterator[str]:
+    """Open one page after the other; the address of each while it is open."""
+    for address in EVERYWHERE:
+        page.goto(url + address)
+        yield address
+
+
+@pytest.mark.parametrize("phone", SCREENS)
+def test_the_tab_key_leads_everywhere_and_where_it_is_can_be_seen(
+    phone: bool, open_page: OpenPage, url: str
+) -> None:
+    page = open_page("about:blank", phone=phone, reduced_motion="reduce")
+    for address in pages(url, page):
+        stops = focus_walk(page)
+        assert [stop for stop in stops if stop.covered or not stop.visible] == [], address
+        assert len({stop.name for stop in stops}) > 1, address
+
+
+@pytest.mark.parametrize("phone", SCREENS)
+def test_going_back_with_the_keyboard_is_seen_too(
+    phone: bool, open_page: OpenPage, url: str
+) -> None:
+    page = open_page("about:blank", phone=phone, reduced_motion="reduce")
+    for address in pages(url, page):
+        stops = focus_walk(page, backwards=True)
+        assert [stop for stop in stops if stop.covered or not stop.visible] == [], address
+
+
+@pytest.mark.parametrize("phone", SCREENS)
+def test_the_first_stop_skips_to_the_content(phone: bool, open_page: OpenPage, url: str) -> None:
+    page = open_page("about:blank", phone=phone)
+    for address in pages(url, page):
+        page.keyboard.press("Tab")
+        skip = page.locator(":focus")
+        assert skip.inner_text() == "Skip to the content", address
+        skip.press("Enter")
+        assert page.evaluate("document.activeElement.id") == "main", address
+        page.keyboard.press("Tab")
+        inside = page.locator("main").locator("a[href], button, input, summary, select").count()
+        assert page.evaluate(IN_MAIN) or inside == 0, address
+
+
+def test_the_order_of_the_keyboard_is_that_of_the_page(open_page: OpenPage, url: str) -> None:
+    page = open_page("about:blank")
+    for address in pages(url, page):
+        assert page.locator("[tabindex]:not([tabindex='0']):not([tabindex='-1'])").count() == 0
+        assert page.locator("[accesskey], [autofocus]").count() == 0, address
+
+
+def test_every_page_is_whole_without_scripts(open_page: OpenPage, url: str) -> None:
+    page = open_page("about:blank", java_script_enabled=False)
+    for address in pages(url, page):
+        assert page.get_by_role("heading", level=1).is_visible(), address
+        # One without a form does something by a script alone.
+        idle = page.locator("button[type=button]:visible, main button:visible:not(form button)")
+        assert idle.count() == 0, address
+
+
+def test_every_page_is_reached_by_links(open_page: OpenPage, url: str) -> None:
+    page = open_page("about:blank", java_script_enabled=False)
+    seen, ahead = set(), ["/app/dashboard"]
+    while ahead:
+        address = ahead.pop()
+        seen.add(address)
+        page.goto(url + address)
+        for link in page.locator("a[href^='/app/']:not([download])").all():
+            target = (link.get_attribute("href") or "").partition("#")[0].partition("?")[0]
+            if target not in {*seen, *ahead} and "." not in target and "download" not in target:
+                ahead.append(target)
+    assert set(EVERYWHERE) - {"/offline"} <= seen
