@@ -1,0 +1,544 @@
+"""Web Push and installing, in a browser: each link of the chain from the page to the message.
+
+No push service can be reached in a test, so that the browser's part of subscribing
+has a stand-in whose private key the test holds.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, Playwright, expect
+from py_vapid import Vapid02
+from pywebpush import WebPushException, webpush
+
+from dev.icons import FOLDER, ICONS, SVG
+from tests.browser.conftest import OpenPage, ServeDashboard
+from tests.support.accessibility import violations
+from tests.support.browsers import CHROMIUM, FLAGS
+from tests.support.control_cli import FakeCtl
+from tests.support.devices import Device
+from tests.support.layout import sideways_scroll, small_targets
+from tests.support.markup import html_problems
+from tests.support.push_receivers import Receiver
+from tests.support.web_servers import Served
+
+PAGE = "/app/notifications"
+FILE = "/var/lib/platform/push-subscriptions.jsonl"
+KEY = "/var/lib/platform/vapid.pem"
+# A browser whose push service gives out `MADE`; what it has survives a reload.
+_STAND_IN = """(() => {
+  const made = MADE;
+  const kept = () => JSON.parse(localStorage.getItem("subscription"));
+  const subscription = (key) => ({
+    endpoint: made.endpoint,
+    options: { applicationServerKey: Uint8Array.from(key).buffer },
+    toJSON: () => made,
+    unsubscribe: async () => { localStorage.removeItem("subscription"); return true; },
+  });
+  PushManager.prototype.getSubscription = async () => kept() && subscription(kept());
+  PushManager.prototype.subscribe = async (options) => {
+    if (!options.userVisibleOnly) throw new TypeError("userVisibleOnly");
+    const key = [...options.applicationServerKey];
+    localStorage.setItem("subscription", JSON.stringify(key));
+    return subscription(key);
+  };
+})();"""
+
+
+@pytest.fixture
+def app(serve_dashboard: ServeDashboard, ctl: FakeCtl) -> Served:
+    return serve_dashboard(**ctl.environment)
+
+
+def opened(open_page: OpenPage, app: Served, script: str = "", **options: Any) -> Page:
+    """The page, in a browser where `script` has run before it, and that may notify."""
+    page = open_page("about:blank", permissions=["notifications"], **options)
+    if script:
+        page.add_init_script(script)
+    page.goto(app.url + PAGE)
+    return page
+
+
+def stand_in(receiver: Receiver) -> str:
+    return _STAND_IN.replace("MADE", json.dumps(receiver.subscription()))
+
+
+def lines(device: Device) -> list[Any]:
+    path = device.path(FILE)
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def marks(page: Page) -> dict[str, str]:
+    """What the page says of each thing that notifications need."""
+    return {
+        name: page.locator(f"[data-need={name}] .pill:visible").inner_text().split(maxsplit=1)[1]
+        for name in ("secure", "worker", "push", "permission")
+    }
+
+
+# Subscribing.
+
+
+def test_a_browser_subscribes_stays_so_and_leaves(
+    open_page: OpenPage, app: Served, device: Device
+) -> None:
+    receiver = Receiver()
+    page = opened(open_page, app, stand_in(receiver))
+    turn_on = page.get_by_role("button", name="Turn on notifications")
+    turn_on.click()
+    expect(page.get_by_text("Notifications are on in this browser.")).to_be_visible()
+    expect(page.get_by_text("One browser has subscribed.")).to_be_visible()
+    assert lines(device) == [receiver.subscription()]
+    assert marks(page) == dict.fromkeys(("secure", "worker", "push", "permission"), "Yes")
+    # Subscribed with the very key that the device gives out.
+    used = bytes(json.loads(page.evaluate("localStorage.getItem('subscription')")))
+    assert base64.urlsafe_b64encode(used).decode().rstrip("=") == page.evaluate(
+        "fetch('/app/push/vapid-public').then((answer) => answer.text())"
+    )
+    page.reload()
+    turn_off = page.get_by_role("button", name="Turn off notifications")
+    turn_off.click()
+    expect(turn_on).to_be_visible()
+    expect(page.get_by_text("No browser has subscribed yet.")).to_be_visible()
+    assert lines(device) == []
+
+
+def test_the_keyboard_goes_on_where_the_outcome_is(open_page: OpenPage, app: Served) -> None:
+    page = opened(open_page, app, stand_in(Receiver()))
+    page.get_by_role("button", name="Turn on notifications").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#state")).to_be_focused()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="Turn off notifications")).to_be_focused()
+
+
+def test_a_push_service_that_never_answers_is_given_up_after_ten_seconds(
+    open_page: OpenPage, app: Served, device: Device
+) -> None:
+    script = "PushManager.prototype.subscribe = () => new Promise(() => { window.asked = true; });"
+    page = open_page("about:blank", permissions=["notifications"])
+    page.add_init_script(script)
+    page.clock.install()
+    page.goto(app.url + PAGE)
+    page.get_by_role("button", name="Turn on notifications").click()
+    page.wait_for_function("window.asked")
+    expect(page.get_by_text("Asking the push service")).to_be_visible()
+    page.clock.run_for(9_000)
+    expect(page.get_by_text("Push service unreachable")).to_be_hidden()
+    page.clock.run_for(1_100)
+    expect(page.get_by_text("Push service unreachable")).to_be_visible()
+    expect(page.get_by_role("button", name="Turn on notifications")).to_be_visible()
+    assert lines(device) == []
+
+
+def test_a_push_service_that_refuses_is_told(open_page: OpenPage, app: Served) -> None:
+    refuse = """PushManager.prototype.subscribe = async () => {
+      throw new DOMException("push service not available", "AbortError"); };"""
+    page = opened(open_page, app, refuse)
+    page.get_by_role("button", name="Turn on notifications").click()
+    expect(page.get_by_text("did not give this browser a subscription")).to_be_visible()
+
+
+def test_what_the_device_refuses_the_browser_does_not_keep(
+    stranger: Page, app: Served, device: Device
+) -> None:
+    device.put(FILE, "{}\n" * 1000)
+    # The browser itself says on the console that the device refused.
+    page = stranger
+    page.context.grant_permissions(["notifications"])
+    page.add_init_script(stand_in(Receiver()))
+    page.goto(app.url + PAGE)
+    with page.expect_response("**/app/push/subscribe") as answer:
+        page.get_by_role("button", name="Turn on notifications").click()
+    assert answer.value.status == 507
+    expect(page.get_by_text("This device keeps no more subscriptions.")).to_be_visible()
+    expect(page.get_by_role("button", name="Turn on notifications")).to_be_visible()
+    assert page.evaluate("localStorage.getItem('subscription')") is None
+
+
+def test_another_key_of_the_device_asks_for_another_subscription(
+    open_page: OpenPage, app: Served, device: Device
+) -> None:
+    receiver = Receiver()
+    page = opened(open_page, app, stand_in(receiver))
+    page.get_by_role("button", name="Turn on notifications").click()
+    expect(page.get_by_text("Notifications are on")).to_be_visible()
+    device.path(KEY).unlink()
+    page.reload()
+    expect(page.get_by_text("This device has another key")).to_be_visible()
+    page.get_by_role("button", name="Subscribe again").click()
+    expect(page.get_by_text("Notifications are on")).to_be_visible()
+    assert lines(device) == [receiver.subscription()]
+
+
+# What is missing is said.
+
+
+def test_push_07_a_device_without_a_key_says_so(
+    open_page: OpenPage, app: Served, device: Device
+) -> None:
+    device.put(KEY, "nothing of use")
+    page = opened(open_page, app)
+    expect(page.get_by_text("Push is off on this device")).to_be_visible()
+    expect(page.get_by_role("button")).to_have_count(0)
+
+
+def test_a_blocked_permission_is_explained(open_page: OpenPage, app: Served) -> None:
+    denied = "Object.defineProperty(Notification, 'permission', { get: () => 'denied' });"
+    page = opened(open_page, app, denied)
+    expect(page.get_by_text("Notifications are blocked in this browser.")).to_be_visible()
+    expect(page.get_by_text("Notifications from this address are blocked.")).to_be_visible()
+    assert marks(page)["permission"] == "No"
+
+
+def test_a_browser_without_push_is_told_what_is_missing(open_page: OpenPage, app: Served) -> None:
+    page = opened(open_page, app, "delete window.PushManager; navigator.standalone = false;")
+    expect(page.get_by_text("something above is missing")).to_be_visible()
+    expect(page.get_by_text("This browser has no push messages.")).to_be_visible()
+    expect(page.get_by_text("add the dashboard to the Home Screen first")).to_be_visible()
+    assert marks(page)["push"] == "No"
+
+
+def test_over_http_in_the_local_network_the_page_says_what_https_would_give(
+    playwright: Playwright, serve_dashboard: ServeDashboard, ctl: FakeCtl
+) -> None:
+    app = serve_dashboard(host="0.0.0.0", **ctl.environment)
+    rules = "--host-resolver-rules=MAP agent.local 127.0.0.1"
+    browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS, rules])
+    try:
+        page = browser.new_page(viewport={"width": 320, "height": 640})
+        page.goto(f"http://agent.local:{app.port}{PAGE}")
+        expect(page.get_by_text("You opened this page over http.")).to_be_visible()
+        expect(page.get_by_text("The rest is checked once the address is secure.")).to_be_visible()
+        assert marks(page) == {
+            "secure": "No",
+            **dict.fromkeys(("worker", "push", "permission"), "Not checked"),
+        }
+        assert violations(page) == []
+        page.get_by_role("link", name="ways to get https").click()
+        page.get_by_text("A name in your private network").click()
+        expect(page.get_by_text("tailscale serve --bg 8089")).to_be_visible()
+        assert sideways_scroll(page) == []
+    finally:
+        browser.close()
+
+
+def test_without_javascript_the_page_explains_itself(open_page: OpenPage, app: Served) -> None:
+    page = open_page(app.url + PAGE, java_script_enabled=False, phone=True)
+    assert set(marks(page).values()) == {"Not checked"}
+    expect(page.get_by_text("JavaScript is off")).to_be_visible()
+    expect(page.get_by_role("button")).to_have_count(0)
+    page.get_by_text("iPhone and iPad", exact=True).click()
+    expect(page.get_by_text("Open this page in Safari.")).to_be_visible()
+
+
+# How it looks.
+
+
+@pytest.mark.parametrize("path", [PAGE, "/offline"])
+@pytest.mark.parametrize(
+    "look",
+    [{"phone": True}, {"phone": True, "dark": True}, {}, {"forced_colors": "active"}],
+    ids=["phone", "phone-dark", "desktop", "forced-colours"],
+)
+def test_the_pages_can_be_read_and_used_by_everybody(
+    open_page: OpenPage, app: Served, path: str, look: dict[str, Any]
+) -> None:
+    page = open_page(app.url + path, **look)
+    page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
+    assert violations(page) == []
+    assert sideways_scroll(page) == []
+    assert small_targets(page) == []
+
+
+def test_the_states_of_the_page_can_be_read_by_everybody(open_page: OpenPage, app: Served) -> None:
+    page = opened(open_page, app, stand_in(Receiver()), phone=True)
+    page.get_by_role("button", name="Turn on notifications").click()
+    expect(page.get_by_text("Notifications are on")).to_be_visible()
+    assert violations(page) == []
+    assert html_problems({"subscribed": page.content()}) == []
+
+
+# Sending: what a later sender does with the file and the key.
+
+
+class _PushService(BaseHTTPRequestHandler):
+    """Takes messages as a push service does, and keeps them."""
+
+    taken: list[tuple[str, bytes]]
+    status = 201
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.taken.append((self.headers["Authorization"], body))
+        self.send_response(self.status)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def push_service() -> Iterator[tuple[str, type[_PushService]]]:
+    """Its address, and the handler that has what it took."""
+    handler = type("Handler", (_PushService,), {"taken": []})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/send", handler
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_message_encrypted_for_the_stored_line_is_read_by_that_browser_alone(
+    open_page: OpenPage,
+    app: Served,
+    device: Device,
+    push_service: tuple[str, type[_PushService]],
+) -> None:
+    receiver = Receiver()
+    page = opened(open_page, app, stand_in(receiver))
+    page.get_by_role("button", name="Turn on notifications").click()
+    expect(page.get_by_text("Notifications are on")).to_be_visible()
+    (line,) = lines(device)
+    address, service = push_service
+    message = json.dumps({"title": "Kosten", "body": "Grenze überschritten ✔"})
+
+    def send() -> int:
+        status: int = webpush(
+            {**line, "endpoint": address},
+            message,
+            vapid_private_key=str(device.path(KEY)),
+            vapid_claims={"sub": "mailto:operator@example.com"},
+            ttl=60,
+            timeout=10,
+        ).status_code
+        return status
+
+    assert send() == 201
+    ((authorization, body),) = service.taken
+    assert message.encode() not in body
+    assert receiver.read(body) == message
+    with pytest.raises(Exception, match=r".+"):
+        Receiver().read(body)
+    assert Vapid02.verify(authorization)
+    key = page.evaluate("fetch('/app/push/vapid-public').then((answer) => answer.text())")
+    assert f"k={key}" in authorization
+    service.status = 410
+    with pytest.raises(WebPushException) as gone:
+        send()
+    assert gone.value.response.status_code == 410
+
+
+# The service worker, in a browser that keeps it.
+
+
+@pytest.fixture
+def lasting(playwright: Playwright, tmp_path: Path) -> Iterator[BrowserContext]:
+    """A browser with a profile, as a private window takes no messages and installs nothing."""
+    context = playwright.chromium.launch_persistent_context(
+        tmp_path / "profile",
+        executable_path=CHROMIUM,
+        args=FLAGS,
+        permissions=["notifications"],
+    )
+    yield context
+    context.close()
+
+
+def controlled(context: BrowserContext, app: Served, path: str = PAGE) -> Page:
+    """A page that the service worker answers for."""
+    page = context.new_page()
+    page.goto(app.url + path)
+    page.evaluate("navigator.serviceWorker.ready.then(() => null)")
+    page.reload()
+    page.wait_for_function("navigator.serviceWorker.controller")
+    return page
+
+
+@pytest.mark.parametrize(
+    ("message", "title", "body"),
+    [
+        (
+            '{"title": "Cost", "body": "The daily cap ü is reached."}',
+            "Cost",
+            "The daily cap ü is reached.",
+        ),
+        ("plain words", None, "plain words"),
+        ("", None, None),
+        ('{"title": 5, "body": ["x"]}', None, None),
+        ("null", None, None),
+        ('{"title": " ", "body": "<b>bold</b>"}', None, "<b>bold</b>"),
+        ('{"title": "%s"}' % ("t" * 200), "t" * 100, None),
+    ],
+    ids=["json", "text", "empty", "odd-members", "null", "markup", "long"],
+)
+def test_a_message_is_shown_with_its_words_or_with_ours(
+    lasting: BrowserContext,
+    app: Served,
+    device: Device,
+    message: str,
+    title: str | None,
+    body: str | None,
+) -> None:
+    page = controlled(lasting, app)
+    (shown,) = delivered(page, app, message)
+    name = page.locator("header .brand").inner_text()
+    assert shown["title"] == (title or name)
+    assert shown["body"] == (body or "There is news from this device.")
+    assert shown["icon"].startswith(f"{app.url}/static/icon-192.png")
+
+
+def delivered(page: Page, app: Served, message: str) -> list[dict[str, str]]:
+    """The notifications that are shown once the browser has handed over a message."""
+    tools = page.context.new_cdp_session(page)
+    registrations: list[str] = []
+    tools.on(
+        "ServiceWorker.workerRegistrationUpdated",
+        lambda event: registrations.extend(
+            found["registrationId"] for found in event["registrations"]
+        ),
+    )
+    tools.send("ServiceWorker.enable")
+    for _ in range(500):
+        if registrations:
+            break
+        page.wait_for_timeout(20)
+    tools.send(
+        "ServiceWorker.deliverPushMessage",
+        {"origin": app.url, "registrationId": registrations[-1], "data": message},
+    )
+    shown: list[dict[str, str]] = []
+    for _ in range(500):
+        shown = page.evaluate("""navigator.serviceWorker.ready
+          .then((registration) => registration.getNotifications())
+          .then((all) => all.map(({ title, body, icon }) => ({ title, body, icon })))""")
+        if shown:
+            break
+        page.wait_for_timeout(20)
+    return shown
+
+
+def test_a_click_on_a_notification_leads_to_the_dashboard(
+    lasting: BrowserContext, app: Served
+) -> None:
+    page = controlled(lasting, app)
+    delivered(page, app, "news")
+    (worker,) = lasting.service_workers
+    # Only a click of a person may open a window: what the worker asks for is noted instead.
+    asked = worker.evaluate("""async () => {
+      const asked = [];
+      clients.openWindow = async (url) => { asked.push(url); };
+      const [notification] = await registration.getNotifications();
+      const event = new NotificationEvent("notificationclick", { notification });
+      let done;
+      event.waitUntil = (promise) => { done = promise; };
+      dispatchEvent(event);
+      await done;
+      return [asked, (await registration.getNotifications()).length];
+    }""")
+    assert asked == [["/app/dashboard"], 0]
+
+
+def test_push_09_offline_shows_the_offline_page_and_no_page_of_the_app_is_kept(
+    lasting: BrowserContext, serve_dashboard: ServeDashboard, ctl: FakeCtl
+) -> None:
+    app = serve_dashboard(**ctl.environment)
+    page = controlled(lasting, app, "/app/dashboard")
+    for path in ("/app/keys", "/app/logs", "/app/system", PAGE, "/app/dashboard"):
+        page.goto(app.url + path)
+    kept = """async () => (await Promise.all((await caches.keys()).map(async (name) =>
+      (await (await caches.open(name)).keys()).map(({ url }) => new URL(url).pathname)))).flat()"""
+    assert sorted(page.evaluate(kept)) == [
+        "/offline",
+        "/static/app.js",
+        "/static/icon.svg",
+        "/static/style.css",
+    ]
+    lasting.set_offline(True)
+    for path in ("/app/keys", "/app/dashboard", "/app/logs?lines=10"):
+        page.goto(app.url + path)
+        expect(page.get_by_role("heading", level=1)).to_have_text("This device can't be reached")
+        assert page.url == app.url + path
+        # It has its look, too.
+        assert page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth") != "none"
+    assert page.evaluate("fetch('/app/keys').then(() => 'kept', () => 'gone')") == "gone"
+    lasting.set_offline(False)
+    page.get_by_role("link", name="Try again").click()
+    expect(page.get_by_role("heading", level=1)).not_to_have_text("This device can't be reached")
+    assert page.url == f"{app.url}/app/logs?lines=10"
+
+
+def test_push_09_another_version_waits_for_open_pages_and_then_clears_the_old_one(
+    lasting: BrowserContext, app: Served
+) -> None:
+    page = controlled(lasting, app)
+    names = "caches.keys()"
+    (first,) = page.evaluate(names)
+    # A theme of its own makes the offline page, and so the worker, another.
+    page.goto(app.url + "/app/system")
+    page.evaluate("""fetch("/preferences", { method: "POST", redirect: "manual",
+      body: new URLSearchParams({ theme: "dark" }) })""")
+    page.evaluate("""async () => {
+      const registration = await navigator.serviceWorker.getRegistration();
+      await registration.update();
+      while (!registration.waiting) await new Promise((done) => setTimeout(done, 20));
+    }""")
+    assert first in page.evaluate(names)
+    # With its last page the old worker goes.
+    page.goto("about:blank")
+    page.close()
+    page = lasting.new_page()
+    page.goto(app.url + PAGE)
+    page.wait_for_function(
+        "(first) => caches.keys().then((found) => found.length === 1 && found[0] !== first)",
+        arg=first,
+    )
+
+
+def test_the_dashboard_can_be_installed(lasting: BrowserContext, app: Served) -> None:
+    page = lasting.new_page()
+    page.goto(app.url + "/app/dashboard")
+    tools = lasting.new_cdp_session(page)
+    manifest = tools.send("Page.getAppManifest")
+    assert manifest["url"] == f"{app.url}/manifest.webmanifest"
+    assert manifest["errors"] == []
+    assert tools.send("Page.getInstallabilityErrors")["installabilityErrors"] == []
+
+
+# The icons.
+
+_DIFFERENCE = """async ([drawn, svg, width, full]) => {
+  const pixels = async (url) => {
+    const image = new Image();
+    image.src = url;
+    await image.decode();
+    const canvas = new OffscreenCanvas(width, width).getContext("2d");
+    canvas.drawImage(image, 0, 0, width, width);
+    return canvas.getImageData(0, 0, width, width).data;
+  };
+  const wanted = full ? svg.replace('rx="112"', 'rx="0"') : svg;
+  const [one, other] = await Promise.all(
+    [pixels(drawn), pixels("data:image/svg+xml;base64," + btoa(wanted))]);
+  return one.reduce((sum, value, at) => sum + Math.abs(value - other[at]), 0) / one.length;
+}"""
+
+
+@pytest.mark.parametrize("name", ICONS)
+def test_an_icon_is_what_its_drawing_shows(open_page: OpenPage, name: str) -> None:
+    width, full = ICONS[name]
+    drawn = base64.b64encode((FOLDER / name).read_bytes()).decode()
+    page = open_page("about:blank")
+    arguments = [f"data:image/png;base64,{drawn}", SVG.read_text("utf-8"), width, full]
+    assert page.evaluate(_DIFFERENCE, arguments) < 2
+    other = SVG.read_text("utf-8").replace("#1f5fd1", "#1f5f11")
+    assert page.evaluate(_DIFFERENCE, [arguments[0], other, width, full]) > 10
