@@ -22,8 +22,7 @@ def url(serve_dashboard: ServeDashboard, ctl: FakeCtl) -> str:
     """A dashboard with a lot on its pages."""
     system_states.STATES["fine"](ctl)
     key_states.STATES["several"](ctl)
-    # A notice of an update would come while the keys are pressed.
-    dashboard_states.UPDATE_STATES["current"](ctl)
+    dashboard_states.UPDATE_STATES["available"](ctl)
     dashboard_states.STATES["problems"](ctl)
     return serve_dashboard(**ctl.environment).url
 
@@ -98,3 +97,23 @@ def test_every_page_is_reached_by_links(open_page: OpenPage, url: str) -> None:
             if target not in {*seen, *ahead} and "." not in target and "download" not in target:
                 ahead.append(target)
     assert set(EVERYWHERE) - {"/offline"} <= seen
+
+
+def test_a_focus_that_cannot_be_seen_is_found_out(open_page: OpenPage) -> None:
+    page = open_page("about:blank", phone=True)
+    page.set_content(
+        "<style>#plain { outline: 0 } body { height: 200vh }"
+        " div { position: fixed; inset: auto 0 0; height: 60px; background: white }</style>"
+        "<button>seen</button><button id=plain>plain</button>"
+        "<button style='position: absolute; top: 620px'>covered</button><div></div>"
+    )
+    stops = {stop.name: (stop.visible, stop.covered) for stop in focus_walk(page)}
+    assert stops == {"seen": (True, False), "plain": (False, False), "covered": (True, True)}
+
+
+def test_a_trap_for_the_focus_is_found_out(open_page: OpenPage) -> None:
+    page = open_page("about:blank")
+    page.set_content("<button>one</button><button id=two>two</button><button>three</button>")
+    page.evaluate("() => { two.onkeydown = event => event.preventDefault(); }")
+    with pytest.raises(AssertionError, match="three"):
+        focus_walk(page)

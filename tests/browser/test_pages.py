@@ -128,3 +128,15 @@ def test_the_stylesheet_is_valid() -> None:
 
 def test_a_page_out_of_form_is_found_by_the_quick_parser() -> None:
     assert len(parse_errors(BROKEN)) == 1
+
+
+def test_a_page_that_is_unfit_is_found_out(open_page: OpenPage) -> None:
+    page = open_page("about:blank")
+    page.set_content(
+        "<!DOCTYPE html><html lang=en><title>Test</title><main><h1>Test</h1>"
+        "<button style='width: 20px; height: 60px'>x</button><p style='color: #aaa'>Pale</p>"
+        "<p style='width: 2000px'>Wide</p></main>"
+    )
+    assert [found.partition(":")[0] for found in violations(page)] == ["color-contrast"]
+    assert [found.partition(":")[0] for found in small_targets(page)] == ["20 by 60"]
+    assert len(sideways_scroll(page)) == 2
