@@ -121,5 +121,6 @@ def focus_walk(page: Page, *, backwards: bool = False) -> list[Stop]:
         Stop(stop["name"], stop["element"], stop["covered"], stop["looks"] != plain)
         for stop, plain in zip(seen, without, strict=True)
     ]
-    assert page.evaluate(_LEFT_OUT) == []
+    left_out = page.evaluate(_LEFT_OUT)
+    assert left_out == [], left_out
     return stops
