@@ -142,8 +142,11 @@ class View(Struct, Generic[V], frozen=True):
     def _why(self, finished: Finished, error: DecodingError) -> Sentence:
         """Why there is no answer: in the words of the program, if it failed without one."""
         if not finished.status or finished.output.strip():
-            text = "{call} did not answer as expected: {why}"
-            return Sentence(text, call=self._name, why=plain(error.message))
+            return Sentence(
+                "{call} did not answer as expected: {why}",
+                call=self._name,
+                why=plain(error.message),
+            )
         said = plain(finished.last_line)
         if finished.status == _WRONG_USAGE:
             return Sentence(
