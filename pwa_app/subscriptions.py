@@ -35,9 +35,6 @@ _ENDPOINT_CHARACTERS = 2048
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]*={0,2}")
 _POINT_BYTES = 65
 _AUTH_BYTES = 16
-# The curve P-256 (FIPS 186-5): y² = x³ - 3x + b (mod p).
-_P = 2**256 - 2**224 + 2**192 + 2**96 - 1
-_B = 0x5AC635D8AA3A93E7B3EBBD55769886BC651D06B0CC53B0F63BCE3C3E27D2604B
 _LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
 _LAST_LABEL = re.compile(r"(?=.*[A-Za-z])[A-Za-z0-9-]{2,63}", re.DOTALL)
 # What is resolved at home, and leads to this network or to this machine.
@@ -149,12 +146,9 @@ def _decoded(text: str) -> bytes:
 
 
 def _check_point(text: str) -> None:
-    point = _decoded(text)
-    if len(point) != _POINT_BYTES or point[0] != 4:
-        raise ValueError(f"must be a P-256 point of {_POINT_BYTES} bytes that begin with 4")
-    x, y = int.from_bytes(point[1:33]), int.from_bytes(point[33:])
-    if x >= _P or y >= _P or (y * y - (x * x * x - 3 * x + _B)) % _P:
-        raise ValueError("must be a point on the curve P-256")
+    # Who sends a message finds out soon enough whether they are a point of the curve.
+    if len(_decoded(text)) != _POINT_BYTES:
+        raise ValueError(f"must be {_POINT_BYTES} bytes")
 
 
 def _check_auth(text: str) -> None:
