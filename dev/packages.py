@@ -68,7 +68,7 @@ NEEDS: Mapping[str, Sequence[str]] = {
         "user-mode-linux",
     ),
     "bench": ("chromium", "minisign", "nodejs", "npm", "openssl"),
-    "screenshots": ("chromium", "fonts-noto-core"),
+    "screenshots": ("chromium", "fonts-noto-core", "systemd-journal-remote"),
 }
 
 

@@ -1,0 +1,122 @@
+"""Make the pictures in docs/screenshots: pages of sample devices, as Chromium shows them."""
+
+from __future__ import annotations
+
+import base64
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from dev.distributions import ROOT
+from tests.support import dashboard_states, key_states, system_states
+from tests.support.browsers import CHROMIUM, FLAGS
+from tests.support.control_cli import FakeCtl
+from tests.support.devices import Device
+from tests.support.journals import NEXT_BOOT, Logged, RealJournal
+from tests.support.web_servers import served
+
+FOLDER = ROOT / "docs/screenshots"
+_MOST_BYTES = 60_000
+_QUALITIES = (90, 80, 70, 60, 50, 40)
+_NAME = "agent-kitchen"
+_UNIT = "openclaw-gateway.service"
+_LOG = (
+    Logged("session resumed for telegram:+49…21", 6, _UNIT),
+    Logged("tool calendar.list finished in 412 ms", 6, _UNIT),
+    Logged("reply sent, 318 tokens, $0.0041", 6, _UNIT),
+    Logged("telegram: slow reply (2.1 s)", 4, _UNIT),
+    Logged("provider returned 401, the key may have been revoked", 3, _UNIT),
+    Logged("trying again in 5 s", 6, _UNIT),
+    Logged("stopped by the system", 5, _UNIT),
+    Logged("gateway 2026.4.25 starting", 6, _UNIT, NEXT_BOOT),
+    Logged("3 channels: telegram, slack, web", 6, _UNIT, NEXT_BOOT),
+    Logged("gateway listening on 127.0.0.1:18789", 5, _UNIT, NEXT_BOOT),
+    Logged("session resumed for web:kitchen-tablet", 6, _UNIT, NEXT_BOOT),
+    Logged("reply sent, 96 tokens, $0.0012", 6, _UNIT, NEXT_BOOT),
+)
+
+
+class Picture(NamedTuple):
+    """A page of a device in some state, and how it is shown."""
+
+    name: str
+    address: str
+    state: Callable[[FakeCtl], None] = dashboard_states.STATES["fine"]
+    phone: bool = False
+    dark: bool = False
+
+
+PICTURES = (
+    Picture("dashboard", "/app/dashboard"),
+    Picture("dashboard-phone", "/app/dashboard", phone=True, dark=True),
+    Picture("problems", "/app/dashboard", dashboard_states.STATES["problems"], phone=True),
+    Picture("logs", "/app/logs", dark=True),
+    Picture("keys", "/app/keys"),
+    Picture("key", "/app/keys/anthropic", phone=True),
+    Picture("notifications", "/app/notifications", phone=True),
+    Picture("system", "/app/system"),
+)
+
+
+def make(browser: Browser, picture: Picture, folder: Path) -> Path:
+    """Make one picture, with a device in `folder`; its file."""
+    device, journal = Device(folder / "device"), RealJournal(folder / "journal")
+    device.put("/etc/hostname", f"{_NAME}\n")
+    journal.write(*_LOG)
+    ctl = FakeCtl(folder / "ctl")
+    for answers in (system_states.STATES["fine"], key_states.STATES["several"], picture.state):
+        answers(ctl)
+    variables = {"PLATFORM_ROOT": str(device.root), **ctl.environment, **journal.environment}
+    with served("pwa-app", variables, folder / "log") as running, _page(browser, picture) as page:
+        page.goto(running.url + picture.address, wait_until="networkidle")
+        data = _taken(page)
+    file = FOLDER / f"{picture.name}.webp"
+    file.write_bytes(data)
+    return file
+
+
+def _page(browser: Browser, picture: Picture) -> Page:
+    options: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}}
+    if picture.phone:
+        options = {
+            "viewport": {"width": 390, "height": 844},
+            "device_scale_factor": 2,
+            "has_touch": True,
+            "is_mobile": True,
+        }
+    return browser.new_page(
+        **options,
+        color_scheme="dark" if picture.dark else "light",
+        reduced_motion="reduce",
+        locale="en-GB",
+        timezone_id="Europe/Berlin",
+    )
+
+
+def _taken(page: Page) -> bytes:
+    """What the page looks like, as WebP of the best quality that is small enough."""
+    session = page.context.new_cdp_session(page)
+    for quality in _QUALITIES:
+        options = {"format": "webp", "quality": quality}
+        data = base64.b64decode(session.send("Page.captureScreenshot", options)["data"])
+        if len(data) < _MOST_BYTES:
+            return data
+    raise SystemExit(f"the picture of {page.url} has {len(data):,} bytes")
+
+
+def main() -> None:
+    """Make all of them."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with sync_playwright() as playwright, tempfile.TemporaryDirectory() as scratch:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        for picture in PICTURES:
+            file = make(browser, picture, Path(scratch) / picture.name)
+            print(f"{file.relative_to(ROOT)}  {file.stat().st_size:,} bytes")
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
