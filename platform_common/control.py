@@ -16,9 +16,9 @@ from typing import Any, Generic, Protocol, TypeVar
 from msgspec import Struct
 
 from platform_common import processes
-from platform_common.decoding import DecodingError, from_json, shaped
+from platform_common.decoding import DecodingError, from_answer, from_json, shaped, without_null
 from platform_common.processes import Finished, ProcessError
-from platform_common.sentence import Sentence
+from platform_common.sentence import Sentence, quoted
 
 V = TypeVar("V")
 CALL_LIMIT_S = 10.0
@@ -124,7 +124,7 @@ class View(Struct, Generic[V], frozen=True):
             except DecodingError as error:
                 return self._without(self._why(finished, error))
         except ProcessError as error:
-            return self._without(Sentence(plain(error.message)))
+            return self._without(quoted(plain(error.message)))
         except Exception as error:  # noqa: BLE001 - such as a lack of memory: a page has others
             why = type(error).__name__
             return self._without(Sentence("{call} broke off: {why}", call=self._name, why=why))
@@ -174,7 +174,7 @@ class ObjectView(View[V], frozen=True):
 @lru_cache(_REMEMBERED)
 def _object(output: bytes, shape: Any, sample: Sentence | None) -> Slice[Any]:
     """What `output` says; the same bytes say the same, and a device repeats itself."""
-    tree = from_json(output, dict[str, Any])
+    tree = without_null(from_json(output, dict[str, Any]))
     if b"\\" in output or b"\x7f" in output or not output.isascii():
         tree = _plain_texts(tree)
     given = frozenset(_members(tree, ""))
@@ -185,7 +185,7 @@ def object_view(words: Sequence[str], default: V, *, limit_s: float | None = Non
     """The view of a call whose answer has the shape of `default`."""
 
     def read(data: bytes) -> V:
-        return from_json(data, type(default))
+        return from_answer(data, type(default))
 
     return ObjectView(tuple(words), read, default, limit_s)
 
@@ -197,11 +197,8 @@ def plain(text: str) -> str:
 
 
 def _members(tree: dict[str, Any], at: str) -> Iterator[str]:
-    """The names of what is in `tree`, which loses what is null."""
-    for name, value in list(tree.items()):
-        if value is None:
-            del tree[name]
-            continue
+    """The names of what is in `tree`."""
+    for name, value in tree.items():
         yield at + name
         if isinstance(value, dict):
             yield from _members(value, f"{at}{name}.")

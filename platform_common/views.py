@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 from msgspec import Struct
 
-from platform_common.decoding import from_json
+from platform_common.decoding import from_answer
 
 V = TypeVar("V")
 UNAVAILABLE = "unavailable"
@@ -226,8 +226,8 @@ class _Providers(Struct, frozen=True):
 def read_models(data: bytes) -> tuple[Model, ...]:
     """The answer to `model list`: an array, or an object that holds it as `providers`."""
     if data.lstrip().startswith(b"{"):
-        return from_json(data, _Providers).providers
-    return from_json(data, tuple[Model, ...])
+        return from_answer(data, _Providers).providers
+    return from_answer(data, tuple[Model, ...])
 
 
 def to_json(view: object) -> Any:

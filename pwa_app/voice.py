@@ -8,7 +8,7 @@ from flask import Blueprint, redirect, render_template, request
 from werkzeug import Response
 
 from platform_common.control import Slice, View
-from platform_common.decoding import from_json
+from platform_common.decoding import from_answer
 from platform_common.processes import Finished, ProcessError
 from platform_common.records.voice import VoiceCheck, VoiceStatus
 from platform_common.sentence import Sentence
@@ -17,10 +17,10 @@ from pwa_app.context import context
 from pwa_app.flash import Flash
 
 VOICE_STATUS: View[VoiceStatus] = View(
-    ("voice", "status", "--json"), partial(from_json, shape=VoiceStatus), VoiceStatus()
+    ("voice", "status", "--json"), partial(from_answer, shape=VoiceStatus), VoiceStatus()
 )
 VOICE_CHECK: View[VoiceCheck] = View(
-    ("voice", "check", "--json"), partial(from_json, shape=VoiceCheck), VoiceCheck()
+    ("voice", "check", "--json"), partial(from_answer, shape=VoiceCheck), VoiceCheck()
 )
 # systemd may take its time with the service.
 _SWITCH_LIMIT_S = 45.0

@@ -13,7 +13,16 @@ from platform_common.control import BusyError, SubprocessCli, View, object_view,
 from platform_common.processes import Finished
 from platform_common.records.limits import Limits
 from platform_common.sentence import Sentence
-from platform_common.views import Cost, Model, Status, Verdict, Version, read_models
+from platform_common.views import (
+    Check,
+    Cost,
+    Model,
+    Outcome,
+    Status,
+    Verdict,
+    Version,
+    read_models,
+)
 from tests.support.control_cli import FakeCtl
 
 VIEWS: dict[str, View[object]] = {
@@ -79,7 +88,7 @@ WRONG_TYPES = {
     "status": [b'{"active_state": 1}', b'{"uptime_seconds": "3"}', b'{"tunnel": []}'],
     "version": [b'{"profiles": {}}', b'{"kernel": {}}', b'{"profiles": [1]}'],
     "limits": [b'{"ram_mb": -1}', b'{"tier": "huge"}', b'{"limitations": [{}]}'],
-    "cost": [b'{"today_usd": "1"}', b'{"days": [{"usd": null}]}', b'{"tripped": 1}'],
+    "cost": [b'{"today_usd": "1"}', b'{"days": [{"usd": "1"}]}', b'{"tripped": 1}'],
     "doctor": [b'{"checks": [{"outcome": "Pass"}]}', b'{"fails": 1.5}', b'{"checks": ""}'],
 }
 
@@ -153,6 +162,17 @@ def test_an_answer_tells_which_members_it_has() -> None:
     found = VIEWS["cost"].load(Saying(output))
     assert found.value == Cost()
     assert found.given == {"today_usd", "tunnel", "tunnel.enabled"}
+
+
+def test_what_is_null_counts_as_left_out_wherever_it_stands() -> None:
+    output = (
+        b'{"checks": [{"name": "disk", "outcome": {"kind": "Pass", "detail": null}, "fix": null}]}'
+    )
+    found = VIEWS["doctor"].load(Saying(output))
+    assert found.value == Verdict(checks=(Check("disk", Outcome("Pass")),))
+    models: View[tuple[Model, ...]] = View(("model", "list", "--json"), read_models, ())
+    listed = models.load(Saying(b'{"providers": [{"id": "openai", "masked_key_prefix": null}]}'))
+    assert listed.value == (Model("openai"),)
 
 
 def test_what_no_page_can_show_is_a_dot() -> None:
