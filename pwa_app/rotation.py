@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from platform_common.control import ControlCli
-from platform_common.decoding import DecodingError, from_json
+from platform_common.decoding import DecodingError, from_answer
 from platform_common.errors import PlatformError
 from platform_common.names import check_id, check_variable
 from platform_common.processes import Finished, ProcessError
@@ -106,7 +106,7 @@ def key_tested(cli: ControlCli, provider: str, values: Sequence[Value] = ()) -> 
     except ProcessError as error:
         return Tested("unchecked", error.message)
     try:
-        found = from_json(finished.output, ModelTest)
+        found = from_answer(finished.output, ModelTest)
     except DecodingError:
         return Tested("unchecked", _reason(finished, values))
     if found.ok and not found.warning:
