@@ -6,7 +6,11 @@ from collections.abc import Callable
 
 
 class Sentence:
-    """`text` with named places in braces, and what goes there; values are not translated."""
+    """`text` with named places in braces, and what goes there.
+
+    Values are not translated, but for those that are sentences. What goes to the place
+    `why` is what a program said, in English.
+    """
 
     __slots__ = ("text", "values")
 
@@ -17,7 +21,14 @@ class Sentence:
     def said(self, translate: Callable[[str], str]) -> str:
         """The sentence as `translate`, of a catalogue, puts its text."""
         text = translate(self.text)
-        return text.format_map(self.values) if self.values else text
+        if not self.values:
+            return text
+        return text.format_map(
+            {
+                name: value.said(translate) if isinstance(value, Sentence) else value
+                for name, value in self.values.items()
+            }
+        )
 
     def __str__(self) -> str:
         return self.said(str)
@@ -30,3 +41,8 @@ class Sentence:
 
     def __hash__(self) -> int:
         return hash(str(self))
+
+
+def quoted(words: str) -> Sentence:
+    """What a program said, as a sentence of its own."""
+    return Sentence("{why}", why=words)

@@ -59,7 +59,6 @@ def webmanifest() -> Response:
         json.dumps(members, indent=2) + "\n", content_type="application/manifest+json"
     )
     response.headers["Cache-Control"] = "no-cache"
-    response.vary.update(["Accept-Language", "Cookie"])
     return response
 
 

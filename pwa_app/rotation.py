@@ -149,7 +149,7 @@ def _store(cli: ControlCli, provider: str, values: Sequence[Value]) -> Flash | N
             return _failed(error.message, stored)
         if finished.status:
             return _failed(_reason(finished, values), stored)
-        stored.append(name or "the key")
+        stored.append(name)
     return None
 
 
@@ -175,14 +175,18 @@ def _done(provider: str, tested: Tested | None) -> Flash:
 
 
 def _failed(why: str, stored: Sequence[str] = ()) -> Flash:
-    if stored:
+    if len(stored) > 1:
         return Flash(
             Sentence(
-                "Rotation failed: {why} (stored before that: {names})",
+                "Rotation failed: {why} (stored before that: the key and {names})",
                 why=why,
-                names=", ".join(stored),
+                names=", ".join(stored[1:]),
             ),
             good=False,
+        )
+    if stored:
+        return Flash(
+            Sentence("Rotation failed: {why} (stored before that: the key)", why=why), good=False
         )
     return Flash(Sentence("Rotation failed: {why}", why=why), good=False)
 

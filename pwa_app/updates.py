@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 from platform_common.control import Slice, View, object_view, plain
-from platform_common.sentence import Sentence
+from platform_common.sentence import Sentence, quoted
 from platform_common.views import UpdateCheck
 
 # It asks the network, so it may take longer than what looks at the device alone.
@@ -35,7 +35,7 @@ def news(found: Slice[UpdateCheck]) -> News:
         return News("unknown", check, artefact, found.reason)
     if check.ok is False:
         said = plain(check.reason or check.error)
-        why = Sentence(said) if said else Sentence("The control CLI does not say why.")
+        why = quoted(said) if said else Sentence("The control CLI does not say why.")
         return News("unknown", check, artefact, why)
     if check.update_available is None:
         why = Sentence("The control CLI does not say whether there is an update.")

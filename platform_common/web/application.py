@@ -9,7 +9,7 @@ from pathlib import Path
 
 from flask import Flask, Response, g, request
 from jinja2 import StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from platform_common import web
 from platform_common.errors import WrongUsageError
@@ -19,7 +19,7 @@ from platform_common.version import VERSION
 from platform_common.web import errors, gate, headers, preferences
 from platform_common.web.assets import Assets
 from platform_common.web.body import WholeRequest
-from platform_common.web.language import LANGUAGES, SOURCE, Language, language
+from platform_common.web.language import LANGUAGES, SOURCE, Language, language, preferred
 
 FORM_LIMIT_BYTES = 256 << 10
 _MOST_FORM_PARTS = 1000
@@ -58,6 +58,7 @@ def new_application(
     assets = Assets([Path(web.__path__[0], "static"), *static])
     assets.install(app)
     app.extensions["assets"] = assets
+    app.after_request(_in_its_language)
     headers.install(app)
     errors.install(app)
     app.before_request(_gate(allowed_hosts))
@@ -72,7 +73,7 @@ def spoken() -> Language:
     if found is None:
         code = preferences.chosen("language")
         if code == "auto":
-            code = request.accept_languages.best_match(list(LANGUAGES)) or SOURCE
+            code = preferred(request.accept_languages)
         found = g.language = language(code)
     return found
 
@@ -82,6 +83,21 @@ def say(sentence: Sentence | str) -> str:
     if isinstance(sentence, Sentence):
         return sentence.said(spoken().gettext)
     return spoken().gettext(sentence)
+
+
+def tell(sentence: Sentence) -> Markup:
+    """The same for a page: what a program said in it is marked as English."""
+    spoken_ = spoken()
+    if spoken_.code == SOURCE:
+        return escape(say(sentence))
+    values = {
+        name: tell(value) if isinstance(value, Sentence) else value
+        for name, value in sentence.values.items()
+    }
+    if "why" in values and not isinstance(values["why"], Markup):
+        values["why"] = Markup('<span lang="{}">{}</span>').format(SOURCE, values["why"])
+    text = escape(spoken_.gettext(sentence.text))
+    return text.format_map(values) if values else text
 
 
 def _gate(allowed: Collection[str]) -> Callable[[], Response | None]:
@@ -128,6 +144,15 @@ def _unnamed() -> str:
     return "Platform"
 
 
+def _in_its_language(response: Response) -> Response:
+    """Say in which language an answer is, and what chose it, where it is in one."""
+    found: Language | None = g.get("language")
+    if found is not None:
+        response.content_language.add(found.code)
+        response.vary.update(("Accept-Language", "Cookie"))
+    return response
+
+
 def _healthz() -> Response:
     return Response("ok", content_type="text/plain; charset=utf-8")
 
@@ -153,6 +178,7 @@ def _set_up_templates(app: Flask) -> None:
     )
     environment.filters.update(
         say=say,
+        tell=tell,
         money=lambda usd: spoken().money(usd),
         number=lambda value: spoken().number(value),
         percent=lambda value: spoken().percent(value),
@@ -166,7 +192,7 @@ def _set_up_templates(app: Flask) -> None:
 
 def _breakable(text: str) -> Markup:
     """A long name that may go on in the next line behind its joints."""
-    escaped = str(Markup.escape(text))
+    escaped = str(escape(text))
     for joint in "_/":
         escaped = escaped.replace(joint, f"{joint}<wbr>")
     return Markup(escaped)  # noqa: S704 - escaped above

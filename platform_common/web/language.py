@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import lru_cache
@@ -28,10 +28,10 @@ _SMALLEST_SHOWN = 0.005
 class Language:
     """One language: translations, and formats."""
 
-    def __init__(self, code: str) -> None:
+    def __init__(self, code: str, catalogue: NullTranslations) -> None:
         self.code = code
         self._locale = Locale.parse(code)
-        self._catalogue = _catalogue(code)
+        self._catalogue = catalogue
         # Pages show the same few values again and again.
         self.money = lru_cache(4096)(self._money)
         self.number = lru_cache(1024)(self._number)
@@ -93,7 +93,16 @@ class Language:
 @lru_cache
 def language(code: str) -> Language:
     """The language `code`, one of `LANGUAGES`."""
-    return Language(code)
+    return Language(code, _catalogue(code))
+
+
+def preferred(wanted: Iterable[tuple[str, float]]) -> str:
+    """The language for who wants those, the best first, each with how much from 0 to 1.
+
+    A dialect counts as its language: who wants Swiss German is not given English.
+    """
+    codes = (tag.partition("-")[0].lower() for tag, weight in wanted if weight > 0)
+    return next((code for code in codes if code in LANGUAGES), SOURCE)
 
 
 def _catalogue(code: str) -> NullTranslations:
