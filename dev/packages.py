@@ -43,6 +43,7 @@ SIGNS = {
     "systemd-container": "systemd-nspawn",
     "systemd-journal-remote": "/lib/systemd/systemd-journal-remote",
     "user-mode-linux": "linux.uml",
+    "wrk": "wrk",
     "xz-utils": "xz",
 }
 _IMAGES = ("ca-certificates", "e2fsprogs", "python3-venv", "qemu-utils", "xz-utils")
@@ -67,7 +68,7 @@ NEEDS: Mapping[str, Sequence[str]] = {
         "systemd-journal-remote",
         "user-mode-linux",
     ),
-    "bench": ("chromium", "minisign", "nodejs", "npm", "openssl"),
+    "bench": ("chromium", "minisign", "nodejs", "npm", "openssl", "wrk"),
     "screenshots": ("chromium", "fonts-noto-core", "systemd-journal-remote"),
 }
 
