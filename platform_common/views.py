@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from platform_common.decoding import from_answer
+from platform_common.records.limits import Capabilities
 
 V = TypeVar("V")
 UNAVAILABLE = "unavailable"
@@ -67,6 +68,29 @@ class Version(Struct, frozen=True):
     kernel: str = ""
     target: str = ""
     profiles: tuple[InstalledProfile, ...] = ()
+
+
+class DeviceLimitation(Struct, frozen=True):
+    """One thing that the device cannot do, why, and what would change that."""
+
+    id: str = ""
+    reason: str = ""
+    unblock: str = ""
+
+
+class DeviceLimits(Struct, frozen=True):
+    """`limits`: the limits record; its words may be others than those that our own has."""
+
+    target: str = ""
+    tier: str = ""
+    ram_mb: int = 0
+    ram_class: str = ""
+    storage_class: str = ""
+    capabilities: Capabilities = Capabilities()
+    limitations: tuple[DeviceLimitation, ...] = ()
+    cloud: str = ""
+    airgap_supported: bool = False
+    airgap_max_tier: str = ""
 
 
 CostState = Literal["ok", "warn", "tripped"]

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from platform_common.control import Slice, View, object_view
-from platform_common.records.limits import Limits
 from platform_common.sentence import Sentence
-from platform_common.views import Cost, Model, Status, Verdict, Version, read_models
+from platform_common.views import Cost, DeviceLimits, Model, Status, Verdict, Version, read_models
 
 STATUS: View[Status] = object_view(("status", "--json"), Status())
 VERSION: View[Version] = object_view(("version", "--json"), Version())
-LIMITS: View[Limits] = object_view(("limits", "--json"), Limits())
+LIMITS: View[DeviceLimits] = object_view(("limits", "--json"), DeviceLimits())
 COST: View[Cost] = object_view(("cost", "--json"), Cost())
 DOCTOR: View[Verdict] = object_view(("doctor", "--json"), Verdict())
 MODELS: View[tuple[Model, ...]] = View(("model", "list", "--json"), read_models, ())
@@ -23,7 +22,7 @@ class Overview(NamedTuple):
 
     status: Slice[Status]
     version: Slice[Version]
-    limits: Slice[Limits]
+    limits: Slice[DeviceLimits]
     cost: Slice[Cost]
     doctor: Slice[Verdict]
 

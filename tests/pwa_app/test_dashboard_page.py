@@ -135,6 +135,19 @@ def test_what_was_reported_as_nought_is_a_nought(client: FlaskClient, ctl: FakeC
     assert "Every message had a price." in said
 
 
+def test_limits_in_other_words_than_our_record_has_are_shown(
+    client: FlaskClient, ctl: FakeCtl
+) -> None:
+    limits = {
+        **{"tier": "tiny", "ram_class": "8gb", "storage_class": "emmc"},
+        "limitations": [{"id": "no-voice"}, {"reason": "It is hot."}, {}],
+    }
+    said = card(shown(client, ctl, limits=limits), "limits")
+    assert "stub" not in said
+    for text in ("tiny", "8gb", "emmc", "no-voice", "It is hot."):
+        assert text in said
+
+
 @pytest.mark.parametrize("call", fine())
 def test_cli_04_a_call_that_fails_stubs_its_own_card(
     client: FlaskClient, ctl: FakeCtl, call: str
