@@ -139,7 +139,9 @@ def test_limits_in_other_words_than_our_record_has_are_shown(
     client: FlaskClient, ctl: FakeCtl
 ) -> None:
     limits = {
-        **{"tier": "tiny", "ram_class": "8gb", "storage_class": "emmc"},
+        "tier": "tiny",
+        "ram_class": "8gb",
+        "storage_class": "emmc",
         "limitations": [{"id": "no-voice"}, {"reason": "It is hot."}, {}],
     }
     said = card(shown(client, ctl, limits=limits), "limits")
