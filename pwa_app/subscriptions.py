@@ -164,7 +164,7 @@ class Subscriptions:
         self._lock = threading.Lock()
 
     def add(self, subscription: Subscription) -> None:
-        """Keep a subscription, durably, unless it is there just so.
+        """Append a subscription, durably; a full file that has it just so stays as it is.
 
         Raises `FullError`, or what `append_line` raises; nothing is then kept.
         """
@@ -172,10 +172,10 @@ class Subscriptions:
         # Nobody else adds lines: the limits hold when this process keeps to them.
         with self._lock:
             data = self._read()
-            if _by_endpoint(data).get(subscription.endpoint) == subscription:
-                return
             lines = data.count(b"\n") + (not data.endswith(b"\n") and data != b"")
             if lines >= LIMIT_LINES or len(data) + len(line) + 2 > LIMIT_BYTES:
+                if _by_endpoint(data).get(subscription.endpoint) == subscription:
+                    return
                 raise FullError(f"{self.path} holds as many subscriptions as it may")
             make_folder(self.path.parent)
             append_line(self.path, line, mode=MODE)

@@ -257,12 +257,12 @@ def test_push_05_the_file_has_its_mode_whatever_the_umask(
     assert stat.S_IMODE(kept.path.stat().st_mode) == 0o640
 
 
-def test_the_same_again_adds_nothing(kept: Subscriptions) -> None:
+def test_each_subscribing_appends_one_line_also_of_the_same(kept: Subscriptions) -> None:
     kept.add(subscription(1))
-    kept.add(subscription(2))
-    before = kept.path.read_bytes()
+    line = kept.path.read_bytes()
     kept.add(subscription(1))
-    assert kept.path.read_bytes() == before
+    assert kept.path.read_bytes() == 2 * line
+    assert kept.all() == [subscription(1)]
 
 
 def test_of_two_lines_with_one_endpoint_the_last_counts(kept: Subscriptions) -> None:
