@@ -148,7 +148,7 @@ class View(Struct, Generic[V], frozen=True):
                 why=plain(error.message),
             )
         said = plain(finished.last_line)
-        if finished.status == _WRONG_USAGE:
+        if finished.status == _WRONG_USAGE and said:
             return Sentence(
                 "The control CLI does not know the call {call}: {why}", call=self._name, why=said
             )

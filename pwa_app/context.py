@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple, cast
 
-from flask import Flask, current_app
+from flask import Flask, current_app, request
 
 from platform_common.control import ControlCli, Slice, V, View
 from platform_common.flights import Flights
-from pwa_app.flash import SingleShot
+from pwa_app.flash import Flash, SingleShot
 from pwa_app.journal import Journal
 from pwa_app.known_secrets import KnownSecrets
 from pwa_app.settings import PwaSettings
@@ -27,6 +27,7 @@ class Context(NamedTuple):
     cli: ControlCli
     flights: Flights
     flash: SingleShot
+    voice_flash: SingleShot
     secrets: KnownSecrets
     journal: Journal
 
@@ -49,10 +50,16 @@ def install(app: Flask, settings: PwaSettings, cli: ControlCli) -> None:
     secrets = KnownSecrets(settings.paths)
     journal = Journal(secrets, settings.journal_dir, limit_s=settings.call_limit_s)
     app.extensions[_NAME] = Context(
-        settings, cli, Flights(_FLIGHTS), SingleShot(), secrets, journal
+        settings, cli, Flights(_FLIGHTS), SingleShot(), SingleShot(), secrets, journal
     )
 
 
 def context() -> Context:
     """The context of the app that answers this request."""
     return cast("Context", current_app.extensions[_NAME])
+
+
+def taken(shot: SingleShot) -> Flash | None:
+    """The message that waits, for who will see the page: it is shown once."""
+    looks = request.method == "GET" and "prefetch" not in request.headers.get("Sec-Purpose", "")
+    return shot.take() if looks else None

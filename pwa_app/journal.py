@@ -158,7 +158,7 @@ class Journal:
             try:
                 finished = processes.run(
                     argv,
-                    timeout_s=max(0.1, deadline - time.monotonic()),
+                    timeout_s=max(0.1, round(deadline - time.monotonic(), 1)),
                     limit_bytes=_OUTPUT_LIMIT_BYTES,
                 )
             except TooLongError:

@@ -11,8 +11,7 @@ from werkzeug.exceptions import MethodNotAllowed
 from platform_common.sentence import Sentence
 from platform_common.views import Model
 from pwa_app import rotation
-from pwa_app.context import context
-from pwa_app.flash import Flash
+from pwa_app.context import context, taken
 from pwa_app.overview import MODELS
 
 blueprint = Blueprint("keys", __name__)
@@ -44,7 +43,9 @@ def keys() -> str:
         [row for row in rows if row.has_value or row.model.active],
         [row for row in rows if not (row.has_value or row.model.active)],
     )
-    return render_template("pwa/keys.html", found=found, groups=groups, flash=_flash())
+    return render_template(
+        "pwa/keys.html", found=found, groups=groups, flash=taken(context().flash)
+    )
 
 
 @blueprint.get("/app/keys/<provider_id>")
@@ -54,10 +55,13 @@ def key(provider_id: str) -> str:
     rows = [row for row in map(_row, found.value) if row.usable and row.model.id == provider_id]
     if not rows and provider_id in _ACTIONS:
         raise MethodNotAllowed(["POST"])
-    if not rows and not found.stub:
+    if not rows and (found.value or not found.stub):
         abort(404)
     return render_template(
-        "pwa/key.html", found=found, row=rows[0] if rows else None, flash=_flash()
+        "pwa/key.html",
+        found=found,
+        row=rows[0] if rows else None,
+        flash=taken(context().flash),
     )
 
 
@@ -77,12 +81,6 @@ def test() -> Response:
     here = context()
     here.flash.put(rotation.test_stored(here.cli, provider_id))
     return redirect(f"/app/keys/{provider_id}" if rotation.is_id(provider_id) else "/app/keys")
-
-
-def _flash() -> Flash | None:
-    """The message that waits, for who will see the page: it is shown once."""
-    looks = request.method == "GET" and "prefetch" not in request.headers.get("Sec-Purpose", "")
-    return context().flash.take() if looks else None
 
 
 def _row(model: Model) -> Row:

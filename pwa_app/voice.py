@@ -13,7 +13,7 @@ from platform_common.processes import Finished, ProcessError
 from platform_common.records.voice import VoiceCheck, VoiceStatus
 from platform_common.sentence import Sentence
 from platform_common.terminal import printable
-from pwa_app.context import context
+from pwa_app.context import context, taken
 from pwa_app.flash import Flash
 
 VOICE_STATUS: View[VoiceStatus] = View(
@@ -33,7 +33,9 @@ blueprint = Blueprint("voice", __name__)
 def voice() -> str:
     """How voice is set, and what can be done about it."""
     return render_template(
-        "pwa/voice.html", voice=context().load(VOICE_STATUS), flash=context().flash.take()
+        "pwa/voice.html",
+        voice=context().load(VOICE_STATUS),
+        flash=taken(context().voice_flash),
     )
 
 
@@ -118,5 +120,5 @@ def _why(done: Finished) -> str:
 
 
 def _back(sentence: Sentence, *, good: bool) -> Response:
-    context().flash.put(Flash(sentence, good=good))
+    context().voice_flash.put(Flash(sentence, good=good))
     return redirect("/app/voice")

@@ -138,6 +138,7 @@ def test_a_call_that_fails_in_silence_says_how(status: int, why: str) -> None:
 def test_a_call_that_the_program_does_not_know_is_told_apart() -> None:
     found = VIEWS["cost"].load(Saying(status=64, errors=b"Error: No such command 'cost'.\n"))
     assert str(found.reason).startswith("The control CLI does not know the call cost --json: ")
+    assert str(VIEWS["cost"].load(Saying(status=64)).reason) == "cost --json failed: exit code 64"
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,7 @@ def test_dev_stub_mode_shows_sample_providers_and_starts_no_program(
     assert cards(tree)
     assert "dev-stub mode" in text(tree)
     assert "dev-stub mode" in text(page(client, "/app/keys/openai"))
+    assert client.get("/app/keys/none").status_code == 404
     assert ctl.calls() == []
 
 

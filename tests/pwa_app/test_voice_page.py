@@ -215,3 +215,17 @@ def test_http_12_looking_at_an_address_switches_nothing(
 ) -> None:
     assert client.get(f"/app/voice/{action}").status_code == 405
     assert fine.words() == []
+
+
+def test_key_16_a_message_about_a_key_is_not_taken_by_this_page(client: FlaskClient) -> None:
+    client.post("/app/keys/rotate", data={"provider": "openai"})
+    assert "Provider and key are both required." not in client.get("/app/voice").text
+    assert "Provider and key are both required." in client.get("/app/keys").text
+
+
+def test_who_does_not_look_takes_no_message(client: FlaskClient) -> None:
+    client.post("/app/voice/enable")
+    client.head("/app/voice")
+    client.get("/app/voice", headers={"Sec-Purpose": "prefetch"})
+    assert "Voice stays off" in client.get("/app/voice").text
+    assert "Voice stays off" not in client.get("/app/voice").text
