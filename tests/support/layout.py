@@ -18,6 +18,24 @@ _BEYOND = """() => {
       + e.outerHTML.slice(0, 120))
     .concat("the page scrolls sideways");
 }"""
+# Elements with more text than they have room for, but for boxes that scroll by themselves
+# and what is there for screen readers alone.
+_CLIPPED = """() => {
+  const found = [];
+  for (const e of document.body.querySelectorAll("*")) {
+    const style = getComputedStyle(e);
+    if (style.display === "inline" || e.closest(".hidden, svg, .skip, select, input")
+      || !e.checkVisibility({visibilityProperty: true})) continue;
+    const scrolls = way => ["auto", "scroll"].includes(way);
+    const wide = e.scrollWidth > e.clientWidth + 1 && e.clientWidth && !scrolls(style.overflowX);
+    const high = e.scrollHeight > e.clientHeight + 1
+      && ["hidden", "clip"].includes(style.overflowY);
+    if (wide || high) found.push(
+      `${e.scrollWidth} by ${e.scrollHeight} in ${e.clientWidth} by ${e.clientHeight}: `
+      + e.outerHTML.slice(0, 120));
+  }
+  return found;
+}"""
 # Links among text may be as small as their words where they keep a distance (WCAG 2.5.8),
 # which axe-core looks at.
 _SMALL = """least => [...document.querySelectorAll(
@@ -94,6 +112,12 @@ class Stop:
 def sideways_scroll(page: Page) -> list[str]:
     """What makes the page wider than its window; empty when nothing does."""
     found: list[str] = page.evaluate(_BEYOND)
+    return found
+
+
+def clipped(page: Page) -> list[str]:
+    """What is wider than its own box, or cut off by it."""
+    found: list[str] = page.evaluate(_CLIPPED)
     return found
 
 

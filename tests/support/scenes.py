@@ -82,9 +82,9 @@ def faulty_app() -> Flask:
 
 
 @contextlib.contextmanager
-def faulty_dashboard() -> Iterator[str]:
-    """Serve `faulty_app` while the block lasts; its address."""
-    server = make_server("127.0.0.1", 0, faulty_app(), threaded=True)
+def serving(app: Flask) -> Iterator[str]:
+    """Serve `app` in this process while the block lasts; its address."""
+    server = make_server("127.0.0.1", 0, app, threaded=True)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
@@ -93,3 +93,8 @@ def faulty_dashboard() -> Iterator[str]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+def faulty_dashboard() -> contextlib.AbstractContextManager[str]:
+    """Serve `faulty_app` while the block lasts; its address."""
+    return serving(faulty_app())

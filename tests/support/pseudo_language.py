@@ -1,0 +1,162 @@
+"""A language nobody speaks: every text of ours is marked, accented and 40 % longer.
+
+What a page shows without the marks never went through the catalogue; what does not
+fit has no room for languages that take more of it than English does.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from gettext import NullTranslations
+from typing import Any
+
+import msgspec
+from playwright.sync_api import Page
+
+from platform_common.sentence import Sentence
+from platform_common.version import VERSION
+from platform_common.web.language import SOURCE, Language
+from pwa_app.overview import MODELS, OVERVIEW
+from pwa_app.stub import StubCli
+from pwa_app.updates import CHECK
+from pwa_app.voice import VOICE_CHECK, VOICE_STATUS
+from tests.support.control_cli import FakeCtl
+
+VIEWS = (*OVERVIEW, MODELS, CHECK, VOICE_STATUS, VOICE_CHECK)
+_LONGER = 0.4
+_ACCENTED = str.maketrans("aeioucnsyAEIOUCNSY", "áéíóúçñšýÁÉÍÓÚÇÑŠÝ")
+_JOINT = re.compile("(?<=[_/])")
+_WORD = re.compile(r"[^\W\d_]+")
+# Places for values, which bring no mark with them, and tags.
+_NO_TEXT = re.compile(r"(\{[a-z_]+\}|%\([a-z_]+\)[sd]|</?[a-z][^>]*>)")
+_MARKED = re.compile("⟦[^⟦⟧]*⟧")
+# Names that are no words of any language: of units, of the app, of a message in the log.
+_NAMES = (r"[\w@.\-]+\.service", r"\(journal task failed\)", r"\(dev-stub\)")
+# Texts of a page with where they are, but for what is marked as of another language, what
+# is code, what the journal says, and the badge of a slice without an answer.
+_TEXTS = """names => {
+  const own = document.documentElement.lang;
+  const skipped = e => e.closest("script, style, code, .stub")
+    || (e.closest("pre") && !e.closest(".mark"))
+    || (e.closest("[lang]").lang !== own);
+  const found = [];
+  const walker = document.createTreeWalker(document.documentElement, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const e = walker.currentNode.parentElement;
+    if (!skipped(e)) found.push([walker.currentNode.data, e.outerHTML.slice(0, 120)]);
+  }
+  for (const e of document.querySelectorAll("*")) {
+    if (e.closest("[lang]").lang !== own) continue;
+    for (const name of names) {
+      if (e.hasAttribute(name)) found.push([e.getAttribute(name), e.outerHTML.slice(0, 120)]);
+    }
+  }
+  return found;
+}"""
+_WORDY_ATTRIBUTES = (
+    *("aria-label", "title", "alt", "placeholder", "data-hide", "data-other", "data-restarted"),
+    *("data-gap", "data-live", "data-paused", "data-again", "data-gone", "data-one", "data-many"),
+)
+
+
+class _Catalogue(NullTranslations):
+    def gettext(self, message: str) -> str:
+        return pseudo(message)
+
+    def ngettext(self, msgid1: str, msgid2: str, n: int) -> str:
+        return pseudo(super().ngettext(msgid1, msgid2, n))
+
+
+class PseudoLanguage(Language):
+    """The language itself; what Babel writes is marked too."""
+
+    def __init__(self) -> None:
+        super().__init__(SOURCE, _Catalogue())
+        self.code = "en-XA"
+
+    def _money(self, usd: float) -> str:
+        return _marked(super()._money(usd))
+
+    def _number(self, value: float) -> str:
+        return _marked(super()._number(value))
+
+    def _duration(self, seconds: int) -> str:
+        return _marked(super()._duration(seconds))
+
+    def moment(self, when: datetime) -> str:
+        """A day and a time."""
+        return _marked(super().moment(when))
+
+    def day(self, date: str) -> str:
+        """An ISO date."""
+        return _marked(super().day(date))
+
+
+def pseudo(text: str) -> str:
+    """The text in this language; a value that is filled in stands outside of the marks."""
+    parts = _NO_TEXT.split(text)
+    parts[::2] = [_marked(_WORD.sub(_longer, part)) for part in parts[::2]]
+    return "".join(parts)
+
+
+def texts(page: Page) -> list[tuple[str, str]]:
+    """What the page says, seen or not yet seen, and the element that says it."""
+    found = page.evaluate(_TEXTS, list(_WORDY_ATTRIBUTES))
+    lines = [(" ".join(text.split()), element) for text, element in found]
+    return [line for line in lines if line[0]]
+
+
+def leftovers(page: Page, known: Iterable[str]) -> list[str]:
+    """What the page says in no language of ours, but for `known` values."""
+    own = [page.locator(".brand").inner_text(), VERSION, *known]
+    # A long value is several texts, between which a line may end.
+    parts = {part for value in own for part in (value, *_JOINT.split(value))}
+    values = sorted({" ".join(part.split()) for part in parts} - {""}, key=len, reverse=True)
+    alternatives = "|".join([*_NAMES, *map(re.escape, values)])
+    fine = re.compile(rf"(?:[\W\d_]|(?<![^\W\d_])(?:{alternatives})(?![^\W\d_]))*")
+    return [
+        f"{text!r} in {element}"
+        for text, element in texts(page)
+        if not fine.fullmatch(_MARKED.sub("", text).replace("{at}", "").replace("{n}", ""))
+    ]
+
+
+def values_of(ctl: FakeCtl) -> set[str]:
+    """What this control CLI or the sample one answers, what stands in for that, and the calls."""
+    answers = json.loads((ctl.folder / "answers.json").read_text())
+    outputs = [answer.get("output", "") for answer in answers.values()]
+    sample = StubCli(Sentence("none"))
+    outputs += [sample.run(view.words).output for view in VIEWS]
+    found = {" ".join(view.words) for view in VIEWS}
+    found |= set(_leaves(msgspec.to_builtins([view.default for view in VIEWS])))
+    for output in outputs:
+        try:
+            found |= set(_leaves(json.loads(output)))
+        except ValueError:
+            continue
+    return found
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case list():
+            for one in value:
+                yield from _leaves(one)
+        case dict():
+            for one in value.values():
+                yield from _leaves(one)
+
+
+def _longer(word: re.Match[str]) -> str:
+    text = word[0].translate(_ACCENTED)
+    return text + text[: math.ceil(_LONGER * len(text))].lower()
+
+
+def _marked(text: str) -> str:
+    return f"⟦{text}⟧" if _WORD.search(text) else text
