@@ -1,0 +1,133 @@
+"""In which language a page is, and what says so: the browser's wish, its owner's choice."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from tests.support.control_cli import FakeCtl
+
+PAGE = "/offline"
+
+
+def get(client: FlaskClient, wish: str | None = None, path: str = PAGE) -> TestResponse:
+    """That page for a browser with this wish, or with none."""
+    return client.get(path, headers=None if wish is None else {"Accept-Language": wish})
+
+
+@pytest.mark.parametrize(
+    ("wish", "code"),
+    [
+        (None, "en"),
+        ("", "en"),
+        ("de", "de"),
+        ("DE", "de"),
+        ("de-CH", "de"),
+        ("de-Latn-CH-1996", "de"),
+        # What is wanted most counts, also where something else is there just so.
+        ("de-CH, en;q=0.5", "de"),
+        ("en-GB, de;q=0.9", "en"),
+        ("de;q=0.1, en", "en"),
+        ("fr, it;q=0.9, de;q=0.8, en;q=0.7", "de"),
+        ("fr-CH, fr", "en"),
+        ("*", "en"),
+        ("fr, *;q=0.5", "en"),
+        ("de;q=0", "en"),
+        ("de;q=0, *", "en"),
+        ("deu", "en"),
+        ("d", "en"),
+        ("-de", "en"),
+        (";;;=,q=,\t,*-*", "en"),
+        ("de;q=nonsense, en;q=0.1", "en"),
+        ("de\x00", "en"),
+        ("../../de", "en"),
+    ],
+)
+def test_a_page_is_in_the_language_that_the_browser_wants_most(
+    client: FlaskClient, wish: str | None, code: str
+) -> None:
+    answer = get(client, wish)
+    assert answer.status_code == 200
+    assert f'<html lang="{code}"' in answer.text
+    assert answer.headers["Content-Language"] == code
+
+
+@pytest.mark.parametrize(
+    "wish", ["x" * 10_000, "de," * 3_400, "-" * 10_000, "de;" * 3_400, "q=0." * 2_500, " ," * 5_000]
+)
+def test_a_wish_of_ten_kilobytes_is_read_as_fast_as_any(client: FlaskClient, wish: str) -> None:
+    get(client)
+    began = time.monotonic()
+    assert get(client, wish).status_code == 200
+    assert time.monotonic() - began < 2
+
+
+def test_the_choice_of_the_owner_wins_until_it_is_taken_back(client: FlaskClient) -> None:
+    client.post("/preferences", data={"language": "de"})
+    assert get(client, "en").headers["Content-Language"] == "de"
+    client.post("/preferences", data={"language": "auto"})
+    assert get(client, "en").headers["Content-Language"] == "en"
+
+
+@pytest.mark.parametrize("value", ["fr", "DE", "de ", "../de", "", "x" * 4_000])
+def test_a_choice_that_is_none_leaves_it_to_the_browser(client: FlaskClient, value: str) -> None:
+    client.set_cookie("platform-language", value)
+    assert get(client, "de").headers["Content-Language"] == "de"
+    assert client.post("/preferences", data={"language": value}).status_code == 302
+    assert get(client, "en").headers["Content-Language"] == "en"
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/app/dashboard", 200),
+        ("/offline", 200),
+        ("/manifest.webmanifest", 200),
+        ("/sw.js", 200),
+        ("/nowhere", 404),
+    ],
+)
+def test_what_is_said_in_a_language_names_it_and_what_it_depends_on(
+    client: FlaskClient, path: str, status: int
+) -> None:
+    answer = get(client, "de", path)
+    assert answer.status_code == status
+    assert answer.headers.getlist("Content-Language") == ["de"]
+    assert {"Accept-Language", "Cookie"} <= set(answer.vary)
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/", "/static/style.css", "/app/push/vapid-public"])
+def test_what_is_in_no_language_names_none(client: FlaskClient, path: str) -> None:
+    answer = get(client, "de", path)
+    assert answer.status_code < 400
+    assert "Content-Language" not in answer.headers
+    assert "Accept-Language" not in answer.headers.get("Vary", "")
+
+
+def test_words_of_the_control_cli_are_marked_as_english_and_ours_are_not(
+    client: FlaskClient, ctl: FakeCtl
+) -> None:
+    ctl.answer("limits --json", status=1, errors="error: <b>no such file</b>\n")
+    why = "error: &lt;b&gt;no such file&lt;/b&gt;"
+    german = get(client, "de", "/app/dashboard").text
+    assert f'limits --json ist fehlgeschlagen: <span lang="en">{why}</span>' in german
+    assert f"limits --json failed: {why}" in get(client, "en", "/app/dashboard").text
+
+
+def test_a_message_is_in_the_language_of_who_reads_it(client: FlaskClient) -> None:
+    client.post("/app/keys/rotate", data={}, headers={"Accept-Language": "en"})
+    assert "Anbieter und Schlüssel sind beide nötig." in get(client, "de", "/app/keys").text
+    client.post("/app/keys/rotate", data={}, headers={"Accept-Language": "de"})
+    assert "Provider and key are both required." in get(client, "en", "/app/keys").text
+
+
+def test_a_reason_inside_a_message_is_translated_with_it(client: FlaskClient, ctl: FakeCtl) -> None:
+    ctl.answer("voice check --json", status=1, errors="error: no device\n")
+    client.post("/app/voice/check")
+    assert (
+        "Das Mikrofon konnte nicht geprüft werden: voice check --json ist fehlgeschlagen: "
+        '<span lang="en">error: no device</span>'
+    ) in get(client, "de", "/app/voice").text
