@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from platform_common.processes import Feed, ProcessError, feeding
+from platform_common.feeding import Feed, feeding
+from platform_common.processes import ProcessError
 from platform_common.terminal import printable
 from release_tools.keys import candidates
 from release_tools.minisign import PublicKey, Signature, SignatureError

@@ -36,7 +36,11 @@ DOORS: Mapping[str, tuple[str, ...]] = {
     "platform_common.web": ("platform_common/web/*.py", "pwa_app/*.py"),
     "py_vapid": ("pwa_app/vapid.py",),
     "cryptography": ("pwa_app/vapid.py",),
-    "subprocess": ("platform_common/processes.py",),
+    "subprocess": (
+        "platform_common/starting.py",
+        "platform_common/processes.py",
+        "platform_common/feeding.py",
+    ),
     "requests": (
         "platform_common/key_request.py",
         "release_tools/http_origin.py",
@@ -56,7 +60,7 @@ ENVIRONMENT = (
     "*/cli.py",
     "*/wsgi.py",
     "platform_common/command_line.py",
-    "platform_common/processes.py",
+    "platform_common/starting.py",
     "release_tools/object_origin.py",
 )
 # Names that shadow the standard library, or that say nothing.

@@ -33,7 +33,7 @@ def test_a_skipped_test_fails_the_run(
     finished = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider"),
-            *("--rootdir", tmp_path, *manner, tmp_path),
+            *("--rootdir", str(tmp_path), *manner, str(tmp_path)),
         ],
         cwd=ROOT,
         env=environment | variables,

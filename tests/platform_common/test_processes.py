@@ -15,7 +15,8 @@ from typing import NoReturn
 
 import pytest
 
-from platform_common.processes import Finished, ProcessError, feeding, run
+from platform_common.feeding import feeding
+from platform_common.processes import Finished, ProcessError, run
 from tests.support.threads import no_thread_left
 
 LONG_S = 20.0

@@ -138,7 +138,7 @@ def test_what_was_reported_as_nought_is_a_nought(client: FlaskClient, ctl: FakeC
 def test_limits_in_other_words_than_our_record_has_are_shown(
     client: FlaskClient, ctl: FakeCtl
 ) -> None:
-    limits = {
+    limits: dict[str, object] = {
         "tier": "tiny",
         "ram_class": "8gb",
         "storage_class": "emmc",

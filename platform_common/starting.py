@@ -1,0 +1,108 @@
+"""Starting and ending other programs: the only module that makes a process.
+
+Each gets an environment without our secrets and a session of its own; never a shell.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import IO, NamedTuple
+
+from platform_common.errors import PlatformError
+
+# What a program may print, and how much of it is read at once.
+OUTPUT_LIMIT_BYTES = 1 << 20
+CHUNK_BYTES = 1 << 16
+NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
+# By then a process that was killed is gone, unless it cannot be.
+_UNKILLABLE_S = 2.0
+_PASSED_ON = ("PATH", "HOME", "TMPDIR")
+
+
+class ProcessError(PlatformError):
+    """A program that could not be started, hung, or printed without end."""
+
+
+def hung(name: str, timeout_s: float) -> ProcessError:
+    """The error for a program past its time limit."""
+    return ProcessError(f"{name} did not finish in {timeout_s:g} s")
+
+
+def not_started(name: str, error: OSError) -> ProcessError:
+    """The error for a program that the system refuses to start."""
+    return ProcessError(f"{name} could not be started: {error.strerror or error}")
+
+
+def started(
+    argv: Sequence[str],
+    *,
+    stderr: int,
+    directory: str | None = None,
+    variables: Mapping[str, str] = NO_VARIABLES,
+) -> subprocess.Popen[bytes]:
+    """The program `argv`, in `directory`; `variables` are in its environment beside a few of ours.
+
+    Raises `ProcessError` when it cannot be started.
+    """
+    environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    try:
+        # Python before 3.11.4 loses pipes of its own making when descriptors run out.
+        with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
+            ends = [_pipe(theirs, ours, "wb"), _pipe(theirs, ours, "rb")]
+            if stderr == subprocess.PIPE:
+                ends.append(_pipe(theirs, ours, "rb"))
+            process = subprocess.Popen(
+                argv,
+                stdin=ends[0].theirs,
+                stdout=ends[1].theirs,
+                stderr=ends[2].theirs if stderr == subprocess.PIPE else stderr,
+                cwd=directory,
+                env=environment | {"LC_ALL": "C.UTF-8"} | dict(variables),
+                start_new_session=True,
+            )
+            ours.pop_all()
+    except OSError as error:
+        raise not_started(argv[0], error) from error
+    except (ValueError, RuntimeError, subprocess.SubprocessError) as error:
+        # Such as a NUL in an argument, or that Python is about to end.
+        raise ProcessError(f"{argv[0]} could not be started: {error}") from None
+    process.stdin, process.stdout = (end.ours for end in ends[:2])
+    process.stderr = ends[2].ours if len(ends) > 2 else None
+    return process
+
+
+class _Ends(NamedTuple):
+    """A pipe: the end that a program gets, and ours."""
+
+    theirs: int
+    ours: IO[bytes]
+
+
+def _pipe(theirs: contextlib.ExitStack, ours: contextlib.ExitStack, mode: str) -> _Ends:
+    """A pipe whose ends are closed with their stacks; `mode` is what we do with ours."""
+    reading, writing = os.pipe()
+    end, kept = (reading, writing) if mode == "wb" else (writing, reading)
+    theirs.callback(os.close, end)
+    return _Ends(end, ours.enter_context(open(kept, mode, buffering=0)))
+
+
+def kill_group(process: subprocess.Popen[bytes]) -> None:
+    """Kill the program with everything that it started, as far as we may."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Kill it and take its status.
+
+    One that cannot be killed, as it runs as another user or waits for a dead disk, holds
+    nobody up; `subprocess` takes its status when another program is started.
+    """
+    kill_group(process)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_UNKILLABLE_S)
