@@ -125,7 +125,7 @@ class View(Struct, Generic[V], frozen=True):
                 return self._without(self._why(finished, error))
         except ProcessError as error:
             return self._without(quoted(plain(error.message)))
-        except Exception as error:  # noqa: BLE001 - such as a lack of memory: a page has others
+        except (MemoryError, OSError, RuntimeError) as error:  # No room or no thread is left.
             why = type(error).__name__
             return self._without(Sentence("{call} broke off: {why}", call=self._name, why=why))
 
