@@ -13,7 +13,7 @@ import re
 import sys
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from importlib import metadata
 from typing import Any, NamedTuple
@@ -38,6 +38,9 @@ _LOG_LINES = 1000
 _PART_LIMIT_BYTES = 256 << 10
 _LOG_LIMIT_BYTES = 2 << 20
 _LONGEST_NAME = 63
+# The times that an archive can hold.
+_OLDEST = datetime(1980, 1, 1, tzinfo=UTC)
+_NEWEST = datetime(2107, 12, 31, tzinfo=UTC)
 
 
 class Part(Struct, frozen=True):
@@ -190,11 +193,13 @@ def _read_me(device: str, now: datetime, problems: Mapping[str, str], sample: st
 
 def _zipped(stem: str, texts: Mapping[str, str], now: datetime) -> bytes:
     packed = io.BytesIO()
+    # A device without a clock of its own begins in 1970, which no archive can say.
+    made = min(max(now, _OLDEST), _NEWEST).timetuple()[:6]
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as target:
         for part in PARTS:
             if part.name not in texts:
                 continue
-            entry = zipfile.ZipInfo(f"{stem}/{part.name}", now.timetuple()[:6])
+            entry = zipfile.ZipInfo(f"{stem}/{part.name}", made)
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.create_system = 3
             entry.external_attr = 0o100644 << 16

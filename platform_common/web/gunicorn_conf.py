@@ -6,6 +6,7 @@ slow clients, as each of them holds a thread (ADR 18).
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from platform_common.web.gunicorn_log import OneLineLog
@@ -24,6 +25,10 @@ limit_request_field_size = 8190
 # A proxy may tell the scheme, and nothing else.
 forwarder_headers = ""
 control_socket_disable = True
+# Where its processes tell each other that they live: in memory, as a disk may be full,
+# slow, or not writable at all. None is the folder for temporary files.
+_IN_MEMORY = "/dev/shm"  # noqa: S108 - gunicorn makes a file of a random name there, and unlinks it
+worker_tmp_dir = _IN_MEMORY if os.access(_IN_MEMORY, os.W_OK) else None
 # The access log would hold what is in queries.
 accesslog = None
 errorlog = "-"

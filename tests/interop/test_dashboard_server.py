@@ -516,3 +516,27 @@ def test_it_lives_with_few_files(tmp_path: Path) -> None:
             process.terminate()
         assert process.wait(SECONDS) == 0
     assert "rror" not in log.read_text()
+
+
+def test_fs_02_on_disks_that_are_read_only_it_starts_and_shows_the_page(tmp_path: Path) -> None:
+    (tmp_path / "device").mkdir()
+    port = free_port()
+    # Mounts that this process alone sees, and that are gone with it.
+    shell = ("unshare", "-rm", "sh", "-c", 'mount -o remount,bind,ro / && exec "$@"', "sh")
+    with (tmp_path / "log").open("wb") as log:
+        server = subprocess.Popen(
+            [*shell, program("pwa-app"), "serve", "--bind", f"127.0.0.1:{port}"],
+            env=clean_environment() | STUB | {"PLATFORM_ROOT": str(tmp_path / "device")},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        answer, deadline = b"", time.monotonic() + SECONDS
+        while not answer and server.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.1)
+            with contextlib.suppress(ConnectionRefusedError):
+                answer = ask(port, OK.replace(b"/healthz", b"/app/dashboard"))
+        assert status(answer) == 200, (tmp_path / "log").read_text()
+    finally:
+        server.terminate()
+        server.wait(SECONDS)

@@ -19,8 +19,11 @@ import pytest
 from flask.testing import FlaskClient
 
 from platform_common.redaction import Redactor
-from pwa_app.diagnostics import LEFT_OUT, PARTS
+from pwa_app.app import create_app
+from pwa_app.context import context
+from pwa_app.diagnostics import LEFT_OUT, PARTS, archive
 from pwa_app.masking import masked
+from pwa_app.settings import PwaSettings
 from tests.support import system_states
 from tests.support.control_cli import FakeCtl
 from tests.support.devices import Device
@@ -120,6 +123,17 @@ def test_each_part_holds_what_it_says(client: FlaskClient) -> None:
     assert log[0] == f"The log of {system_states.UNIT}"
     assert log[1].endswith("info    gateway listening")
     assert "Could not be had" not in found["README.txt"]
+
+
+@pytest.mark.parametrize("year", [1970, 1980, 2107, 2108])
+def test_a_clock_that_is_wrong_keeps_nobody_from_it(year: int, device: Device) -> None:
+    app = create_app(PwaSettings.from_env({"PLATFORM_ROOT": str(device.root), "PATH": ""}))
+    with app.app_context():
+        made = archive(context(), "device", datetime(year, 1, 1, tzinfo=UTC))
+    assert made.name == f"diagnostics-device-{year}0101T000000Z.zip"
+    with zipfile.ZipFile(io.BytesIO(made.data)) as packed:
+        assert packed.testzip() is None
+        assert {path.partition("/")[2] for path in packed.namelist()} >= {"README.txt"}
 
 
 def test_it_is_an_attachment_with_a_safe_name(client: FlaskClient, device: Device) -> None:
