@@ -39,15 +39,13 @@ msgstr ""
 
 
 def collected() -> Catalog:
-    """All that the pages can say, with the files that say it."""
+    """All that the pages can say."""
     catalogue = Catalog(charset="utf-8")
     for path, method in _files():
         for _, message, comments, context in extract_from_file(
             method, path, keywords=_KEYWORDS, options=_OPTIONS
         ):
-            # Files alone: line numbers would change with every edit.
-            place = (path.relative_to(ROOT).as_posix(), 0)
-            catalogue.add(message, None, [place], auto_comments=comments, context=context)
+            catalogue.add(message, auto_comments=comments, context=context)
     return catalogue
 
 
@@ -59,10 +57,8 @@ def updated(code: str) -> bytes:
     catalogue.update(collected(), no_fuzzy_matching=True)
     catalogue.obsolete.clear()
     written = io.BytesIO()
-    # The usual header holds the day and who ran this.
-    write_po(
-        written, catalogue, width=100, omit_header=True, sort_output=True, include_lineno=False
-    )
+    # The usual header holds the day and who ran this; places would change with every edit.
+    write_po(written, catalogue, width=100, omit_header=True, sort_output=True, no_location=True)
     header = _HEADER.format(code=code, plurals=catalogue.plural_forms)
     return header.encode() + written.getvalue().rstrip(b"\n") + b"\n"
 
