@@ -48,6 +48,7 @@ _UNKNOWN = State("none", Sentence("Unknown"))
 _STATES = {
     "active": State("ok", Sentence("Running")),
     "reloading": State("warn", Sentence("Reloading")),
+    "refreshing": State("warn", Sentence("Reloading")),
     "activating": State("warn", Sentence("Starting")),
     "deactivating": State("warn", Sentence("Stopping")),
     "maintenance": State("warn", Sentence("In maintenance")),
@@ -59,3 +60,9 @@ _STATES = {
 def state_of(active_state: str) -> State:
     """What systemd's word for the state of a unit means; unknown for any other word."""
     return _STATES.get(active_state, _UNKNOWN)
+
+
+def gateway_state(status: Status) -> State:
+    """The state of the gateway, wherever the answer holds it."""
+    found = state_of(status.active_state)
+    return found if found.kind != "none" else state_of(status.agent.active_state)

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from pwa_app.figures import Health, Spending, counted, health_of, spending
 from pwa_app.headline import Headline, headline_of
-from pwa_app.overview import Overview, State, state_of
+from pwa_app.overview import Overview, State, gateway_state, state_of
 
 _REMEMBERED = 8
 
@@ -33,9 +33,7 @@ class Summary(Struct, frozen=True):
 def summary(overview: Overview) -> Summary:
     """What to show of the answers."""
     status = overview.status.value
-    gateway = state_of(status.active_state)
-    if gateway.kind == "none":
-        gateway = state_of(status.agent.active_state)
+    gateway = gateway_state(status)
     uptime = status.uptime_seconds
     money = spending(overview.cost)
     if status.cost_tripped and not money.tripped:

@@ -11,7 +11,7 @@ from flask import Blueprint, Response, current_app, render_template, request
 
 from pwa_app import diagnostics
 from pwa_app.context import Context, context
-from pwa_app.overview import STATUS, VERSION
+from pwa_app.overview import STATUS, VERSION, gateway_state
 
 blueprint = Blueprint("system", __name__)
 
@@ -21,7 +21,11 @@ def system() -> str:
     """What runs on the device, and the way to everything that is not opened every day."""
     status, version = context().load_all((STATUS, VERSION))
     return render_template(
-        "pwa/system.html", status=status, running=version, here=request.host_url.rstrip("/")
+        "pwa/system.html",
+        status=status,
+        state=gateway_state(status.value),
+        running=version,
+        here=request.host_url.rstrip("/"),
     )
 
 

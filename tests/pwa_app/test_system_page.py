@@ -14,8 +14,8 @@ from tests.support.devices import Device
 from tests.support.system_states import STATES
 
 
-def page(client: FlaskClient) -> str:
-    answer = client.get("/app/system")
+def page(client: FlaskClient, address: str = "/app/system") -> str:
+    answer = client.get(address)
     assert answer.status_code == 200
     return answer.text
 
@@ -37,7 +37,7 @@ def root_of(client: FlaskClient) -> str:
                 *("2026.11.3", "stable", "rpi5-16gb", "6.12.48+deb13-arm64", VERSION),
             ],
         ),
-        ("stopped", ["Stopped"]),
+        ("stopped", ["Failed"]),
         ("failing", ["Unknown", "Not reported", 'class="stub"', VERSION]),
         ("without-members", ["Unknown", "Not reported", VERSION]),
         ("hostile", ["Unknown", "&lt;script&gt;"]),
@@ -52,6 +52,20 @@ def test_it_says_what_runs_here(
     assert [text for text in there if text not in plain and text not in shown] == []
     assert "<script>alert" not in shown
     assert sorted(ctl.words()) == ["status --json", "version --json"]
+
+
+@pytest.mark.parametrize("state", ["deactivating", "reloading", "failed", "active", "odd"])
+def test_the_gateway_is_as_the_start_page_says(
+    client: FlaskClient, ctl: FakeCtl, state: str
+) -> None:
+    pill = re.compile(
+        r">Gateway</(?:h2|dt)>.*?(<span class=\"pill.*?</span> \w+</span>)", re.DOTALL
+    )
+    ctl.answer("status --json", {"agent": {"active_state": state}})
+    here, there = pill.search(page(client)), pill.search(page(client, "/app/dashboard"))
+    assert here
+    assert there
+    assert here[1] == there[1]
 
 
 def test_it_leads_to_the_other_pages_and_helps(client: FlaskClient, device: Device) -> None:
