@@ -15,10 +15,7 @@ from release_tools.manifest import parse, render
 from tests.contracts.test_cli_help import COMMANDS, EXIT_CODES, WORKING, Call
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = {
-    program: (ROOT / f"docs/{program}.md").read_text("utf-8")
-    for program in EXIT_CODES
-}
+PAGES = {program: (ROOT / f"docs/{program}.md").read_text("utf-8") for program in EXIT_CODES}
 FORMAT_PAGE = (ROOT / "docs/manifest.md").read_text("utf-8")
 JSON_BLOCK = re.compile(r"^```json\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCKS = [
