@@ -73,8 +73,8 @@ class Subscription(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         check_member("endpoint", check_endpoint, self.endpoint)
         time = self.expiration_time
-        if time is not None and not 0 <= time <= sys.float_info.max:
-            raise ValueError("expirationTime: must be null or a number that is not negative")
+        if time is not None and abs(time) > sys.float_info.max:
+            raise ValueError("expirationTime: must be null or a number of a usual size")
 
 
 class _Leaving(Struct, frozen=True):
