@@ -99,7 +99,8 @@ def helped() -> Iterator[Helped]:
             )
         try:
             deadline = time.monotonic() + 10
-            while not found.socket.exists():
+            # The file is there before anybody listens on it.
+            while "Listening on" not in found.log.read_text():
                 assert time.monotonic() < deadline
                 time.sleep(0.01)
             found.socket.chmod(0o666)
