@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -13,6 +14,7 @@ from tests.support.environments import node_modules
 
 _CATEGORIES = ("performance", "accessibility", "best-practices")
 _TIMEOUT_S = 180
+_TRIES = 3
 
 
 def scores(url: str) -> Mapping[str, float]:
@@ -20,6 +22,14 @@ def scores(url: str) -> Mapping[str, float]:
 
     Raises what `subprocess.run` raises, and `ValueError` where the page could not be rated.
     """
+    for _ in range(_TRIES - 1):
+        # Now and then it loses the trace of a page, and asks to be run again.
+        with contextlib.suppress(subprocess.CalledProcessError):
+            return _scores(url)
+    return _scores(url)
+
+
+def _scores(url: str) -> Mapping[str, float]:
     program = node_modules("lighthouse") / "lighthouse/cli/index.js"
     with tempfile.TemporaryDirectory() as profile:
         flags = ("--headless=new", f"--user-data-dir={profile}", *FLAGS)
