@@ -134,10 +134,14 @@ class _Models(Struct):
     next_page: str = msgspec.field(name="nextPageToken", default="")
 
 
+# Made when this module is: threads that make one at the same time end the process.
+_decode = msgspec.json.Decoder(_Models | tuple[_Model, ...]).decode
+
+
 def _listed(body: bytes) -> tuple[int, bool] | None:
     """How many models `body` lists, and whether there are more of them; None for no list."""
     try:
-        answer = msgspec.json.decode(body, type=_Models | tuple[_Model, ...])
+        answer = _decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     if isinstance(answer, tuple):

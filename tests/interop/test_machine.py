@@ -76,6 +76,7 @@ def status(here: Machine) -> dict[str, object]:
 def doctor(here: Machine) -> dict[str, tuple[str, str]]:
     """Kind and detail of every check."""
     done = here.call("platformctl", "doctor", "--json")
+    assert done.stdout, done
     verdict = json.loads(done.stdout)
     assert (done.returncode, done.stderr) == (1 if verdict["fails"] else 0, "")
     return {

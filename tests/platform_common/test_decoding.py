@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from msgspec import Struct
 
@@ -110,3 +113,34 @@ def test_a_message_does_not_grow_with_the_value() -> None:
 
     entry = b'{"id": "x", "kind": "%s"}' % (b"k" * 100_000)
     assert len(parse(b'{"providers": [%s]}' % entry).problems[0]) < 300
+
+
+# Shapes that nobody has used yet, each used by several threads at once.
+FIRST_USES = """
+import sys, threading
+from msgspec import defstruct
+from platform_common.decoding import shaped
+sys.setswitchinterval(1e-6)
+for _ in range(150):
+    parts = [defstruct(f"Part{n}", [(f"a{m}", str, "") for m in range(8)], frozen=True)
+             for n in range(6)]
+    whole = defstruct("Whole", [(f"part{n}", part, part()) for n, part in enumerate(parts)],
+                      frozen=True)
+    tree = {f"part{n}": {"a0": "x"} for n in range(6)}
+    together = threading.Barrier(6)
+    def use():
+        together.wait()
+        shaped(tree, whole)
+    threads = [threading.Thread(target=use) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+"""
+
+
+def test_threads_that_use_a_shape_for_the_first_time_do_not_end_the_program() -> None:
+    finished = subprocess.run(
+        [sys.executable, "-c", FIRST_USES], capture_output=True, timeout=60, check=False
+    )
+    assert (finished.returncode, finished.stderr) == (0, b"")

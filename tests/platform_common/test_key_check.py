@@ -289,7 +289,8 @@ def test_key_01_no_message_or_log_holds_a_secret(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     with playing(LEAKS[name]) as server:
-        checks = [ask(server, kind, limit_s=0.15) for kind in KINDS]
+        # Who answers does so at once; the others get what a busy machine needs to ask.
+        checks = [ask(server, kind, limit_s=1 if name == "silent" else 10) for kind in KINDS]
     assert len(server.requests) == len(KINDS)
     said = "".join([*map(repr, checks), caplog.text, *capfd.readouterr()])
     assert {shape for shape in SHAPES if shape in said} == set()
