@@ -27,7 +27,7 @@ _BARE_PAGE = """\
 {% endfor %}
 </table></body></html>
 """
-_ROW_BYTES = 90
+_ROW_BYTES = 78
 
 
 class Instant:
