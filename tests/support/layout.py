@@ -74,6 +74,7 @@ _FOCUSED = """() => {
     looks: looks(e),
   };
 }"""
+_NEXT_PICTURE = "new Promise(done => requestAnimationFrame(() => setTimeout(done)))"
 _LOOKS_WITHOUT = """() => {
   document.activeElement?.blur();
   return window.visited.map(looks);
@@ -132,10 +133,14 @@ def focus_walk(page: Page, *, backwards: bool = False) -> list[Stop]:
 
     Raises `AssertionError` where it turns back before it has been everywhere.
     """
+    # What a script asks for may move the page under the focus, once.
+    page.wait_for_load_state("networkidle")
     page.evaluate(_BEGIN)
     seen = []
     for _ in range(_MOST_STOPS):
         page.keyboard.press("Shift+Tab" if backwards else "Tab")
+        # The page moves to the focus before the next picture of it.
+        page.evaluate(_NEXT_PICTURE)
         stop = page.evaluate(_FOCUSED)
         if stop is None or stop.pop("again"):
             break
