@@ -14,8 +14,6 @@ from release_tools.keys import generate
 from tests.support.devices import Device
 from tests.support.releases import VERSION, KeyPair, Tools, write_artefacts
 
-# Most tests wait for programs, so a core has time for two of them.
-_TESTS_A_CORE = 2
 _MOST_TESTS_AT_ONCE = 16
 
 # A shell that starts the tests in the background has them, and all they start, ignore Ctrl-C.
@@ -67,7 +65,8 @@ def signed_release(tmp_path: Path, _built_release: Path) -> Path:
 
 def pytest_xdist_auto_num_workers() -> int:
     """How many processes `-n auto` means."""
-    return min(_TESTS_A_CORE * (os.cpu_count() or 1), _MOST_TESTS_AT_ONCE)
+    # One more than cores, as most tests wait for programs; with many more, programs wait too.
+    return min((os.cpu_count() or 1) + 1, _MOST_TESTS_AT_ONCE)
 
 
 @pytest.hookimpl(wrapper=True)
