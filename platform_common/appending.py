@@ -20,7 +20,7 @@ from platform_common.files import (
 )
 from platform_common.left_overs import remove_left_overs
 from platform_common.locks import LockedError, changing, hold
-from platform_common.reading import close, descriptor_of
+from platform_common.reading import close, descriptor_of, read_open
 
 _TRIES = 100
 
@@ -77,7 +77,7 @@ def drop_lines(
     with changing(path):
         remove_left_overs(path.parent, of_name=path.name)
         with contextlib.suppress(FileNotFoundError), _locked(path) as descriptor:
-            kept, dropped = _split(_all_of(descriptor, path, limit_bytes), unwanted)
+            kept, dropped = _split(read_open(descriptor, path, limit_bytes), unwanted)
             if dropped:
                 write_atomic(path, kept, mode=mode, owner=owner)
             return dropped
@@ -99,17 +99,6 @@ def _split(data: bytes, unwanted: Callable[[bytes], bool]) -> tuple[bytes, int]:
     lines = io.BytesIO(data).readlines()
     kept = [line for line in lines if not unwanted(line.removesuffix(b"\n"))]
     return b"".join(kept), len(lines) - len(kept)
-
-
-def _all_of(descriptor: int, path: Path, limit_bytes: int) -> bytes:
-    try:
-        with open(descriptor, "rb", closefd=False) as file:
-            data = file.read(limit_bytes + 1)
-    except OSError as error:
-        raise UnreadableError.of(path, error) from error
-    if len(data) > limit_bytes:
-        raise UnreadableError(f"{path} is larger than {limit_bytes:,} bytes")
-    return data
 
 
 def _rename(path: Path, to: Path) -> None:

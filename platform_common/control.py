@@ -18,6 +18,7 @@ from msgspec import Struct
 from platform_common import processes
 from platform_common.decoding import DecodingError, from_answer, from_json, shaped, without_null
 from platform_common.processes import Finished, ProcessError
+from platform_common.redaction import Redactor
 from platform_common.sentence import Sentence, quoted
 
 V = TypeVar("V")
@@ -25,6 +26,8 @@ CALL_LIMIT_S = 10.0
 _AT_ONCE = 8
 _LONGEST_REASON = 200
 _WRONG_USAGE = 64
+# What our programs, and click, put before what went wrong; a hint may follow it.
+_ERROR = re.compile(r"^error: (.*\S)", re.MULTILINE | re.IGNORECASE)
 # Answers of a usual size are read once, as long as they stay the same.
 _REMEMBERED = 32
 _REMEMBERED_BYTES = 1 << 16
@@ -147,7 +150,7 @@ class View(Struct, Generic[V], frozen=True):
                 call=self._name,
                 why=plain(error.message),
             )
-        said = plain(finished.last_line)
+        said = plain(Redactor().redact(told(finished)))
         if finished.status == _WRONG_USAGE and said:
             return Sentence(
                 "The control CLI does not know the call {call}: {why}", call=self._name, why=said
@@ -188,6 +191,13 @@ def object_view(words: Sequence[str], default: V, *, limit_s: float | None = Non
         return from_answer(data, type(default))
 
     return ObjectView(tuple(words), read, default, limit_s)
+
+
+def told(finished: Finished) -> str:
+    """Why a call failed, in the program's words: its last `error:` line, else its last line."""
+    said = (finished.errors.strip() or finished.output.strip()).decode("utf-8", "replace")
+    errors = _ERROR.findall(said)
+    return errors[-1] if errors else finished.last_line
 
 
 def plain(text: str) -> str:

@@ -82,11 +82,19 @@ def read_own(path: Path, limit_bytes: int, *, links: bool = False) -> bytes:
     Raises `FileNotFoundError` as it is.
     """
     with open_regular(path, follow_link=links, one_name=not links) as descriptor:
-        try:
-            with open(descriptor, "rb", closefd=False) as file:
-                data = file.read(limit_bytes + 1)
-        except OSError as error:
-            raise UnreadableError.of(path, error) from error
+        return read_open(descriptor, path, limit_bytes)
+
+
+def read_open(descriptor: int, path: Path, limit_bytes: int) -> bytes:
+    """The bytes of an open file from its beginning; `path` is for the message.
+
+    Raises `UnreadableError`, also when they are more than `limit_bytes`.
+    """
+    try:
+        with open(descriptor, "rb", closefd=False) as file:
+            data = file.read(limit_bytes + 1)
+    except OSError as error:
+        raise UnreadableError.of(path, error) from error
     if len(data) > limit_bytes:
         raise UnreadableError(f"{path} is larger than {limit_bytes:,} bytes")
     return data

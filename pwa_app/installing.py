@@ -9,7 +9,7 @@ from typing import cast
 from flask import Blueprint, Response, current_app, render_template
 
 from platform_common.sentence import Sentence
-from platform_common.web.application import say, spoken
+from platform_common.web.application import called, say, spoken
 from platform_common.web.assets import Assets
 
 _START = "/app/dashboard"
@@ -37,7 +37,7 @@ blueprint = Blueprint("installing", __name__)
 @blueprint.get("/manifest.webmanifest")
 def webmanifest() -> Response:
     """What a browser needs to know to install the dashboard."""
-    device = _device_name()
+    device = called()
     members = {
         "id": _START,
         "name": say(Sentence("{name} dashboard", name=device)),
@@ -74,7 +74,7 @@ def service_worker() -> Response:
         "files": [assets.url(name) for name in _OFFLINE_FILES],
         "dashboard": _START,
         "icon": assets.url("icon-192.png"),
-        "title": _device_name(),
+        "title": called(),
         "body": say(Sentence("There is news from this device.")),
     }
     # JSON in ASCII is the same value in JavaScript.
@@ -93,8 +93,3 @@ def offline() -> str:
 
 def _assets() -> Assets:
     return cast("Assets", current_app.extensions["assets"])
-
-
-def _device_name() -> str:
-    name: str = current_app.jinja_env.globals["device_name"]()  # type: ignore[operator]  # set by us
-    return name

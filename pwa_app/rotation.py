@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from platform_common.control import ControlCli
+from platform_common.control import ControlCli, told
 from platform_common.decoding import DecodingError, from_answer
 from platform_common.errors import PlatformError
 from platform_common.names import check_id, check_variable
@@ -193,10 +193,7 @@ def _failed(why: str, stored: Sequence[str] = ()) -> Flash:
 
 def _reason(finished: Finished, values: Sequence[Value]) -> str:
     """What the program said went wrong, in its `error:` line or its last one."""
-    said = (finished.errors.strip() or finished.output.strip()).decode("utf-8", "replace")
-    lines = _hidden(said, values).splitlines() or [f"exit code {finished.status}"]
-    errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
-    return _cut(errors[-1] if errors else lines[-1])
+    return _cut(_hidden(told(finished), values) or f"exit code {finished.status}")
 
 
 def _hidden(text: str, values: Sequence[Value]) -> str:

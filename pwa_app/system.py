@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
-from typing import cast
 
-from flask import Blueprint, Response, current_app, render_template, request
+from flask import Blueprint, Response, render_template, request
 
+from platform_common.web.application import called
 from pwa_app import diagnostics
 from pwa_app.context import Context, context
 from pwa_app.overview import STATUS, VERSION, gateway_state
@@ -39,8 +38,7 @@ def contents() -> str:
 def download() -> Response:
     """The archive; who asks while one is made gets the same."""
     ours = context()
-    name = cast("Callable[[], str]", current_app.jinja_env.globals["device_name"])
-    made = ours.flights.join("diagnostics.zip", partial(_made, ours, name())).result()
+    made = ours.flights.join("diagnostics.zip", partial(_made, ours, called())).result()
     response = Response(made.data, content_type="application/zip")
     response.headers.set("Content-Disposition", "attachment", filename=made.name)
     return response

@@ -7,7 +7,7 @@ from functools import partial
 from flask import Blueprint, redirect, render_template, request
 from werkzeug import Response
 
-from platform_common.control import Slice, View
+from platform_common.control import Slice, View, told
 from platform_common.decoding import from_answer
 from platform_common.processes import Finished, ProcessError
 from platform_common.records.voice import VoiceCheck, VoiceStatus
@@ -113,10 +113,7 @@ def _switched(*words: str) -> str:
 
 def _why(done: Finished) -> str:
     """What the control CLI says went wrong, without the hint behind it."""
-    said = done.errors.decode("utf-8", "replace").splitlines()
-    errors = [line.removeprefix("error: ") for line in said if line.startswith("error: ")]
-    why = errors[0] if errors else done.last_line or f"exit code {done.status}"
-    return printable(why)[:_LONGEST_REASON]
+    return printable(told(done) or f"exit code {done.status}")[:_LONGEST_REASON]
 
 
 def _back(sentence: Sentence, *, good: bool) -> Response:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
 from pathlib import Path
 
-from flask import Flask, Response, g, request
+from flask import Flask, Response, current_app, g, request
 from jinja2 import StrictUndefined
 from markupsafe import Markup, escape
 
@@ -23,6 +23,7 @@ from platform_common.web.language import LANGUAGES, SOURCE, Language, language, 
 
 FORM_LIMIT_BYTES = 256 << 10
 _MOST_FORM_PARTS = 1000
+_DEVICE_NAME = "device_name"
 
 
 def new_application(
@@ -54,7 +55,7 @@ def new_application(
         AFTER_PREFERENCES=after_preferences,
     )
     _set_up_templates(app)
-    app.jinja_env.globals["device_name"] = device_name
+    app.jinja_env.globals["device_name"] = app.extensions[_DEVICE_NAME] = device_name
     assets = Assets([Path(web.__path__[0], "static"), *static])
     assets.install(app)
     app.extensions["assets"] = assets
@@ -65,6 +66,12 @@ def new_application(
     app.add_url_rule("/healthz", "healthz", _healthz)
     app.register_blueprint(preferences.blueprint)
     return app
+
+
+def called() -> str:
+    """What the device is called."""
+    name: str = current_app.extensions[_DEVICE_NAME]()
+    return name
 
 
 def spoken() -> Language:

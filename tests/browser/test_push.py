@@ -22,7 +22,7 @@ from pywebpush import WebPushException, webpush
 from dev.icons import FOLDER, ICONS, SVG
 from tests.browser.conftest import OpenPage, ServeDashboard
 from tests.support.accessibility import violations
-from tests.support.browsers import CHROMIUM, FLAGS
+from tests.support.browsers import CHROMIUM, FLAGS, until
 from tests.support.control_cli import FakeCtl
 from tests.support.devices import Device
 from tests.support.layout import sideways_scroll, small_targets
@@ -129,7 +129,7 @@ def test_a_push_service_that_never_answers_is_given_up_after_ten_seconds(
     page.clock.install()
     page.goto(app.url + PAGE)
     page.get_by_role("button", name="Turn on notifications").click()
-    page.wait_for_function("window.asked")
+    until(page, "window.asked")
     expect(page.get_by_text("Asking the push service")).to_be_visible()
     page.clock.run_for(9_000)
     expect(page.get_by_text("Push service unreachable")).to_be_hidden()
@@ -361,7 +361,7 @@ def controlled(context: BrowserContext, app: Served, path: str = PAGE) -> Page:
     page.goto(app.url + path)
     page.evaluate("navigator.serviceWorker.ready.then(() => null)")
     page.reload()
-    page.wait_for_function("navigator.serviceWorker.controller")
+    until(page, "Boolean(navigator.serviceWorker.controller)")
     return page
 
 
@@ -531,10 +531,7 @@ def test_push_09_another_version_waits_for_open_pages_and_then_clears_the_old_on
     page.close()
     page = lasting.new_page()
     page.goto(app.url + PAGE)
-    page.wait_for_function(
-        "(first) => caches.keys().then((found) => found.length === 1 && found[0] !== first)",
-        arg=first,
-    )
+    until(page, f"{names}.then((found) => found.length === 1 && found[0] !== {first!r})")
 
 
 def test_the_dashboard_can_be_installed(lasting: BrowserContext, app: Served) -> None:

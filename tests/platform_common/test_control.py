@@ -125,7 +125,7 @@ def test_cli_04_right_json_is_used_whatever_the_status(status: int) -> None:
 
 def test_a_failed_call_says_what_the_program_said() -> None:
     found = VIEWS["cost"].load(Saying(status=1, errors=b"warning: a\nerror: no \x1b[1mledger\n"))
-    assert str(found.reason) == "cost --json failed: error: no ·[1mledger"
+    assert str(found.reason) == "cost --json failed: no ·[1mledger"
 
 
 @pytest.mark.parametrize(

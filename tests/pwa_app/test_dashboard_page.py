@@ -159,7 +159,7 @@ def test_cli_04_a_call_that_fails_stubs_its_own_card(
     text = page(client)
     name = {"status": "gateway", "doctor": "health"}.get(call, call)
     assert text.count("stubbed") == 1
-    assert f"stub {call} --json failed: error: the reason" in card(text, name)
+    assert f"stub {call} --json failed: the reason" in card(text, name)
     assert "—" in card(text, name) or "No checks were reported." in card(text, name)
 
 
