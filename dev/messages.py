@@ -23,6 +23,7 @@ _SOURCES = (
     ("templates", "*.html", "jinja2.ext:babel_extract"),
     ("platform_common", "*.py", "python"),
     ("pwa_app", "*.py", "python"),
+    ("wizard_app", "*.py", "python"),
 )
 # Names whose first argument is a text to translate.
 _KEYWORDS = DEFAULT_KEYWORDS | {"Sentence": None, "Problem": None}

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
 from flask import Flask
 
 import pwa_app
 from platform_common.control import ControlCli, SubprocessCli
-from platform_common.errors import PlatformError
-from platform_common.records.record_file import read_line
+from platform_common.identity import device_name
 from platform_common.sentence import Sentence
 from platform_common.web.application import new_application
 from pwa_app import context, dashboard, installing, keys, logs, notifications, push, system, voice
@@ -28,7 +26,7 @@ def create_app(settings: PwaSettings, *, cli: ControlCli | None = None) -> Flask
         static=[Path(pwa_app.__path__[0]) / "static"],
         allowed_hosts=settings.allowed_hosts,
         after_preferences="/app/system",
-        device_name=lambda: _device_name(settings),
+        device_name=lambda: device_name(settings.paths),
     )
     context.install(app, settings, cli or _control_cli(settings))
     push.install(app, settings)
@@ -44,13 +42,3 @@ def _control_cli(settings: PwaSettings) -> ControlCli:
         return StubCli(Sentence("The dashboard runs in dev-stub mode: these are sample values."))
     variables = settings.paths.variables()
     return SubprocessCli(settings.control_cli, variables, limit_s=settings.call_limit_s)
-
-
-def _device_name(settings: PwaSettings) -> str:
-    """The device's name: the machine's own, or what the folder that stands for it says."""
-    if settings.paths.is_machine:
-        return socket.gethostname()
-    try:
-        return read_line(settings.paths.on_device("/etc/hostname")) or socket.gethostname()
-    except PlatformError:
-        return socket.gethostname()

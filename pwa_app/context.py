@@ -10,7 +10,7 @@ from flask import Flask, current_app, request
 
 from platform_common.control import ControlCli, Slice, V, View
 from platform_common.flights import Flights
-from pwa_app.flash import Flash, SingleShot
+from platform_common.web.flash import Flash, SingleShot
 from pwa_app.journal import Journal
 from pwa_app.known_secrets import KnownSecrets
 from pwa_app.settings import PwaSettings

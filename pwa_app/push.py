@@ -13,8 +13,8 @@ from platform_common.errors import PlatformError
 from platform_common.sentence import Sentence
 from platform_common.web.application import say
 from platform_common.web.errors import error_page
+from platform_common.web.rate import RateLimit
 from pwa_app import subscriptions
-from pwa_app.rate import RateLimit
 from pwa_app.settings import PwaSettings
 from pwa_app.subscriptions import FullError, Subscriptions
 from pwa_app.vapid import PushKey

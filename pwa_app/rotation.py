@@ -15,7 +15,7 @@ from platform_common.secret import Secret, parse_secret
 from platform_common.sentence import Sentence
 from platform_common.terminal import printable
 from platform_common.views import ModelTest
-from pwa_app.flash import Flash
+from platform_common.web.flash import Flash
 from pwa_app.overview import MODELS
 
 # The test itself may take ten seconds, and wait for others before that.

@@ -13,8 +13,8 @@ from platform_common.processes import Finished, ProcessError
 from platform_common.records.voice import VoiceCheck, VoiceStatus
 from platform_common.sentence import Sentence
 from platform_common.terminal import printable
+from platform_common.web.flash import Flash
 from pwa_app.context import context, taken
-from pwa_app.flash import Flash
 
 VOICE_STATUS: View[VoiceStatus] = View(
     ("voice", "status", "--json"), partial(from_answer, shape=VoiceStatus), VoiceStatus()

@@ -65,7 +65,7 @@ def parse_line(data: bytes) -> str:
     return line
 
 
-def replace(path: Path, data: bytes, *, mode: int, owner: Owner) -> None:
+def replace(path: Path, data: bytes, *, mode: int, owner: Owner | None = None) -> None:
     """Put a whole new record at `path`."""
     edit(path, lambda _: data, mode=mode, owner=owner)
 
@@ -75,7 +75,7 @@ def edit(
     change: Callable[[bytes | None], bytes],
     *,
     mode: int,
-    owner: Owner,
+    owner: Owner | None = None,
 ) -> None:
     """Replace the record at `path` by what `change` makes of its bytes (None: there are none).
 

@@ -17,6 +17,7 @@ PACKAGES: Mapping[str, frozenset[str]] = {
     "platformctl": frozenset({"platform_common", "release_tools"}),
     "pwa_app": frozenset({"platform_common"}),
     "release_tools": frozenset({"platform_common"}),
+    "wizard_app": frozenset({"platform_common"}),
 }
 # Test code, tools and the two mapped folders are no modules of a package.
 NEVER = frozenset({"tests", "dev", "bench", "schemas", "templates"})
@@ -25,6 +26,7 @@ _PAGES = (
     "platform_common/web/*.py",
     *(f"pwa_app/{page}.py" for page in ("app", "context", "dashboard", "keys", "logs", "push")),
     *(f"pwa_app/{page}.py" for page in ("notifications", "system", "installing", "voice")),
+    *(f"wizard_app/{page}.py" for page in ("app", "gate", "pages", "review", "sharing")),
 )
 # Who alone may import what: a module, and patterns of the files that are its doors.
 DOORS: Mapping[str, tuple[str, ...]] = {
@@ -33,9 +35,9 @@ DOORS: Mapping[str, tuple[str, ...]] = {
     "gunicorn": ("platform_common/web/gunicorn_log.py", "platform_common/web/server.py"),
     "jinja2": ("platform_common/web/application.py",),
     "babel": ("platform_common/web/language.py",),
-    "platform_common.web": ("platform_common/web/*.py", "pwa_app/*.py"),
+    "platform_common.web": ("platform_common/web/*.py", "pwa_app/*.py", "wizard_app/*.py"),
     "py_vapid": ("pwa_app/vapid.py",),
-    "cryptography": ("pwa_app/vapid.py",),
+    "cryptography": ("pwa_app/vapid.py", "wizard_app/certificate.py"),
     "subprocess": (
         "platform_common/starting.py",
         "platform_common/processes.py",

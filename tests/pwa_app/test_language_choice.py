@@ -111,7 +111,7 @@ def test_words_of_the_control_cli_are_marked_as_english_and_ours_are_not(
     client: FlaskClient, ctl: FakeCtl
 ) -> None:
     ctl.answer("limits --json", status=1, errors="error: <b>no such file</b>\n")
-    why = "error: &lt;b&gt;no such file&lt;/b&gt;"
+    why = "&lt;b&gt;no such file&lt;/b&gt;"
     german = get(client, "de", "/app/dashboard").text
     assert f'limits --json ist fehlgeschlagen: <span lang="en">{why}</span>' in german
     assert f"limits --json failed: {why}" in get(client, "en", "/app/dashboard").text
@@ -129,5 +129,5 @@ def test_a_reason_inside_a_message_is_translated_with_it(client: FlaskClient, ct
     client.post("/app/voice/check")
     assert (
         "Das Mikrofon konnte nicht geprüft werden: voice check --json ist fehlgeschlagen: "
-        '<span lang="en">error: no device</span>'
+        '<span lang="en">no device</span>'
     ) in get(client, "de", "/app/voice").text

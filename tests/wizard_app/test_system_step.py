@@ -1,0 +1,64 @@
+"""The step that names the device."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from flask.testing import FlaskClient
+
+GOOD = {"hostname": "kitchen-agent", "timezone": "Europe/Berlin"}
+
+
+@pytest.mark.parametrize("name", ["a", "7", "kitchen-agent", "a--b", "x" * 63])
+def test_a_name_that_follows_the_rules_is_taken(client: FlaskClient, name: str) -> None:
+    answer = client.post("/wizard/system", data=GOOD | {"hostname": name})
+    assert (answer.status_code, answer.location) == (302, "/wizard/profile")
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    {
+        "": "Enter a device name",
+        "   ": "Enter a device name",
+        "x" * 64: "Device name must be 63 characters or fewer",
+        "Kitchen": "can only contain a to z, 0 to 9 and hyphens",
+        "a.b": "can only contain",
+        "a_b": "can only contain",
+        "a\nb": "can only contain",
+        "a\0b": "can only contain",
+        "küche": "can only contain",
+        "\u0430gent": "can only contain",
+        "-agent": "cannot start or end with a hyphen",
+        "agent-": "cannot start or end with a hyphen",
+    }.items(),
+)
+def test_ssh_07_a_name_that_breaks_a_rule_is_refused_in_words(
+    client: FlaskClient, state_file: Path, name: str, error: str
+) -> None:
+    answer = client.post("/wizard/system", data=GOOD | {"hostname": name})
+    assert answer.status_code == 200
+    assert '<div class="error"' in answer.text
+    assert error in answer.text
+    assert not state_file.exists()
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "UTC", "America/Argentina/Buenos_Aires"])
+def test_a_time_zone_of_the_database_is_taken(
+    client: FlaskClient, state_file: Path, zone: str
+) -> None:
+    assert client.post("/wizard/system", data=GOOD | {"timezone": zone}).status_code == 302
+    assert json.loads(state_file.read_bytes())["answers"]["timezone"] == zone
+
+
+@pytest.mark.parametrize(
+    "zone", ["", "Europe/ Berlin", "Mars/Olympus", "../../etc/passwd", "-H", "UTC\0", "/UTC"]
+)
+def test_ssh_09_what_is_no_time_zone_is_refused(
+    client: FlaskClient, state_file: Path, zone: str
+) -> None:
+    answer = client.post("/wizard/system", data=GOOD | {"timezone": zone})
+    assert answer.status_code == 200
+    assert "Enter a time zone, like Europe/Berlin" in answer.text
+    assert not state_file.exists()

@@ -1,0 +1,101 @@
+"""What a step may ask of the device: its records, read when they are asked for."""
+
+from __future__ import annotations
+
+import zoneinfo
+from collections.abc import Callable
+from functools import cache, cached_property
+from typing import TypeVar
+
+from platform_common import identity
+from platform_common.errors import PlatformError
+from platform_common.installed_profiles import InstalledProfiles, installed_profiles
+from platform_common.paths import AIRGAP, LIMITS, PROFILES, PROVIDERS, Found, Place
+from platform_common.records import catalogue, limits, record_file
+from platform_common.records.catalogue import Catalogue, Provider
+from platform_common.records.limits import Limits
+from platform_common.records.profiles import Profile
+from platform_common.records.record_file import RecordError
+from wizard_app.settings import WizardSettings
+
+T = TypeVar("T")
+
+
+class Machine:
+    """The device during one request: what was read once stays the same.
+
+    A record that cannot be used counts as empty, and is told of among the `problems`.
+    """
+
+    def __init__(self, settings: WizardSettings) -> None:
+        self._settings = settings
+        self.problems: list[str] = []
+
+    @cached_property
+    def profiles(self) -> tuple[Profile, ...]:
+        """The installed profiles."""
+        paths, device = self._settings.paths, self._settings.device
+        try:
+            found = installed_profiles(paths if paths.has(PROFILES) else device)
+        except RecordError as error:
+            found = InstalledProfiles((), (error,))
+        self.problems += [problem.message for problem in found.problems]
+        return found.profiles
+
+    def profile(self, profile_id: str) -> Profile | None:
+        """The installed profile of that id."""
+        return next((one for one in self.profiles if one.id == profile_id), None)
+
+    @cached_property
+    def providers(self) -> tuple[Provider, ...]:
+        """The providers to choose from on this build."""
+        found = self._read(PROVIDERS, catalogue.parse, Catalogue(()))
+        self.problems += found.problems
+        return found.offered(offline=self.offline)
+
+    def provider(self, provider_id: str) -> Provider | None:
+        """The provider of that id, if it is offered."""
+        return next((one for one in self.providers if one.id == provider_id), None)
+
+    @cached_property
+    def limits(self) -> Limits:
+        """What the device can do."""
+        return self._read(LIMITS, limits.parse, Limits())
+
+    @property
+    def offline(self) -> bool:
+        """Whether this is an offline build."""
+        return self._settings.paths.has(AIRGAP) or self._settings.device.has(AIRGAP)
+
+    @property
+    def name(self) -> str:
+        """What the device is called now."""
+        return identity.device_name(self._settings.paths, self._settings.device)
+
+    @property
+    def time_zone(self) -> str:
+        """The time zone of its clock; empty when it has none of the database."""
+        zone = identity.time_zone(self._settings.paths, self._settings.device)
+        return zone if zone in zones() else ""
+
+    @property
+    def code_host(self) -> str:
+        """Where the public SSH keys of a user are fetched."""
+        return self._settings.code_host
+
+    def _find(self, place: Place) -> Found:
+        paths = self._settings.paths
+        return (paths if paths.has(place) else self._settings.device).find(place)
+
+    def _read(self, place: Place, parse: Callable[[bytes], T], default: T) -> T:
+        try:
+            return record_file.read(self._find(place), parse)
+        except PlatformError as error:
+            self.problems.append(error.message)
+            return default
+
+
+@cache
+def zones() -> frozenset[str]:
+    """The names in the time zone database."""
+    return frozenset(zoneinfo.available_timezones())

@@ -1,0 +1,74 @@
+"""The steps' pages: one pair of routes for all of them."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from flask import Blueprint, Flask, Response, abort, current_app, redirect, render_template, request
+from werkzeug import Response as Redirect
+
+from wizard_app.flow import RETURN, Page, Wizard
+from wizard_app.state import DONE, REVIEW
+from wizard_app.steps.step import Form
+
+_NAME = "wizard_app"
+blueprint = Blueprint("wizard", __name__)
+
+
+def install(app: Flask, wizard: Wizard) -> None:
+    """Give `app` its wizard."""
+    app.extensions[_NAME] = wizard
+
+
+def wizard() -> Wizard:
+    """The wizard of the app that answers this request."""
+    return cast("Wizard", current_app.extensions[_NAME])
+
+
+@blueprint.get("/")
+@blueprint.get("/wizard")
+def start() -> Redirect:
+    """Go on where the wizard stands."""
+    return redirect(f"/wizard/{wizard().state.step}")
+
+
+@blueprint.get("/wizard/<slug>")
+def step(slug: str) -> Response | Redirect:
+    """A step's page (spec, wizard endpoints)."""
+    here = wizard()
+    found = here.steps.get(slug) or abort(404)
+    if here.state.step == DONE:
+        return redirect(f"/wizard/{DONE}")
+    return _shown(here, here.page(found), returns=request.args.get(RETURN) == REVIEW)
+
+
+@blueprint.post("/wizard/<slug>")
+def answer(slug: str) -> Response | Redirect:
+    """A step's answer: on to the next step, or its page again with what is wrong."""
+    here = wizard()
+    found = here.steps.get(slug) or abort(404)
+    if here.state.step == DONE:
+        return redirect(f"/wizard/{DONE}")
+    form = Form(dict(request.form.lists()))
+    outcome = here.submit(found, form)
+    returns = form.get(RETURN) == REVIEW
+    if isinstance(outcome, Page):
+        return _shown(here, outcome, returns=returns)
+    onward = f"?{RETURN}={REVIEW}" if returns and outcome != REVIEW else ""
+    return redirect(f"/wizard/{outcome}{onward}")
+
+
+def _shown(here: Wizard, page: Page, *, returns: bool) -> Response:
+    slug = page.step.slug
+    before = here.before(slug)
+    body = render_template(
+        page.step.template,
+        page=page,
+        number=here.number(slug),
+        back=REVIEW if returns else before,
+        returns=returns,
+        flash=here.flash.take(),
+        lost=list(here.lost()),
+        file=here.file,
+    )
+    return Response(body, page.status, content_type="text/html; charset=utf-8")

@@ -1,0 +1,70 @@
+"""What the wizard is told by its environment, read in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from platform_common.errors import WrongUsageError
+from platform_common.paths import Paths, Place
+from platform_common.web.gate import ALLOWED_HOSTS_VARIABLE, allowed_hosts
+
+DEV_OUT = "dev-out"
+STATE = Place("/var/lib/platform/wizard-state.json", "WIZARD_STATE_FILE")
+TOKEN = Place("/run/platform/wizard.token", "WIZARD_TOKEN_FILE")
+_CODE_HOST = "https://github.com"
+
+
+class WizardSettings(Struct, frozen=True, kw_only=True):
+    """The settings of one wizard.
+
+    `paths` is where it writes, and looks first; `device` is where it looks next, the same
+    in production. `token` is the first launch token, made when it is empty. `code_host` is
+    where the public SSH keys of a user are fetched.
+    """
+
+    paths: Paths
+    device: Paths
+    production: bool = False
+    token: str = ""
+    require_token: bool = True
+    behind_proxy: bool = False
+    allowed_hosts: frozenset[str] = frozenset()
+    code_host: str = _CODE_HOST
+
+    def __post_init__(self) -> None:
+        """Refuse what would let anybody set up a real device."""
+        if self.production and not self.require_token:
+            raise WrongUsageError(
+                "In production the wizard always asks for its launch token",
+                hint="Leave out --no-token, or --production.",
+            )
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> WizardSettings:
+        """The settings in `env` (contract, sections 1 and 6)."""
+        production = env.get("WIZARD_PRODUCTION") == "1"
+        device = Paths.from_env(env)
+        out = Path(env.get("WIZARD_DEV_OUT") or DEV_OUT).absolute()
+        return cls(
+            paths=device if production else Paths(out, env),
+            device=device,
+            production=production,
+            token=env.get("WIZARD_TOKEN", ""),
+            require_token=env.get("WIZARD_NO_TOKEN") != "1",
+            behind_proxy=env.get("WIZARD_BEHIND_PROXY") == "1",
+            allowed_hosts=allowed_hosts(env.get(ALLOWED_HOSTS_VARIABLE, "")),
+            code_host=env.get("WIZARD_CODE_HOST") or _CODE_HOST,
+        )
+
+    @property
+    def state_file(self) -> Path:
+        """Where the answers are kept."""
+        return self.paths.writable(STATE)
+
+    @property
+    def token_file(self) -> Path:
+        """Where the launch token waits to be used."""
+        return self.paths.writable(TOKEN)

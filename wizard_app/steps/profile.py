@@ -1,0 +1,57 @@
+"""Which profile the device runs: the gateway, and all that belongs to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from platform_common.decoding import check_member
+from platform_common.names import check_id
+from platform_common.sentence import Sentence
+from wizard_app.steps.step import Accepted, Again, Errors, Form, Question, Step
+
+
+class ProfileAnswer(Struct, frozen=True):
+    """The id of an installed profile."""
+
+    profile: str
+
+    def __post_init__(self) -> None:
+        """Refuse what can be no id."""
+        check_member("profile", check_id, self.profile)
+
+
+class ProfileStep(Step[ProfileAnswer]):
+    """A choice among the installed profiles (spec, validation per step)."""
+
+    slug = "profile"
+    title = Sentence("Choose what this device runs")
+    short = Sentence("Profile")
+    answer_type = ProfileAnswer
+
+    def view(self, asked: Question) -> Mapping[str, Any]:
+        return {"profiles": asked.machine.profiles, "limits": asked.machine.limits}
+
+    def filled(self, answer: ProfileAnswer) -> Mapping[str, list[str]]:
+        return {"profile": [answer.profile]}
+
+    def suggested(self, asked: Question) -> Mapping[str, list[str]]:
+        found = [one.id for one in asked.machine.profiles]
+        return {"profile": found if len(found) == 1 else []}
+
+    def parse(self, form: Form, asked: Question) -> Accepted[ProfileAnswer] | Again:
+        chosen = asked.machine.profile(form.get("profile"))
+        if chosen is None:
+            return Again({"profile": Sentence("Select a profile")})
+        return Accepted(ProfileAnswer(chosen.id))
+
+    def check(self, answer: ProfileAnswer, asked: Question) -> Errors:
+        if asked.machine.profile(answer.profile) is None:
+            return {"profile": Sentence("This profile is not installed any more")}
+        return {}
+
+    def summary(self, answer: ProfileAnswer, asked: Question) -> Iterable[tuple[Sentence, Any]]:
+        found = asked.machine.profile(answer.profile)
+        yield Sentence("Profile"), found.display_name if found else answer.profile

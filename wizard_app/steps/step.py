@@ -1,0 +1,134 @@
+"""What a step is: a question page with its rules, and what it answers.
+
+A step is pure: what it needs to know of the device comes as a `Machine`, and the form as
+a `Form`. What takes long, such as a key test, is left to `Accepted.test`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar, Generic, NamedTuple
+
+from platform_common.secret import Secret
+from platform_common.sentence import Sentence
+from wizard_app.answers import A, Answers
+from wizard_app.machine import Machine
+from wizard_app.pending import Held
+
+Errors = Mapping[str, Sentence]
+
+
+class Form:
+    """The fields of a form, each with all its values."""
+
+    def __init__(self, fields: Mapping[str, list[str]]) -> None:
+        self._fields = fields
+
+    def get(self, name: str) -> str:
+        """The first value of a field, without blanks around it; empty when there is none."""
+        return self.raw(name).strip()
+
+    def raw(self, name: str) -> str:
+        """The first value of a field as it was sent; empty when there is none."""
+        return next(iter(self._fields.get(name, ())), "")
+
+    def all(self, name: str) -> list[str]:
+        """Every value of a field."""
+        return list(self._fields.get(name, ()))
+
+    def has(self, name: str) -> bool:
+        """Whether the field is there at all."""
+        return name in self._fields
+
+    def typed(self, without: Iterable[str] = ()) -> dict[str, list[str]]:
+        """Every field but those named: what a page may show again."""
+        hidden = set(without)
+        return {name: list(values) for name, values in self._fields.items() if name not in hidden}
+
+
+class Again(NamedTuple):
+    """The page is shown again: with errors by field, or with more to choose from.
+
+    An error of the field `""` is about the page as a whole. `more` goes to the template.
+    """
+
+    errors: Errors = MappingProxyType({})
+    status: int = 200
+    more: Mapping[str, Any] = MappingProxyType({})
+
+
+class Passed(NamedTuple):
+    """How a test went: `again` when it did not pass, else a note to keep with the secrets."""
+
+    again: Again | None = None
+    note: Sentence | None = None
+
+
+class Accepted(NamedTuple, Generic[A]):
+    """A form that follows the rules: its answer, its secrets, and a last test that takes long.
+
+    `secrets` None keeps those that are held already.
+    """
+
+    answer: A
+    secrets: Mapping[str, Secret] | None = MappingProxyType({})
+    test: Callable[[], Passed] | None = None
+
+
+class Question(NamedTuple):
+    """What a step asks from: the device, what was answered before, what is held for the step."""
+
+    machine: Machine
+    answers: Answers
+    held: Held = Held({})
+
+
+class Step(Generic[A]):
+    """One question page.
+
+    `title` is its heading, `short` its name on the review page. `secret_fields` are the
+    fields that no page shows again.
+    """
+
+    slug: ClassVar[str]
+    title: ClassVar[Sentence]
+    short: ClassVar[Sentence]
+    answer_type: type[A]
+    secret_fields: ClassVar[frozenset[str]] = frozenset()
+
+    @property
+    def template(self) -> str:
+        """The page's template."""
+        return f"wizard/steps/{self.slug}.html"
+
+    def view(self, asked: Question) -> Mapping[str, Any]:
+        """What the page offers beside its fields."""
+        return {}
+
+    def filled(self, answer: A) -> Mapping[str, list[str]]:
+        """The fields as they are for an answer, without secrets."""
+        raise NotImplementedError
+
+    def suggested(self, asked: Question) -> Mapping[str, list[str]]:
+        """The fields as they are before the first answer."""
+        return {}
+
+    def parse(self, form: Form, asked: Question) -> Accepted[A] | Again:
+        """What a form answers."""
+        raise NotImplementedError
+
+    def check(self, answer: A, asked: Question) -> Errors:
+        """What does not hold of an answer on this device, with the other answers there are."""
+        return {}
+
+    def needs(self, answer: A, asked: Question) -> tuple[Sentence, ...]:
+        """Names of the secrets that an answer calls for and that are not held."""
+        return ()
+
+    def summary(self, answer: A, asked: Question) -> Iterable[tuple[Sentence, Any]]:
+        """Rows of the review page: a label and a value, which may be a `Sentence`."""
+        raise NotImplementedError
+
+
+AnyStep = Step[Any]
