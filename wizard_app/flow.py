@@ -81,6 +81,11 @@ class Wizard:
         place = self._order.index(slug)
         return self._order[place - 1] if place else None
 
+    @property
+    def count(self) -> int:
+        """How many pages there are to answer, review among them."""
+        return len(self.steps) + 1
+
     def number(self, slug: str) -> int:
         """The place of a step, from 1."""
         return self._order.index(slug) + 1

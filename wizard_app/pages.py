@@ -65,6 +65,7 @@ def _shown(here: Wizard, page: Page, *, returns: bool) -> Response:
         page.step.template,
         page=page,
         number=here.number(slug),
+        count=here.count,
         back=REVIEW if returns else before,
         returns=returns,
         flash=here.flash.take(),

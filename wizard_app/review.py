@@ -37,6 +37,7 @@ def review() -> str | Redirect:
         flash=here.flash.take(),
         back=here.before(REVIEW),
         file=here.file,
+        count=here.count,
     )
 
 
