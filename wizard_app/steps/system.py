@@ -41,7 +41,8 @@ class SystemStep(Step[SystemAnswer]):
     answer_type = SystemAnswer
 
     def view(self, asked: Question) -> Mapping[str, Any]:
-        return {"zones": sorted(zones()), "better_name": ""}
+        suggested = asked.answers.of(SystemAnswer) is None
+        return {"zones": sorted(zones()), "better_name": "", "suggested": suggested}
 
     def filled(self, answer: SystemAnswer) -> Mapping[str, list[str]]:
         return {"hostname": [answer.hostname], "timezone": [answer.timezone]}
