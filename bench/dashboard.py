@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
 import json
-import os
-import re
-import signal
 import socket
 import statistics
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bench.measuring import Row
+from bench.serving import Server, ask, at_once, children, p99, rate, running, sampling
 
-ROOT = Path(__file__).resolve().parents[1]
 PAGE = "/app/dashboard"
 VIEWERS = 32
 SLOW_CLIENTS = 200
@@ -32,75 +28,6 @@ import os, time
 time.sleep({seconds})
 os.write(1, b"[]" if "list" in os.sys.argv else b"{{}}")
 """
-
-
-class Server:
-    """A WSGI app under gunicorn as we ship it."""
-
-    def __init__(self, app: str, folder: Path, variables: Mapping[str, str]) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        settings = ("--config", "python:platform_common.web.gunicorn_conf", "--preload")
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "gunicorn", *settings, "--bind", f"127.0.0.1:{self.port}", app],
-            cwd=ROOT,
-            env=os.environ | {"PLATFORM_ROOT": str(folder)} | dict(variables),
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-
-    def get(self, path: str) -> bytes:
-        """The body of a page; anything but 200 is an error."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        with contextlib.closing(connection):
-            connection.request("GET", path)
-            answer = connection.getresponse()
-            body = answer.read()
-            if answer.status != 200:
-                raise SystemExit(f"{path} answered {answer.status}")
-            return body
-
-    def seconds(self, path: str) -> float:
-        """How long a page takes."""
-        began = time.perf_counter()
-        self.get(path)
-        return time.perf_counter() - began
-
-    def memory_mib(self) -> float:
-        """What it takes of the machine: the proportional share of its two processes."""
-        total = 0
-        for process in (self.process.pid, *children(self.process.pid)):
-            text = Path(f"/proc/{process}/smaps_rollup").read_text()
-            total += int(re.findall(r"^Pss: +([0-9]+) kB", text, re.MULTILINE)[0])
-        return total / 1024
-
-
-@contextlib.contextmanager
-def running(app: str, folder: Path, **variables: str) -> Iterator[Server]:
-    """A server that answers, and has ended when the block has."""
-    server = Server(app, folder, variables)
-    try:
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline:
-            with contextlib.suppress(OSError):
-                server.get("/healthz")
-                break
-            time.sleep(0.05)
-        yield server
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(server.process.pid, signal.SIGTERM)
-        server.process.wait(30)
-
-
-def children(process: int) -> list[int]:
-    """The processes that a process started and that are alive."""
-    found = []
-    for thread in Path(f"/proc/{process}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            found += [int(number) for number in thread.read_text().split()]
-    return found
 
 
 def slow_calls(folder: Path, runs: int) -> Iterator[Row]:
@@ -163,7 +90,7 @@ def rendering(folder: Path, runs: int) -> Iterator[Row]:
     """Pages a second, and memory, against a bare page of the same size."""
     with running("bench.apps:dashboard()", folder) as ours:
         size = len(ours.get(PAGE))
-        with running("bench.apps:bare()", folder, BARE_PAGE_BYTES=str(size)) as bare:
+        with running("bench.bare:bare()", folder, BARE_PAGE_BYTES=str(size)) as bare:
             bare_size = len(bare.get("/page"))
             rates: tuple[list[float], list[float]] = ([], [])
             for _ in range(runs):
@@ -184,7 +111,7 @@ def memory(folder: Path, size: int) -> Iterator[Row]:
         before = ours.memory_mib()
         ask(ours, PAGE, REQUESTS // 4)
         after = ours.memory_mib()
-    with running("bench.apps:bare()", folder, BARE_PAGE_BYTES=str(size)) as bare:
+    with running("bench.bare:bare()", folder, BARE_PAGE_BYTES=str(size)) as bare:
         ask(bare, "/page", REQUESTS)
         bare_mib = bare.memory_mib()
     what = f"memory after {REQUESTS:,} requests, against a bare Flask app"
@@ -221,76 +148,6 @@ def parts(folder: Path, runs: int) -> list[Callable[[], Iterator[Row]]]:
         lambda part=part: part(folder, runs)  # type: ignore[misc]  # a default holds the part
         for part in (slow_calls, rendering, on_the_wire, lighthouse_scores)
     ]
-
-
-def rate(server: Server, path: str) -> float:
-    """Pages a second that wrk gets in two seconds over eight connections."""
-    said = wrk(server, path, "--duration", "2s")
-    return float(re.findall(r"Requests/sec: +([0-9.]+)", said)[0])
-
-
-def ask(server: Server, path: str, count: int) -> None:
-    """Ask `count` times, at least."""
-    done = 0
-    while done < count:
-        said = wrk(server, path, "--duration", "2s")
-        done += int(re.findall(r"([0-9]+) requests in", said)[0])
-
-
-def wrk(server: Server, path: str, *options: str) -> str:
-    """What wrk says of one run; failed requests are an error."""
-    url = f"http://127.0.0.1:{server.port}{path}"
-    finished = subprocess.run(
-        ["wrk", "--threads", "1", "--connections", "8", *options, url],
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    if "Non-2xx" in finished.stdout:
-        raise SystemExit(f"requests failed: {finished.stdout}")
-    return finished.stdout
-
-
-def p99(taken: list[float]) -> float:
-    """The time within which 99 of 100 ended."""
-    return sorted(taken)[int(len(taken) * 0.99)]
-
-
-def at_once(count: int, work: Callable[[], float]) -> list[float]:
-    """The results of `work` done by `count` threads that begin together."""
-    results: list[float] = []
-    ready = threading.Barrier(count)
-
-    def run() -> None:
-        ready.wait()
-        results.append(work())
-
-    threads = [threading.Thread(target=run) for _ in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return results
-
-
-@contextlib.contextmanager
-def sampling(look: Callable[[], int]) -> Iterator[list[int]]:
-    """What `look` finds, every few milliseconds until the block ends."""
-    found: list[int] = []
-    over = threading.Event()
-
-    def run() -> None:
-        while not over.wait(0.005):
-            found.append(look())
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield found
-    finally:
-        over.set()
-        thread.join()
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 # Installed packages come with their byte code; let a checkout keep its own as well.
-_ENVIRONMENT = {name: os.environ[name] for name in os.environ if name != "PYTHONDONTWRITEBYTECODE"}
+ENVIRONMENT = {name: os.environ[name] for name in os.environ if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def program(name: str) -> str:
@@ -55,7 +55,7 @@ def measure(*commands: Sequence[str], env: dict[str, str] | None = None) -> Usag
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            env=_ENVIRONMENT | (env or {}),
+            env=ENVIRONMENT | (env or {}),
         )
         assert process.stderr is not None
         said = process.stderr.read()

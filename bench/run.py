@@ -16,12 +16,12 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-from bench import control, dashboard, release_tools
+from bench import control, dashboard, release_tools, wizard
 from bench.measuring import Row
 from bench.release_tools import GIB, MIB
 
 _BASE = Path("/dev/shm")
-_PROGRAMS = ("platformctl", "pwa-app", "release-tools")
+_PROGRAMS = ("platformctl", "pwa-app", "release-tools", "wizard-app")
 
 
 def main() -> None:
@@ -44,6 +44,7 @@ def main() -> None:
             "platformctl": control.parts(folder, options.runs),
             "pwa-app": dashboard.parts(folder, options.runs),
             "release-tools": release_tools.parts(folder, options.size * MIB, options.runs),
+            "wizard-app": wizard.parts(folder, options.runs),
         }
         for program in [options.only] if options.only else _PROGRAMS:
             for part in of_program[program]:
