@@ -24,6 +24,7 @@ _ABORTED = "Transition was aborted"
 
 OpenPage = Callable[..., Page]
 ServeDashboard = Callable[..., Served]
+ServeWizard = Callable[..., Served]
 
 
 @pytest.fixture(scope="session")
@@ -40,9 +41,11 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
     started.close()
 
 
-# Pages go before the dashboard that they call now and then.
+# Pages go before the apps that they call now and then.
 @pytest.fixture
-def open_page(browser: Browser, serve_dashboard: ServeDashboard) -> Iterator[OpenPage]:
+def open_page(
+    browser: Browser, serve_dashboard: ServeDashboard, serve_wizard: ServeWizard
+) -> Iterator[OpenPage]:
     """Open an address: `open_page(url, phone=True, dark=True, java_script_enabled=False, …)`.
 
     Further keywords are options of the browser's context. What a page says on the
@@ -105,5 +108,29 @@ def serve_dashboard(tmp_path: Path, device: Device) -> Iterator[ServeDashboard]:
             variables = {"PLATFORM_ROOT": str(device.root)} | environment
             log = tmp_path / "pwa-app.log"
             return running.enter_context(served("pwa-app", variables, log, host=host))
+
+        yield serve
+
+
+@pytest.fixture
+def serve_wizard(tmp_path: Path, device: Device) -> Iterator[ServeWizard]:
+    """Serve a wizard that sets up `tmp_path / "dev-out"`; keywords are more of its environment.
+
+    What it reads comes from there, then from `device`. It asks for no launch token unless
+    it is given one. `port` is that of a wizard before it.
+    """
+    with contextlib.ExitStack() as running:
+
+        def serve(
+            *, host: str = "127.0.0.1", port: int | None = None, **environment: str
+        ) -> Served:
+            variables = {
+                "PLATFORM_ROOT": str(device.root),
+                "WIZARD_DEV_OUT": str(tmp_path / "dev-out"),
+            }
+            variables |= {} if "WIZARD_TOKEN" in environment else {"WIZARD_NO_TOKEN": "1"}
+            log = tmp_path / "wizard-app.log"
+            app = served("wizard-app", variables | environment, log, host=host, port=port)
+            return running.enter_context(app)
 
         yield serve

@@ -42,10 +42,18 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def served(
-    name: str, environment: Mapping[str, str], log: Path, *, host: str = "127.0.0.1"
+    name: str,
+    environment: Mapping[str, str],
+    log: Path,
+    *,
+    host: str = "127.0.0.1",
+    port: int | None = None,
 ) -> Iterator[Served]:
-    """Run `<name> serve` with `environment`; it has ended when the block has."""
-    port = free_port()
+    """Run `<name> serve` with `environment`; it has ended when the block has.
+
+    `port` is one that is known already, else a free one is taken.
+    """
+    port = port or free_port()
     with log.open("wb") as output:
         process = subprocess.Popen(
             [program(name), "serve", "--bind", f"{host}:{port}"],
