@@ -49,7 +49,8 @@ def answer(slug: str) -> Response | Redirect:
     found = here.steps.get(slug) or abort(404)
     if here.state.step == DONE:
         return redirect(f"/wizard/{DONE}")
-    form = Form(dict(request.form.lists()))
+    files = {name: file.stream.read() for name, file in request.files.items()}
+    form = Form(dict(request.form.lists()), files)
     outcome = here.submit(found, form)
     returns = form.get(RETURN) == REVIEW
     if isinstance(outcome, Page):

@@ -7,11 +7,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from platform_common.secret import Secret
 from platform_common.sentence import Sentence
-from wizard_app.steps.step import Accepted, Again, Form, Question, Step
+from wizard_app.steps.step import Accepted, Again, Form, Question, Step, in_memory
+from wizard_app.typed_secret import typed_secret
 
 _SHORTEST = 8
+_KEY = "authkey"
+_NAME = Sentence("Auth key")
 
 
 class MeshVpnAnswer(Struct, frozen=True):
@@ -21,32 +23,47 @@ class MeshVpnAnswer(Struct, frozen=True):
 
 
 class MeshVpnStep(Step[MeshVpnAnswer]):
-    """An auth key, or none (spec, validation per step)."""
+    """An auth key, or none (spec, validation per step).
+
+    Beyond the spec: an empty key with `keep=1` is the one that is held already.
+    """
 
     slug = "mesh-vpn"
     title = Sentence("Join a private network (optional)")
     short = Sentence("Private network")
     answer_type = MeshVpnAnswer
-    secret_fields = frozenset({"authkey"})
+    secret_fields = frozenset({_KEY})
 
     def filled(self, answer: MeshVpnAnswer) -> Mapping[str, list[str]]:
-        return {}
+        return {"keep": ["1"]}
 
     def parse(self, form: Form, asked: Question) -> Accepted[MeshVpnAnswer] | Again:
-        key = form.get("authkey")
-        if form.has("skip") or not key:
+        text = form.get(_KEY)
+        if form.has("skip") or not (text or form.get("keep") == "1"):
             return Accepted(MeshVpnAnswer(mesh_vpn_enabled=False))
-        if len(key) < _SHORTEST:
-            return Again({"authkey": Sentence("Auth key must be 8 characters or more")})
-        return Accepted(MeshVpnAnswer(mesh_vpn_enabled=True), {"authkey": Secret(key)})
+        if not text:
+            return _kept(asked)
+        if len(text) < _SHORTEST:
+            return Again({_KEY: Sentence("Auth key must be 8 characters or more")})
+        key = typed_secret(text, _NAME)
+        if isinstance(key, Sentence):
+            return Again({_KEY: key})
+        return Accepted(MeshVpnAnswer(mesh_vpn_enabled=True), {_KEY: key})
 
     def needs(self, answer: MeshVpnAnswer, asked: Question) -> tuple[Sentence, ...]:
-        if answer.mesh_vpn_enabled and not asked.held.secrets:
-            return (Sentence("Auth key"),)
-        return ()
+        return (_NAME,) if answer.mesh_vpn_enabled and not asked.held.secrets else ()
 
     def summary(self, answer: MeshVpnAnswer, asked: Question) -> Iterable[tuple[Sentence, Any]]:
-        yield (
-            Sentence("Private network"),
-            Sentence("Joins it") if answer.mesh_vpn_enabled else Sentence("Not joined"),
+        if not answer.mesh_vpn_enabled:
+            yield Sentence("Private network"), Sentence("Not joined")
+            return
+        yield Sentence("Private network"), Sentence("This device joins it")
+        yield _NAME, in_memory(held=bool(asked.held.secrets))
+
+
+def _kept(asked: Question) -> Accepted[MeshVpnAnswer] | Again:
+    if not asked.held.secrets:
+        return Again(
+            {_KEY: Sentence("The auth key is not held any more: enter it again, or select Skip")}
         )
+    return Accepted(MeshVpnAnswer(mesh_vpn_enabled=True), secrets=None)

@@ -20,10 +20,13 @@ Errors = Mapping[str, Sentence]
 
 
 class Form:
-    """The fields of a form, each with all its values."""
+    """The fields of a form, each with all its values; and the files that came with it."""
 
-    def __init__(self, fields: Mapping[str, list[str]]) -> None:
+    def __init__(
+        self, fields: Mapping[str, list[str]], files: Mapping[str, bytes] = MappingProxyType({})
+    ) -> None:
         self._fields = fields
+        self._files = files
 
     def get(self, name: str) -> str:
         """The first value of a field, without blanks around it; empty when there is none."""
@@ -36,6 +39,10 @@ class Form:
     def all(self, name: str) -> list[str]:
         """Every value of a field."""
         return list(self._fields.get(name, ()))
+
+    def file(self, name: str) -> bytes:
+        """The content of the first file of a field; empty when none was chosen."""
+        return self._files.get(name, b"")
 
     def has(self, name: str) -> bool:
         """Whether the field is there at all."""
@@ -63,6 +70,11 @@ class Passed(NamedTuple):
 
     again: Again | None = None
     note: Sentence | None = None
+
+
+def in_memory(*, held: bool) -> Sentence:
+    """What a row of the review page says of a secret."""
+    return Sentence("Entered, in memory") if held else Sentence("Not held")
 
 
 class Accepted(NamedTuple, Generic[A]):
