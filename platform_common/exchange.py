@@ -44,19 +44,25 @@ def server_of(url: str) -> str:
 
 
 def fetch(
-    url: str, headers: Mapping[str, str], *, limit_s: float, ca_file: Path | None = None
+    url: str,
+    headers: Mapping[str, str],
+    *,
+    limit_s: float,
+    limit_bytes: int = LIMIT_BYTES,
+    ca_file: Path | None = None,
 ) -> Answer:
     """Ask for `url`, which must be http or https without a user name.
 
     `limit_s` bounds everything together, from the look-up of the name to the last
-    byte. `ca_file` replaces the authorities that the system trusts. Raises
-    `ExchangeError` or `RefusedAddressError`.
+    byte, and `limit_bytes` the head and the body of the answer. `ca_file` replaces
+    the authorities that the system trusts. Raises `ExchangeError`, for a longer answer
+    `TooLongAnswerError`, or `RefusedAddressError`.
     """
     parts = urlsplit(url)
     deadline = time.monotonic() + limit_s
     try:
         with _opened(parts, deadline, ca_file) as connection:
-            return _asked(parts, headers, _Wire(connection, deadline))
+            return _asked(parts, headers, _Wire(connection, deadline, limit_bytes))
     except (OSError, http.client.HTTPException, ValueError) as error:
         failure = told(error, parts.netloc, parts.hostname, limit_s)
     # Raised out here, so that it carries no other exception along.
@@ -88,7 +94,7 @@ def _asked(parts: SplitResult, headers: Mapping[str, str], wire: _Wire) -> Answe
         raise ExchangeError(
             f"{parts.netloc} sends its answer compressed, although it was asked not to"
         )
-    body = response.read(LIMIT_BYTES)
+    body = response.read(wire.limit_bytes)
     if response.length:
         raise ConnectionResetError
     return Answer(response.status, body=body)
@@ -97,9 +103,9 @@ def _asked(parts: SplitResult, headers: Mapping[str, str], wire: _Wire) -> Answe
 class _Wire(io.RawIOBase):
     """A connection on which everything together is bounded in time, and reading in bytes."""
 
-    def __init__(self, connection: socket.socket, deadline: float) -> None:
+    def __init__(self, connection: socket.socket, deadline: float, limit_bytes: int) -> None:
         self._connection, self._deadline = connection, deadline
-        self._left_bytes = LIMIT_BYTES
+        self.limit_bytes = self._left_bytes = limit_bytes
 
     def readable(self) -> bool:
         return True

@@ -35,6 +35,10 @@ class ExchangeError(PlatformError):
     """There is no answer that can be used; the message names the server and holds no secret."""
 
 
+class TooLongAnswerError(ExchangeError):
+    """The answer is longer than it may be."""
+
+
 class TooMuchError(ValueError):
     """More bytes than we take."""
 
@@ -60,7 +64,7 @@ def told(error: Exception, server: str, host: str | None, limit_s: float) -> Exc
             said = f"{server} does not speak TLS as this device does"
             return ExchangeError(said, hint="Is its address one with http:// instead?")
         case TooMuchError():
-            return ExchangeError(f"{server} sends more than a list of models can be")
+            return TooLongAnswerError(f"{server} sends more than a list of models can be")
         case http.client.HTTPException() | ValueError():
             said = f"{server} answers with something that is not HTTP"
             return ExchangeError(said, hint=_CHECK_ADDRESS)

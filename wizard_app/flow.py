@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
+import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,16 +12,17 @@ import msgspec
 from platform_common.errors import PlatformError
 from platform_common.sentence import Sentence
 from platform_common.web.flash import Flash, SingleShot
+from wizard_app.answers import Answers
 from wizard_app.machine import Machine
 from wizard_app.pending import Held, PendingSecrets
 from wizard_app.settings import WizardSettings
-from wizard_app.state import REVIEW, WizardState, order
+from wizard_app.standing import Kept, Lack, Standing
+from wizard_app.state import DONE, REVIEW, WizardState, order
 from wizard_app.state_file import StateFile
-from wizard_app.steps.step import Accepted, Again, AnyStep, Errors, Form, Passed, Question
+from wizard_app.steps.step import Accepted, Again, AnyStep, Errors, Form, Passed
 
-# Fields that every step's form has beside its own.
-REVISION, RETURN = "revision", "return"
-_REVISION_LENGTH = 16
+# The field of a form, and of a page's address, that says where to go on.
+RETURN = "return"
 
 
 class Page(NamedTuple):
@@ -35,15 +35,9 @@ class Page(NamedTuple):
     more: Mapping[str, Any]
     revision: str
     held: Held
+    lost: Sequence[Lack]
     problems: Sequence[str]
     notice: Sentence | None = None
-
-
-class Lack(NamedTuple):
-    """Why apply could not begin: a step, and what it lacks."""
-
-    step: AnyStep
-    why: Sentence
 
 
 class Wizard:
@@ -52,25 +46,21 @@ class Wizard:
     def __init__(self, settings: WizardSettings, steps: Sequence[AnyStep]) -> None:
         self._settings = settings
         self.steps = {step.slug: step for step in steps}
-        self.pending = PendingSecrets()
         self.flash = SingleShot()
         self.file = StateFile(settings.state_file, steps)
-        self._state = self.file.load()
         self._order = order(steps)
         self._changing = threading.Lock()
+        self._kept = Kept(self.file.load())
+        self._process = os.getpid()
 
     @property
     def state(self) -> WizardState:
         """Where the wizard stands now."""
-        return self._state
+        return self._now().state
 
-    def machine(self) -> Machine:
-        """The device, for one request."""
-        return Machine(self._settings)
-
-    def asked(self, step: AnyStep, machine: Machine | None = None) -> Question:
-        """What a step asks from."""
-        return Question(machine or self.machine(), self._state.answers, self.pending.of(step.slug))
+    def standing(self, machine: Machine | None = None) -> Standing:
+        """The same with all that can be asked of it, for one request."""
+        return Standing(self.steps, machine or Machine(self._settings), self._now())
 
     def after(self, slug: str) -> str:
         """The value of `step` that follows."""
@@ -92,120 +82,150 @@ class Wizard:
 
     def page(self, step: AnyStep) -> Page:
         """A step with what was answered, or what may be suggested."""
-        asked = self.asked(step)
-        answer = asked.answers.of(step.answer_type)
-        fields = step.suggested(asked) if answer is None else step.filled(answer)
-        errors = {} if answer is None else step.check(answer, asked)
-        return self._page(step, asked, fields, Again(errors))
+        standing = self.standing()
+        asked, answer = standing.asked(step), standing.answer(step)
+        if answer is None:
+            return _page(standing, step, step.suggested(asked), Again())
+        return _page(standing, step, step.filled(answer), Again(step.check(answer, asked)))
 
     def submit(self, step: AnyStep, form: Form) -> Page | str:
         """What a form leads to: its page again, or the value of `step` to go on with.
 
         What is stored is stored durably before this returns, and in memory only then.
         """
-        asked = self.asked(step)
-        known = self._revision(step)
-        stale = form.has(REVISION) and form.get(REVISION) != known
-        outcome = step.parse(form, asked)
-        passed = Passed()
-        if isinstance(outcome, Accepted):
-            same = outcome.answer == asked.answers.of(step.answer_type)
-            if not (stale and not same):
-                passed = outcome.test() if outcome.test else passed
-                if passed.again is None:
-                    return self._store(step, form, outcome, passed.note, known)
-        again = outcome if isinstance(outcome, Again) else passed.again or Again(status=409)
-        fields = form.typed(step.secret_fields)
-        return self._page(step, asked, fields, again, notice=_CHANGED if stale else None)
+        before = self.standing()
+        outcome = step.parse(form, before.asked(step))
+        again = outcome if isinstance(outcome, Again) else self._take(step, form, outcome, before)
+        if again is None:
+            return self._onward(step, form, before)
+        now = self.standing(before.machine)
+        notice = _CHANGED if now.is_stale(step, form) else None
+        return _page(now, step, form.typed(step.secret_fields), again, notice)
 
-    def lacks(self) -> Iterator[Lack]:
-        """All that must be answered, or entered again, before anything can be applied."""
-        machine = self.machine()
-        for step in self.steps.values():
-            asked = self.asked(step, machine)
-            answer = asked.answers.of(step.answer_type)
-            if answer is None:
-                yield Lack(step, Sentence("Not answered yet"))
-                continue
-            for why in step.check(answer, asked).values():
-                yield Lack(step, why)
-        yield from self.lost()
+    def take_over(self, answers: Answers, *, replace: bool) -> str | Sentence:
+        """Have `answers` in place of all that were given: the value of `step` to go on with.
 
-    def lost(self) -> Iterator[Lack]:
-        """The secrets that were entered once, and are no longer held."""
-        machine = self.machine()
-        for step in self.steps.values():
-            asked = self.asked(step, machine)
-            answer = asked.answers.of(step.answer_type)
-            for name in () if answer is None else step.needs(answer, asked):
-                yield Lack(step, Sentence("{name}: enter it again", name=name))
+        A sentence says why nothing was changed. Without `replace`, answers that were
+        given stay. The secrets of what is answered the same are still held.
+        """
+        machine = Machine(self._settings)
+        shapes = [step.answer_type for step in self.steps.values()]
+        with self._changing:
+            before = self.standing(machine)
+            if before.state.step == DONE:
+                return DONE
+            if any(before.answered()) and not replace:
+                return Sentence("Tick the box to replace the answers given so far")
+            others = before.state.answers.without(shapes)
+            state = msgspec.structs.replace(
+                before.state, answers=Answers({**others.values, **answers.values})
+            )
+            found = Standing(self.steps, machine, Kept(state))
+            step = next((lack.step.slug for lack in found.unanswered()), REVIEW)
+            same = {one.slug for one in found.answered() if found.answer(one) == before.answer(one)}
+            unsaved = self._keep(
+                msgspec.structs.replace(state, step=step), before.pending.only(same)
+            )
+        return unsaved or step
+
+    def _take(
+        self, step: AnyStep, form: Form, accepted: Accepted[Any], before: Standing
+    ) -> Again | None:
+        """Test and store what a form answers; what its page shows again when that is not to be."""
+        # Looked at before the test, which takes long, and once more behind it.
+        if _is_refused(before, step, form, accepted):
+            return Again(status=409)
+        passed = accepted.test() if accepted.test else Passed()
+        return passed.again or self._store(step, form, accepted, passed.note, before.machine)
 
     def _store(
-        self, step: AnyStep, form: Form, accepted: Accepted[Any], note: Sentence | None, known: str
-    ) -> Page | str:
-        with self._changing:
-            if self._revision(step) != known:
-                asked = self.asked(step)
-                fields = form.typed(step.secret_fields)
-                return self._page(step, asked, fields, Again(status=409), notice=_CHANGED)
-            following = self.after(step.slug)
-            reached = max(self._state.step, following, key=self._order.index)
-            state = msgspec.structs.replace(
-                self._state,
-                step=reached,
-                answers=self._state.answers.with_answer(accepted.answer),
-            )
-            try:
-                self.file.save(state)
-            except PlatformError as error:
-                unsaved = Sentence("Your answer could not be saved: {why}", why=error.message)
-                again = Again({"": unsaved}, status=500)
-                fields = form.typed(step.secret_fields)
-                return self._page(step, self.asked(step), fields, again)
-            self._state = state
-            if accepted.secrets is not None:
-                self.pending.put(step.slug, Held(accepted.secrets, note))
-        if note is not None:
-            self.flash.put(Flash(note, good=True))
-        return self._returning() if form.get(RETURN) == REVIEW else following
-
-    def _returning(self) -> str:
-        """Where a change from the review page leads: to what it made unfit, else back."""
-        machine = self.machine()
-        for step in self.steps.values():
-            asked = self.asked(step, machine)
-            answer = asked.answers.of(step.answer_type)
-            if answer is not None and step.check(answer, asked):
-                return step.slug
-        return REVIEW
-
-    def _page(
         self,
         step: AnyStep,
-        asked: Question,
-        fields: Mapping[str, list[str]],
-        again: Again,
-        *,
-        notice: Sentence | None = None,
-    ) -> Page:
-        more = {**step.view(asked), **again.more}
-        return Page(
-            step,
-            fields,
-            again.errors,
-            again.status,
-            more,
-            self._revision(step),
-            self.pending.of(step.slug),
-            asked.machine.problems,
-            notice,
-        )
+        form: Form,
+        accepted: Accepted[Any],
+        note: Sentence | None,
+        machine: Machine,
+    ) -> Again | None:
+        with self._changing:
+            now = self.standing(machine)
+            if now.state.step == DONE:
+                return None
+            if _is_refused(now, step, form, accepted):
+                return Again(status=409)
+            state = msgspec.structs.replace(
+                now.state,
+                step=max(now.state.step, self.after(step.slug), key=self._order.index),
+                answers=now.state.answers.with_answer(accepted.answer),
+            )
+            pending = now.pending
+            if accepted.secrets is not None:
+                pending = pending.having(step.slug, Held(accepted.secrets, note))
+            if (unsaved := self._keep(state, pending)) is not None:
+                return Again({"": unsaved}, status=500)
+        if note is not None:
+            self.flash.put(Flash(note, good=True))
+        return None
 
-    def _revision(self, step: AnyStep) -> str:
-        """A word for what is answered to a step: another one once that is another."""
-        answer = self._state.answers.of(step.answer_type)
-        text = json.dumps(None if answer is None else msgspec.to_builtins(answer))
-        return hashlib.sha256(text.encode()).hexdigest()[:_REVISION_LENGTH]
+    def _keep(self, state: WizardState, pending: PendingSecrets) -> Sentence | None:
+        """Put another standing in place of this one, on the disk first; why it could not be."""
+        try:
+            self.file.save(state)
+        except PlatformError as error:
+            return Sentence(
+                "This could not be saved: {why}. Check that the disk has room and can be"
+                " written, then continue again.",
+                why=error.message,
+            )
+        self._kept = Kept(state, pending)
+        return None
+
+    def _onward(self, step: AnyStep, form: Form, before: Standing) -> str:
+        now = self.standing(before.machine)
+        if now.state.step == DONE:
+            return DONE
+        if form.get(RETURN) != REVIEW:
+            return self.after(step.slug)
+        # A change from the review page leads back there, or first to what it made unfit.
+        unfit_before = {lack.step for lack in before.unfit()}
+        unfit = (lack.step.slug for lack in now.unfit() if lack.step not in unfit_before)
+        return next(unfit, REVIEW)
+
+    def _now(self) -> Kept:
+        """What is kept; a process that the server forked reads it anew.
+
+        Of a worker that ended, the one in its place would know only what the server knew.
+        """
+        if self._process != os.getpid():
+            self._kept = Kept(self.file.load())
+            self._process = os.getpid()
+        return self._kept
+
+
+def _is_refused(standing: Standing, step: AnyStep, form: Form, accepted: Accepted[Any]) -> bool:
+    return standing.is_stale(step, form) and not standing.has(step, accepted)
+
+
+def _page(
+    standing: Standing,
+    step: AnyStep,
+    fields: Mapping[str, list[str]],
+    again: Again,
+    notice: Sentence | None = None,
+) -> Page:
+    asked = standing.asked(step)
+    more = {**step.view(asked), **again.more}
+    return Page(
+        step,
+        fields,
+        again.errors,
+        again.status,
+        more,
+        standing.revision(step),
+        asked.held,
+        list(standing.lost()),
+        asked.machine.problems,
+        notice,
+    )
 
 
 _CHANGED = Sentence(

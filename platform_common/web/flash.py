@@ -10,10 +10,11 @@ from platform_common.sentence import Sentence
 
 
 class Flash(Struct, frozen=True):
-    """How something went; `good` says whether it went well."""
+    """How something went; `good` says whether it went well, `doubtful` that there is a but."""
 
     sentence: Sentence
     good: bool
+    doubtful: bool = False
 
 
 class SingleShot:

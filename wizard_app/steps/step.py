@@ -66,10 +66,14 @@ class Again(NamedTuple):
 
 
 class Passed(NamedTuple):
-    """How a test went: `again` when it did not pass, else a note to keep with the secrets."""
+    """How a test went: `again` when it did not pass, else a note to keep with the secrets.
+
+    A `doubtful` note is a warning.
+    """
 
     again: Again | None = None
     note: Sentence | None = None
+    doubtful: bool = False
 
 
 def in_memory(*, held: bool) -> Sentence:
@@ -129,6 +133,10 @@ class Step(Generic[A]):
     def parse(self, form: Form, asked: Question) -> Accepted[A] | Again:
         """What a form answers."""
         raise NotImplementedError
+
+    def typed(self, form: Form) -> Mapping[str, list[str]]:
+        """The fields of a form as the page may show them again."""
+        return form.typed(self.secret_fields)
 
     def check(self, answer: A, asked: Question) -> Errors:
         """What does not hold of an answer on this device, with the other answers there are."""
