@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from platform_common.endpoints import check_base_url
 from platform_common.errors import PlatformError
+from platform_common.names import check_region
 from platform_common.records.catalogue import Kind, Provider
 from platform_common.secret import Secret, parse_secret
 from platform_common.version import VERSION
@@ -19,7 +20,6 @@ _HEADERS = {"Accept": "application/json", "User-Agent": f"platform-appliance/{VE
 _RUNTIME_HOST = re.compile(
     r"bedrock(?:-runtime)?(?P<fips>-fips)?\.[a-z0-9-]+\.(?P<domain>amazonaws\.com(?:\.cn)?)"
 )
-_REGION = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)+")
 
 
 class IncompleteError(PlatformError):
@@ -38,10 +38,11 @@ class KeyRequest(Struct, frozen=True):
 
 
 class _Asking(NamedTuple):
-    """Which path is asked for, and how the credentials are put into the request."""
+    """Which path is asked for, and how so many of the credentials are put into the request."""
 
     path: str
     attach: Callable[..., KeyRequest]
+    count: int = 1
 
 
 def build_request(
@@ -61,12 +62,14 @@ def build_request(
             hint="Choose a model that it hosts.",
         )
     values = [parse_secret(credentials[name].reveal(), name).reveal() for name in names]
-    path, attach = _KINDS[provider.kind]
+    path, attach, count = _KINDS[provider.kind]
     if provider.takes_address:
         base = _base(values[0], names[0])
         return KeyRequest(base, f"{base}{path}", _HEADERS)
     base = _base(endpoint or provider.endpoint_default, f"The address of {provider.display_name}")
-    return attach(KeyRequest(base, f"{base}{path}", _HEADERS), *values)
+    if len(values) < count:
+        raise IncompleteError(f"{provider.display_name} needs {count} variables in the catalogue")
+    return attach(KeyRequest(base, f"{base}{path}", _HEADERS), *values[:count])
 
 
 def _base(url: str, what: str) -> str:
@@ -101,8 +104,11 @@ def _in_query(request: KeyRequest, key: str) -> KeyRequest:
 
 
 def _signed(request: KeyRequest, access_key: str, secret_key: str, region: str) -> KeyRequest:
-    if not _REGION.fullmatch(region):
-        raise IncompleteError("The region is none", hint="A region is written like us-east-1.")
+    try:
+        check_region(region)
+    except ValueError:
+        hint = "A region is written like us-east-1."
+        raise IncompleteError("The region is none", hint=hint) from None
     import requests
     from requests_aws4auth import AWS4Auth
 
@@ -127,6 +133,6 @@ _KINDS: Mapping[Kind, _Asking] = {
     "chat-reference": _Asking("/models", _bearer),
     "messages-header": _Asking("/v1/models", _own_header),
     "query-key": _Asking("/models", _in_query),
-    "signed-cloud": _Asking("/foundation-models", _signed),
+    "signed-cloud": _Asking("/foundation-models", _signed, 3),
     "hosted-inference": _Asking("/models", _bearer),
 }

@@ -10,6 +10,7 @@ import re
 _LONGEST_ID = 64
 _ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
+_REGION = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)+")
 _UNIT = re.compile(r"(?!-)[A-Za-z0-9:_.@-]{1,247}\.service")
 # What the loader, a shell, an interpreter or this system reads: a key never goes there.
 _TAKEN = frozenset(
@@ -41,6 +42,12 @@ def check_variable(name: str) -> None:
         raise ValueError("must be the name of a variable: capital letters, digits, underscores")
     if name in _TAKEN or name.startswith(_TAKEN_STARTS):
         raise ValueError("must not be a variable that the system itself reads")
+
+
+def check_region(name: str) -> None:
+    """A region of a cloud, which becomes part of a host's name."""
+    if len(name) > _LONGEST_ID or not _REGION.fullmatch(name):
+        raise ValueError("must be the name of a region, such as us-east-1")
 
 
 def check_unit(name: str) -> None:

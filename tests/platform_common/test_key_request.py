@@ -91,6 +91,21 @@ def test_a_region_that_is_none_is_refused_without_being_shown(region: str) -> No
     assert str(caught.value) == "The region is none"
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_an_entry_with_further_variables_than_its_kind_has_is_an_answer_in_words(
+    kind: Kind, count: int
+) -> None:
+    further = tuple(f"FURTHER_{number}" for number in range(count))
+    entry = msgspec.structs.replace(provider(kind), extra_env=further)
+    found = {name: Secret("eu-west-1") for name in entry.variables}
+    if kind == "signed-cloud" and count == 1:
+        with pytest.raises(PlatformError, match="needs 3 variables"):
+            build_request(entry, found, endpoint=BASE, model="m")
+    else:
+        assert build_request(entry, found, endpoint=BASE, model="m").endpoint == BASE
+
+
 def test_key_10_hosted_inference_needs_a_model() -> None:
     with pytest.raises(PlatformError, match="needs the id of a model"):
         build_request(provider("hosted-inference"), credentials(), endpoint=BASE)
