@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -14,7 +14,7 @@ A = TypeVar("A", bound=Struct)
 
 
 class Answers:
-    """The answers by member (spec, wizard state); never changed, `with_answer` makes others."""
+    """The answers by member (spec, wizard state); never changed, the methods make others."""
 
     __slots__ = ("values",)
 
@@ -32,8 +32,24 @@ class Answers:
         """These, with the members of `answer` in place of what was there."""
         return Answers({**self.values, **msgspec.to_builtins(answer)})
 
+    def only(self, shapes: Iterable[type[Struct]]) -> Answers:
+        """The members of these shapes, and no other."""
+        names = {name for shape in shapes for name in members(shape)}
+        return Answers({name: value for name, value in self.values.items() if name in names})
+
+    def without(self, shapes: Iterable[type[Struct]]) -> Answers:
+        """Every member but those of these shapes."""
+        known = self.only(shapes).values
+        return Answers({name: value for name, value in self.values.items() if name not in known})
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Answers) and self.values == other.values
 
     def __hash__(self) -> int:
         return hash(frozenset(self.values))
+
+
+def members(shape: type[Struct], *, required: bool = False) -> list[str]:
+    """The names of a shape's members in the file; with `required` of those without a default."""
+    fields = msgspec.structs.fields(shape)
+    return [field.encode_name for field in fields if field.required or not required]

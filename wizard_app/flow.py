@@ -100,7 +100,7 @@ class Wizard:
             return self._onward(step, form, before)
         now = self.standing(before.machine)
         notice = _CHANGED if now.is_stale(step, form) else None
-        return _page(now, step, form.typed(step.secret_fields), again, notice)
+        return _page(now, step, step.typed(form), again, notice)
 
     def take_over(self, answers: Answers, *, replace: bool) -> str | Sentence:
         """Have `answers` in place of all that were given: the value of `step` to go on with.
@@ -136,14 +136,14 @@ class Wizard:
         if _is_refused(before, step, form, accepted):
             return Again(status=409)
         passed = accepted.test() if accepted.test else Passed()
-        return passed.again or self._store(step, form, accepted, passed.note, before.machine)
+        return passed.again or self._store(step, form, accepted, passed, before.machine)
 
     def _store(
         self,
         step: AnyStep,
         form: Form,
         accepted: Accepted[Any],
-        note: Sentence | None,
+        passed: Passed,
         machine: Machine,
     ) -> Again | None:
         with self._changing:
@@ -159,11 +159,11 @@ class Wizard:
             )
             pending = now.pending
             if accepted.secrets is not None:
-                pending = pending.having(step.slug, Held(accepted.secrets, note))
+                pending = pending.having(step.slug, Held(accepted.secrets, passed.note))
             if (unsaved := self._keep(state, pending)) is not None:
                 return Again({"": unsaved}, status=500)
-        if note is not None:
-            self.flash.put(Flash(note, good=True))
+        if passed.note is not None:
+            self.flash.put(Flash(passed.note, good=True, doubtful=passed.doubtful))
         return None
 
     def _keep(self, state: WizardState, pending: PendingSecrets) -> Sentence | None:

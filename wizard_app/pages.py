@@ -70,7 +70,7 @@ def _shown(here: Wizard, page: Page, *, returns: bool) -> Response:
         back=REVIEW if returns else before,
         returns=returns,
         flash=here.flash.take(),
-        lost=list(here.lost()),
+        lost=page.lost,
         file=here.file,
     )
     return Response(body, page.status, content_type="text/html; charset=utf-8")

@@ -2,50 +2,55 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Mapping
+import secrets
+from collections.abc import Container, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from platform_common.secret import Secret
 from platform_common.sentence import Sentence
 
+_MARK_BYTES = 4
+
 
 class Held(NamedTuple):
-    """The secrets of one step by name, and what is known of them, such as that they work."""
+    """The secrets of one step by name, and what is known of them, such as that they work.
+
+    `mark` tells them from others that the step had, without telling what they are.
+    """
 
     secrets: Mapping[str, Secret]
     note: Sentence | None = None
+    mark: str = ""
+
+
+NOTHING = Held(MappingProxyType({}))
 
 
 class PendingSecrets:
-    """The secrets of each step, by its slug; none of them is ever shown."""
+    """The secrets of each step, by its slug; never changed, `having` makes others."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._held: dict[str, Held] = {}
+    __slots__ = ("_held",)
+
+    def __init__(self, held: Mapping[str, Held] = MappingProxyType({})) -> None:
+        self._held = dict(held)
 
     def of(self, slug: str) -> Held:
         """What is held for a step; nothing by default."""
-        with self._lock:
-            return self._held.get(slug, Held({}))
+        return self._held.get(slug, NOTHING)
 
-    def put(self, slug: str, held: Held) -> None:
-        """Hold these for a step, in place of what was held for it."""
-        with self._lock:
-            if held.secrets:
-                self._held[slug] = held
-            else:
-                self._held.pop(slug, None)
+    def having(self, slug: str, held: Held) -> PendingSecrets:
+        """These, with `held` in place of what was held for a step."""
+        if dict(held.secrets) == dict(self.of(slug).secrets):
+            mark = self.of(slug).mark
+        else:
+            mark = secrets.token_hex(_MARK_BYTES)
+        others = {name: one for name, one in self._held.items() if name != slug}
+        return PendingSecrets(others | ({slug: held._replace(mark=mark)} if held.secrets else {}))
 
-    def all(self) -> dict[str, Held]:
-        """What is held for every step."""
-        with self._lock:
-            return dict(self._held)
-
-    def clear(self) -> None:
-        """Forget all of them."""
-        with self._lock:
-            self._held.clear()
+    def only(self, slugs: Container[str]) -> PendingSecrets:
+        """What is held for these steps, and nothing else."""
+        return PendingSecrets({slug: held for slug, held in self._held.items() if slug in slugs})
 
     def __repr__(self) -> str:
-        return f"PendingSecrets({', '.join(self.all())})"
+        return f"PendingSecrets({', '.join(self._held)})"

@@ -1,39 +1,57 @@
-"""The end of the steps: all answers, what is still missing, and taking them along."""
+"""The end of the steps: all answers, and what is still missing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from flask import Blueprint, redirect, render_template
 from werkzeug import Response as Redirect
 
 from platform_common.sentence import Sentence
-from wizard_app.flow import Wizard
 from wizard_app.pages import wizard
+from wizard_app.standing import Standing
 from wizard_app.state import DONE, REVIEW
 from wizard_app.steps.step import AnyStep
 
 blueprint = Blueprint("review", __name__)
+# Under which heading a step's answers are; a step that is not here has one of its own.
+_HEADINGS = {
+    **dict.fromkeys(("system", "profile"), Sentence("Device")),
+    "provider": Sentence("AI"),
+    **dict.fromkeys(("channels", "ssh", "mesh-vpn", "tunnel"), Sentence("Access")),
+    "backup": Sentence("Backup"),
+}
 
 
-class Section(NamedTuple):
-    """A step on the review page: its answer in rows, and what it lacks."""
+class Given(NamedTuple):
+    """What a step was answered, in rows of a label and a value."""
 
     step: AnyStep
     rows: list[tuple[Sentence, Any]]
-    lacks: list[Sentence]
+
+
+class Section(NamedTuple):
+    """Answers under one heading."""
+
+    heading: Sentence
+    steps: list[Given]
 
 
 @blueprint.get("/wizard/review")
 def review() -> str | Redirect:
     """All answers, with a way to change each."""
     here = wizard()
-    if here.state.step == DONE:
+    standing = here.standing()
+    if standing.state.step == DONE:
         return redirect(f"/wizard/{DONE}")
     return render_template(
         "wizard/review.html",
-        sections=list(_sections(here)),
+        sections=list(_sections(standing)),
+        lacks=standing.lacks(),
+        lost=any(standing.lost()),
+        problems=standing.machine.problems,
         flash=here.flash.take(),
         back=here.before(REVIEW),
         file=here.file,
@@ -44,17 +62,22 @@ def review() -> str | Redirect:
 @blueprint.get("/wizard/done")
 def done() -> str | Redirect:
     """The end; until it is reached, the step that is."""
-    here = wizard()
-    if here.state.step != DONE:
-        return redirect(f"/wizard/{here.state.step}")
-    return render_template("wizard/done.html", completed_at=here.state.completed_at)
+    state = wizard().state
+    if state.step != DONE:
+        return redirect(f"/wizard/{state.step}")
+    return render_template("wizard/done.html", completed_at=state.completed_at)
 
 
-def _sections(here: Wizard) -> Iterator[Section]:
-    machine = here.machine()
-    lacks = list(here.lacks())
-    for step in here.steps.values():
-        asked = here.asked(step, machine)
-        answer = asked.answers.of(step.answer_type)
-        rows = [] if answer is None else list(step.summary(answer, asked))
-        yield Section(step, rows, [lack.why for lack in lacks if lack.step is step])
+def _sections(standing: Standing) -> Iterator[Section]:
+    def heading(step: AnyStep) -> Sentence:
+        return _HEADINGS.get(step.slug, step.short)
+
+    for words, steps in groupby(standing.steps.values(), heading):
+        yield Section(words, [Given(step, _rows(standing, step)) for step in steps])
+
+
+def _rows(standing: Standing, step: AnyStep) -> list[tuple[Sentence, Any]]:
+    answer = standing.answer(step)
+    if answer is None:
+        return [(step.short, Sentence("Not answered yet"))]
+    return list(step.summary(answer, standing.asked(step)))
