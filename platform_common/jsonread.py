@@ -31,6 +31,10 @@ class JsonError(PlatformError):
     """The bytes are not one strict JSON document."""
 
 
+class DuplicateMemberError(JsonError):
+    """An object has the same member twice; the message has its name."""
+
+
 def load_strict(data: bytes) -> Any:
     """The one JSON value that `data` holds; raises `JsonError` for anything else."""
     if data.startswith(b"\xef\xbb\xbf"):
@@ -66,7 +70,7 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for name, _ in pairs:
             if name in seen:
-                raise JsonError(f"the JSON has the member {name!a} twice in one object")
+                raise DuplicateMemberError(f"the JSON has the member {name!a} twice in one object")
             seen.add(name)
     return members
 

@@ -9,16 +9,19 @@
   }
   const find = (id) => document.getElementById(id);
 
-  // Where the device will be found under the name that is being typed.
-  const name = find("hostname");
-  const preview = () => {
-    find("reached").hidden = !/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(name.value);
-    find("reached").lastElementChild.textContent = `${name.value}.local`;
+  // What comes of a value that is being typed, when it can be one.
+  const preview = (id, line, pattern, words) => {
+    const field = find(id);
+    const show = () => {
+      find(line).hidden = !pattern.test(field.value.trim());
+      find(line).lastElementChild.textContent = words(field.value.trim());
+    };
+    field?.addEventListener("input", show);
+    if (field) show();
   };
-  if (name) {
-    name.addEventListener("input", preview);
-    preview();
-  }
+  preview("hostname", "reached", /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/, (name) => `${name}.local`);
+  preview("b-account-id", "goes-to", /^[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?$/i,
+    (account) => `https://${account}.${find("goes-to").dataset.host}`);
 
   // The time zone of who sets it up, in place of a suggestion; only a zone that the device knows.
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;

@@ -7,8 +7,13 @@ from typing import Any
 
 from msgspec import Struct
 
+from platform_common.decoding import check_member
+from platform_common.secret import Secret
 from platform_common.sentence import Sentence
-from wizard_app.steps.step import Accepted, Again, Form, Question, Step
+from wizard_app.steps.step import Accepted, Again, Form, Question, Step, in_memory
+from wizard_app.stores import ENDPOINT, STORE_B_HOST, STORES, Field, Store, store_b_endpoint
+
+SKIP = "skip"
 
 
 class BackupAnswer(Struct, frozen=True):
@@ -17,20 +22,105 @@ class BackupAnswer(Struct, frozen=True):
     backup_kind: str
     backup_meta: dict[str, str] = {}
 
+    def __post_init__(self) -> None:
+        """Refuse another kind, and all that is not just what belongs to it."""
+        check_member("backup_kind", _check_kind, self.backup_kind)
+        try:
+            if self.backup_kind != SKIP:
+                STORES[self.backup_kind].check(self.backup_meta)
+            elif self.backup_meta:
+                raise ValueError("must be empty without a store")
+        except ValueError as error:
+            raise ValueError(f"backup_meta: {error}") from None
+
 
 class BackupStep(Step[BackupAnswer]):
-    """Back up this device (optional) (spec, validation per step)."""
+    """Back up this device (optional) (spec, validation per step).
+
+    Beyond the spec: with `keep=1`, a key that is left empty is the one held already.
+    """
 
     slug = "backup"
     title = Sentence("Back up this device (optional)")
     short = Sentence("Backup")
     answer_type = BackupAnswer
+    secret_fields = frozenset(field.name for store in STORES.values() for field in store.secrets)
+
+    def view(self, asked: Question) -> Mapping[str, Any]:
+        answer = asked.answers.of(BackupAnswer)
+        return {
+            "stores": STORES.values(),
+            "held_kinds": [store.kind for store in STORES.values() if _kept(store, asked)],
+            "host": STORE_B_HOST,
+            "endpoint": answer.backup_meta.get(ENDPOINT)
+            if answer and answer.backup_kind == "store_b"
+            else "",
+        }
 
     def filled(self, answer: BackupAnswer) -> Mapping[str, list[str]]:
-        return {}
+        fields = {"kind": [answer.backup_kind], "keep": ["1"]}
+        if answer.backup_kind != SKIP:
+            fields |= STORES[answer.backup_kind].filled(answer.backup_meta)
+        return fields
 
     def parse(self, form: Form, asked: Question) -> Accepted[BackupAnswer] | Again:
-        raise NotImplementedError
+        kind = form.get("kind")
+        if kind == SKIP:
+            return Accepted(BackupAnswer(SKIP))
+        if (store := STORES.get(kind)) is None:
+            return Again({"kind": Sentence("Select where backups go")})
+        kept = _kept(store, asked) if form.get("keep") == "1" else {}
+        values = {field.name: form.get(field.name) for field in store.fields}
+        asked_for = [
+            field for field in store.fields if values[field.name] or field.name not in kept
+        ]
+        errors = {
+            field.name: problem
+            for field in asked_for
+            if (problem := field.problem(values[field.name])) is not None
+        }
+        if errors:
+            account = "" if "b_account_id" in errors else values.get("b_account_id")
+            return Again(errors, more={"endpoint": account and store_b_endpoint(account)})
+        typed = {field.name: Secret(values[field.name]) for field in asked_for if field.secret}
+        return Accepted(BackupAnswer(kind, store.meta(values)), {**kept, **typed})
+
+    def needs(self, answer: BackupAnswer, asked: Question) -> tuple[Sentence, ...]:
+        return tuple(field.label for field in _secrets(answer) if not _holds(asked, field))
 
     def summary(self, answer: BackupAnswer, asked: Question) -> Iterable[tuple[Sentence, Any]]:
-        return ()
+        if answer.backup_kind == SKIP:
+            yield Sentence("Backup"), Sentence("Not backed up")
+            return
+        store = STORES[answer.backup_kind]
+        yield Sentence("Backup"), store.name
+        if ENDPOINT in answer.backup_meta:
+            yield Sentence("Backups go to"), answer.backup_meta[ENDPOINT]
+        for field in store.fields:
+            if field.secret:
+                yield field.label, in_memory(held=_holds(asked, field))
+            elif field.member != ENDPOINT:
+                yield field.label, answer.backup_meta[field.member]
+
+
+def _secrets(answer: BackupAnswer) -> tuple[Field, ...]:
+    store = STORES.get(answer.backup_kind)
+    return store.secrets if store else ()
+
+
+def _holds(asked: Question, field: Field) -> bool:
+    return field.name in asked.held.secrets
+
+
+def _kept(store: Store, asked: Question) -> dict[str, Secret]:
+    """Those secrets of a store that are held."""
+    return {
+        field.name: asked.held.secrets[field.name]
+        for field in store.secrets
+        if _holds(asked, field)
+    }
+
+
+def _check_kind(kind: str) -> None:
+    if kind != SKIP and kind not in STORES:
+        raise ValueError(f"must be {SKIP} or one of {', '.join(STORES)}")

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
+from platform_common.decoding import check_member, shaped
+from platform_common.errors import PlatformError
+from platform_common.jsonread import DuplicateMemberError, load_strict
+from platform_common.secret import Secret
 from platform_common.sentence import Sentence
-from wizard_app.steps.step import Accepted, Again, Form, Question, Step
+from wizard_app.steps.step import Accepted, Again, Form, Question, Step, in_memory
+
+SKIP, QUICK, NAMED = "skip", "quick", "named"
+_MOST_BYTES = 64 << 10
+# What may name a file, and stand in a command line, as it is.
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
+_CREDENTIALS, _FILE = "credentials", "credentials_file"
 
 
 class TunnelAnswer(Struct, frozen=True):
@@ -17,20 +28,122 @@ class TunnelAnswer(Struct, frozen=True):
     tunnel_choice: str
     tunnel_name: str = ""
 
+    def __post_init__(self) -> None:
+        """Refuse another choice, and a name that is none, whoever wrote it."""
+        check_member("tunnel_choice", _check_choice, self.tunnel_choice)
+        if self.tunnel_choice == NAMED:
+            check_member("tunnel_name", _check_name, self.tunnel_name)
+        elif self.tunnel_name:
+            raise ValueError("tunnel_name: must be empty for a tunnel without a name")
+
 
 class TunnelStep(Step[TunnelAnswer]):
-    """Reach it from the internet (optional) (spec, validation per step)."""
+    """Reach it from the internet (optional) (spec, validation per step).
+
+    Beyond the spec: credentials may come as a file, `credentials_file`; without any,
+    `keep=1` is for those that are held already.
+    """
 
     slug = "tunnel"
     title = Sentence("Reach it from the internet (optional)")
     short = Sentence("Tunnel")
     answer_type = TunnelAnswer
+    secret_fields = frozenset({_CREDENTIALS, _FILE})
+
+    def view(self, asked: Question) -> Mapping[str, Any]:
+        return {"held_tunnel": _held(asked)}
 
     def filled(self, answer: TunnelAnswer) -> Mapping[str, list[str]]:
-        return {}
+        return {"choice": [answer.tunnel_choice], "keep": ["1"]}
 
     def parse(self, form: Form, asked: Question) -> Accepted[TunnelAnswer] | Again:
-        raise NotImplementedError
+        choice = form.get("choice")
+        if choice in (SKIP, QUICK):
+            return Accepted(TunnelAnswer(choice))
+        if choice != NAMED:
+            return Again({"choice": Sentence("Select how this device is reached")})
+        pasted, file = form.raw(_CREDENTIALS), form.file(_FILE)
+        if pasted.strip() and file:
+            both = Sentence("Paste the credentials or choose their file, not both")
+            return Again({_CREDENTIALS: both})
+        if not (pasted.strip() or file):
+            return _kept(form, asked)
+        data = file or pasted.encode()
+        name = tunnel_of(data)
+        if isinstance(name, Sentence):
+            return Again({_CREDENTIALS: name})
+        return Accepted(TunnelAnswer(NAMED, name), {_CREDENTIALS: Secret(data.decode())})
+
+    def needs(self, answer: TunnelAnswer, asked: Question) -> tuple[Sentence, ...]:
+        if answer.tunnel_choice != NAMED or _held(asked) == answer.tunnel_name:
+            return ()
+        return (Sentence("Tunnel credentials"),)
 
     def summary(self, answer: TunnelAnswer, asked: Question) -> Iterable[tuple[Sentence, Any]]:
-        return ()
+        yield Sentence("From the internet"), _WORDS[answer.tunnel_choice]
+        if answer.tunnel_choice == NAMED:
+            yield Sentence("Name of the tunnel"), answer.tunnel_name
+            held = _held(asked) == answer.tunnel_name
+            yield Sentence("Tunnel credentials"), in_memory(held=held)
+
+
+_WORDS = {
+    SKIP: Sentence("Not reachable"),
+    QUICK: Sentence(
+        "Open to the internet: everybody who learns its public address can open this device"
+    ),
+    NAMED: Sentence("Open to the internet, at the address of your own tunnel"),
+}
+
+
+def tunnel_of(data: bytes) -> str | Sentence:
+    """The name of the tunnel that credentials are for; else what is wrong with them."""
+    if len(data) > _MOST_BYTES:
+        return Sentence("Credentials must be 64 KiB or smaller")
+    try:
+        found = shaped(load_strict(data), _Credentials)
+    except DuplicateMemberError:
+        # Its message has a word of theirs.
+        return Sentence("Credentials must be JSON that has no member twice")
+    except PlatformError as error:
+        return Sentence(
+            "Credentials must be JSON with TunnelID or TunnelName: {why}", why=error.message
+        )
+    names = [one for one in (found.name, found.id) if isinstance(one, str)]
+    if not names:
+        return Sentence("Credentials must be JSON with TunnelID or TunnelName")
+    if not all(map(_NAME.fullmatch, names)):
+        return Sentence(
+            "TunnelID and TunnelName can only contain a to z, A to Z, 0 to 9, dots, underscores"
+            " and hyphens, 64 at most, and cannot start with a dot or a hyphen"
+        )
+    return names[0]
+
+
+class _Credentials(Struct, rename={"name": "TunnelName", "id": "TunnelID"}):
+    name: str | UnsetType = UNSET
+    id: str | UnsetType = UNSET
+
+
+def _held(asked: Question) -> str:
+    """The tunnel of which the credentials are held; empty when there is none."""
+    held = asked.held.secrets.get(_CREDENTIALS)
+    return "" if held is None else str(tunnel_of(held.reveal().encode()))
+
+
+def _kept(form: Form, asked: Question) -> Accepted[TunnelAnswer] | Again:
+    name = _held(asked)
+    if form.get("keep") == "1" and name:
+        return Accepted(TunnelAnswer(NAMED, name), secrets=None)
+    missing = Sentence("Paste the credentials of your tunnel, or choose their file")
+    return Again({_CREDENTIALS: missing})
+
+
+def _check_choice(choice: str) -> None:
+    if choice not in _WORDS:
+        raise ValueError("must be skip, quick or named")
+
+
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise ValueError("must be the name or the id of a tunnel")
