@@ -10,6 +10,7 @@ from msgspec import Struct
 from platform_common.decoding import check_member
 from platform_common.secret import Secret
 from platform_common.sentence import Sentence
+from wizard_app import store_rules
 from wizard_app.steps.step import Accepted, Again, Form, Question, Step, in_memory
 from wizard_app.stores import ENDPOINT, STORE_B_HOST, STORES, Field, Store, store_b_endpoint
 
@@ -47,14 +48,11 @@ class BackupStep(Step[BackupAnswer]):
     secret_fields = frozenset(field.name for store in STORES.values() for field in store.secrets)
 
     def view(self, asked: Question) -> Mapping[str, Any]:
-        answer = asked.answers.of(BackupAnswer)
         return {
             "stores": STORES.values(),
             "held_kinds": [store.kind for store in STORES.values() if _kept(store, asked)],
             "host": STORE_B_HOST,
-            "endpoint": answer.backup_meta.get(ENDPOINT)
-            if answer and answer.backup_kind == "store_b"
-            else "",
+            "goes_to": _goes_to,
         }
 
     def filled(self, answer: BackupAnswer) -> Mapping[str, list[str]]:
@@ -80,8 +78,7 @@ class BackupStep(Step[BackupAnswer]):
             if (problem := field.problem(values[field.name])) is not None
         }
         if errors:
-            account = "" if "b_account_id" in errors else values.get("b_account_id")
-            return Again(errors, more={"endpoint": account and store_b_endpoint(account)})
+            return Again(errors)
         typed = {field.name: Secret(values[field.name]) for field in asked_for if field.secret}
         return Accepted(BackupAnswer(kind, store.meta(values)), {**kept, **typed})
 
@@ -101,6 +98,11 @@ class BackupStep(Step[BackupAnswer]):
                 yield field.label, in_memory(held=_holds(asked, field))
             elif field.member != ENDPOINT:
                 yield field.label, answer.backup_meta[field.member]
+
+
+def _goes_to(account_id: str) -> str:
+    """The address of an account at store_b; empty for what can be no account."""
+    return "" if store_rules.account(account_id) else store_b_endpoint(account_id)
 
 
 def _secrets(answer: BackupAnswer) -> tuple[Field, ...]:
