@@ -42,7 +42,7 @@ class _Asking(NamedTuple):
 
     path: str
     attach: Callable[..., KeyRequest]
-    count: int = 1
+    takes: int = 1
 
 
 def build_request(
@@ -62,14 +62,14 @@ def build_request(
             hint="Choose a model that it hosts.",
         )
     values = [parse_secret(credentials[name].reveal(), name).reveal() for name in names]
-    path, attach, count = _KINDS[provider.kind]
+    path, attach, takes = _KINDS[provider.kind]
     if provider.takes_address:
         base = _base(values[0], names[0])
         return KeyRequest(base, f"{base}{path}", _HEADERS)
     base = _base(endpoint or provider.endpoint_default, f"The address of {provider.display_name}")
-    if len(values) < count:
-        raise IncompleteError(f"{provider.display_name} needs {count} variables in the catalogue")
-    return attach(KeyRequest(base, f"{base}{path}", _HEADERS), *values[:count])
+    if len(values) < takes:
+        raise IncompleteError(f"{provider.display_name} needs {takes} variables in the catalogue")
+    return attach(KeyRequest(base, f"{base}{path}", _HEADERS), *values[:takes])
 
 
 def _base(url: str, what: str) -> str:

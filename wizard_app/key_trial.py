@@ -1,0 +1,67 @@
+"""The test of a key that was just entered: what its outcome means for the step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, Protocol
+
+from platform_common.exchange import server_of
+from platform_common.key_check import BusyError
+from platform_common.key_verdict import KeyCheck
+from platform_common.records.catalogue import Provider
+from platform_common.secret import Secret
+from platform_common.sentence import Sentence, listed, quoted
+from wizard_app.key_hints import looks_like
+from wizard_app.provider_form import MOST_NAMES, needed
+from wizard_app.steps.step import Again, Passed
+
+_TOO_MANY = 429
+
+
+class CheckKey(Protocol):
+    """What `platform_common.key_check.check_key` is."""
+
+    def __call__(
+        self, provider: Provider, credentials: Mapping[str, Secret], *, endpoint: str, model: str
+    ) -> KeyCheck:
+        """How the test of a key went; raises `BusyError`."""
+
+
+class Failure(NamedTuple):
+    """What the page says of a key that did not pass, beside the error itself."""
+
+    check: KeyCheck
+    server: str
+    looks_like: Sentence | None
+
+
+class KeyTrial(NamedTuple):
+    """A test that is still to be made; `others` are the providers whose key it may be."""
+
+    provider: Provider
+    secrets: Mapping[str, Secret]
+    endpoint: str
+    model: str
+    others: Iterable[Provider]
+
+    def run(self, check_key: CheckKey) -> Passed:
+        """Ask the provider, which may take as long as its answer."""
+        try:
+            check = check_key(self.provider, self.secrets, endpoint=self.endpoint, model=self.model)
+        except BusyError as busy:
+            said = quoted(f"{busy.message}. {busy.hint}")
+            return Passed(Again({"": said}, status=_TOO_MANY))
+        return self._passed(check) if check.ok else Passed(self._failed(check))
+
+    def _passed(self, check: KeyCheck) -> Passed:
+        said = quoted(" ".join(filter(None, (f"{check.message}.", check.hint))))
+        unproved = not (check.proved or self.provider.takes_address)
+        return Passed(note=said, doubtful=unproved or bool(check.hint))
+
+    def _failed(self, check: KeyCheck) -> Again:
+        key = self.secrets[self.provider.key_env_var]
+        others = looks_like(key, self.provider, self.others)
+        names = listed(others[:MOST_NAMES]) if others else None
+        failure = Failure(check, server_of(check.endpoint), names)
+        field = needed(self.provider)[0].field
+        return Again({field: quoted(check.message)}, more={"failure": failure})
