@@ -10,7 +10,7 @@ from flask import Flask
 import wizard_app
 from platform_common.identity import device_name
 from platform_common.web.application import new_application
-from wizard_app import pages, review
+from wizard_app import pages, review, sharing
 from wizard_app.flow import Wizard
 from wizard_app.settings import WizardSettings
 from wizard_app.steps import STEPS
@@ -31,6 +31,6 @@ def create_app(settings: WizardSettings, *, steps: Sequence[AnyStep] = STEPS) ->
         device_name=lambda: device_name(settings.paths, settings.device),
     )
     pages.install(app, Wizard(settings, steps))
-    for feature in (review, pages):
+    for feature in (review, sharing, pages):
         app.register_blueprint(feature.blueprint)
     return app

@@ -23,6 +23,7 @@ from wizard_app.steps.step import Accepted, Again, AnyStep, Errors, Form, Passed
 
 # The field of a form, and of a page's address, that says where to go on.
 RETURN = "return"
+_STALE = 409
 
 
 class Page(NamedTuple):
@@ -40,6 +41,13 @@ class Page(NamedTuple):
     notice: Sentence | None = None
 
 
+class Refused(NamedTuple):
+    """Why nothing was changed, and the status that says so."""
+
+    why: Sentence
+    status: int = 200
+
+
 class Wizard:
     """One setup of one device; safe to be asked from several threads."""
 
@@ -49,7 +57,7 @@ class Wizard:
         self.flash = SingleShot()
         self.file = StateFile(settings.state_file, steps)
         self._order = order(steps)
-        self._changing = threading.Lock()
+        self._changing, self._reading = threading.Lock(), threading.Lock()
         self._kept = Kept(self.file.load())
         self._process = os.getpid()
 
@@ -99,14 +107,14 @@ class Wizard:
         if again is None:
             return self._onward(step, form, before)
         now = self.standing(before.machine)
-        notice = _CHANGED if now.is_stale(step, form) else None
+        notice = _CHANGED if again.status == _STALE or now.is_stale(step, form) else None
         return _page(now, step, step.typed(form), again, notice)
 
-    def take_over(self, answers: Answers, *, replace: bool) -> str | Sentence:
+    def take_over(self, answers: Answers, *, replace: bool) -> str | Refused:
         """Have `answers` in place of all that were given: the value of `step` to go on with.
 
-        A sentence says why nothing was changed. Without `replace`, answers that were
-        given stay. The secrets of what is answered the same are still held.
+        Without `replace`, answers that were given stay. The secrets of what is answered
+        the same are still held.
         """
         machine = Machine(self._settings)
         shapes = [step.answer_type for step in self.steps.values()]
@@ -115,7 +123,7 @@ class Wizard:
             if before.state.step == DONE:
                 return DONE
             if any(before.answered()) and not replace:
-                return Sentence("Tick the box to replace the answers given so far")
+                return Refused(Sentence("Tick the box to replace the answers given so far"))
             others = before.state.answers.without(shapes)
             state = msgspec.structs.replace(
                 before.state, answers=Answers({**others.values, **answers.values})
@@ -126,32 +134,27 @@ class Wizard:
             unsaved = self._keep(
                 msgspec.structs.replace(state, step=step), before.pending.only(same)
             )
-        return unsaved or step
+        return step if unsaved is None else Refused(unsaved, 500)
 
     def _take(
         self, step: AnyStep, form: Form, accepted: Accepted[Any], before: Standing
     ) -> Again | None:
         """Test and store what a form answers; what its page shows again when that is not to be."""
-        # Looked at before the test, which takes long, and once more behind it.
-        if _is_refused(before, step, form, accepted):
-            return Again(status=409)
+        if before.is_stale(step, form) and not before.has(step, accepted):
+            return Again(status=_STALE)
         passed = accepted.test() if accepted.test else Passed()
-        return passed.again or self._store(step, form, accepted, passed, before.machine)
+        return passed.again or self._store(step, accepted, passed, before)
 
     def _store(
-        self,
-        step: AnyStep,
-        form: Form,
-        accepted: Accepted[Any],
-        passed: Passed,
-        machine: Machine,
+        self, step: AnyStep, accepted: Accepted[Any], passed: Passed, before: Standing
     ) -> Again | None:
         with self._changing:
-            now = self.standing(machine)
+            now = self.standing(before.machine)
             if now.state.step == DONE:
                 return None
-            if _is_refused(now, step, form, accepted):
-                return Again(status=409)
+            # Somebody else was quicker, perhaps while the test ran.
+            if now.revision(step) != before.revision(step) and not now.has(step, accepted):
+                return Again(status=_STALE)
             state = msgspec.structs.replace(
                 now.state,
                 step=max(now.state.step, self.after(step.slug), key=self._order.index),
@@ -196,13 +199,11 @@ class Wizard:
         Of a worker that ended, the one in its place would know only what the server knew.
         """
         if self._process != os.getpid():
-            self._kept = Kept(self.file.load())
-            self._process = os.getpid()
+            with self._reading:
+                if self._process != os.getpid():
+                    self._kept = Kept(self.file.load())
+                    self._process = os.getpid()
         return self._kept
-
-
-def _is_refused(standing: Standing, step: AnyStep, form: Form, accepted: Accepted[Any]) -> bool:
-    return standing.is_stale(step, form) and not standing.has(step, accepted)
 
 
 def _page(

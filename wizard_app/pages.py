@@ -55,7 +55,7 @@ def answer(slug: str) -> Response | Redirect:
     returns = form.get(RETURN) == REVIEW
     if isinstance(outcome, Page):
         return _shown(here, outcome, returns=returns)
-    onward = f"?{RETURN}={REVIEW}" if returns and outcome != REVIEW else ""
+    onward = f"?{RETURN}={REVIEW}" if returns and outcome in here.steps else ""
     return redirect(f"/wizard/{outcome}{onward}")
 
 
@@ -69,8 +69,8 @@ def _shown(here: Wizard, page: Page, *, returns: bool) -> Response:
         count=here.count,
         back=REVIEW if returns else before,
         returns=returns,
+        answered=any(here.standing().answered()),
         flash=here.flash.take(),
-        lost=page.lost,
         file=here.file,
     )
     return Response(body, page.status, content_type="text/html; charset=utf-8")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -11,20 +12,27 @@ import msgspec
 from msgspec import Struct
 
 from platform_common.decoding import DecodingError, check_member, from_json, shaped
-from wizard_app.answers import Answers
+from wizard_app.answers import Answers, members
 from wizard_app.steps.step import AnyStep
 
 VERSION = 2
 REVIEW, DONE = "review", "done"
+_TIME = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})"
+)
 
 
 class WizardState(Struct, frozen=True):
-    """The step reached, and the answers; times are RFC 3339."""
+    """The step reached, and the answers; times are RFC 3339.
+
+    `more` are members of the file that this version does not know, and keeps.
+    """
 
     started_at: str
     step: str
     answers: Answers = Answers({})
     completed_at: str | None = None
+    more: Mapping[str, Any] = {}
 
 
 class _File(Struct, frozen=True):
@@ -53,16 +61,17 @@ def order(steps: Sequence[AnyStep]) -> list[str]:
 def parse(data: bytes, steps: Sequence[AnyStep]) -> WizardState:
     """The state in the JSON `data`; raises `DecodingError`, with the place and no value.
 
-    Answers that no step asks for are kept.
+    Members that nobody asks for are kept, and so are those of an answer of which one is
+    missing; that answer then counts as none.
     """
-    file = from_json(data, _File)
+    tree = from_json(data, dict[str, Any])
+    file = shaped(tree, _File)
     if file.step not in order(steps):
         raise DecodingError("step: must be the name of a step")
     for step in steps:
-        members = {field.encode_name for field in msgspec.structs.fields(step.answer_type)}
-        if members & file.answers.keys():
-            shaped(file.answers, step.answer_type, at="answers")
-    return WizardState(file.started_at, file.step, Answers(file.answers), file.completed_at)
+        _check(file.answers, step.answer_type)
+    more = {name: value for name, value in tree.items() if name not in members(_File)}
+    return WizardState(file.started_at, file.step, Answers(file.answers), file.completed_at, more)
 
 
 def render(state: WizardState) -> bytes:
@@ -73,14 +82,24 @@ def render(state: WizardState) -> bytes:
         "completed_at": state.completed_at,
         "step": state.step,
         "answers": state.answers.values,
+        **state.more,
     }
     return json.dumps(document, indent=2, ensure_ascii=False).encode() + b"\n"
 
 
+def _check(answers: Mapping[str, Any], shape: type[Struct]) -> None:
+    if answers.keys() >= set(members(shape, required=True)):
+        shaped(answers, shape, at="answers")
+        return
+    for field in msgspec.structs.fields(shape):
+        if field.encode_name in answers:
+            shaped(answers[field.encode_name], field.type, at=f"answers.{field.encode_name}")
+
+
 def _check_time(text: str) -> None:
     try:
-        aware = datetime.fromisoformat(text).tzinfo is not None
+        fits = _TIME.fullmatch(text) is not None and datetime.fromisoformat(text) is not None
     except ValueError:
-        aware = False
-    if not aware or not text.isascii():
+        fits = False
+    if not fits:
         raise ValueError("must be a time such as 2026-11-01T12:00:00Z")
