@@ -6,14 +6,13 @@ import gzip
 import logging
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import html5lib
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from werkzeug.test import TestResponse
 
 from platform_common.errors import WrongUsageError
 from platform_common.paths import Paths
@@ -21,25 +20,21 @@ from pwa_app.app import create_app
 from pwa_app.settings import PwaSettings
 from tests.support.control_cli import FakeCtl
 from tests.support.devices import Device
-
-CANARY = "canary-4711"
-METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "TRACE", "CONNECT", "FOO")
-HEADERS = {
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "same-origin",
-    "X-Frame-Options": "DENY",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
-}
-POLICY = {
-    "default-src 'none'",
-    "script-src 'self'",
-    "style-src 'self'",
-    "form-action 'self'",
-    "base-uri 'none'",
-    "frame-ancestors 'none'",
-}
+from tests.support.http_tables import (
+    CANARY,
+    FOREIGN,
+    FORWARDED,
+    METHODS,
+    OWN,
+    STRANGE,
+    TOO_MUCH,
+    addresses,
+    assert_common_headers,
+    assert_told_without_words,
+    error_answers,
+    failing,
+)
+from tests.support.trees import tree
 
 
 def an_app() -> Flask:
@@ -48,55 +43,18 @@ def an_app() -> Flask:
     return create_app(PwaSettings(paths=paths, control_cli=None))
 
 
-def routes() -> dict[str, set[str]]:
-    """Every address to the methods it takes, with something in the place of its variables."""
-    map_ = an_app().url_map
-    paths = {
-        re.sub(r"<[^>]+>", "style.css" if rule.endpoint == "static" else "openai", rule.rule)
-        for rule in map_.iter_rules()
-    }
-    # Two routes may share an address.
-    return {path: set(map_.bind("localhost").allowed_methods(path)) for path in sorted(paths)}
+def placed(endpoint: str) -> list[str]:
+    """What stands in the place of an address's variable."""
+    return ["style.css" if endpoint == "static" else "openai"]
 
 
-ROUTES = routes()
+ROUTES = addresses(an_app(), placed)
 ENDPOINTS = sorted(
     (rule.endpoint, re.sub(r"<[^>]+>", "openai", rule.rule), sorted(rule.methods or ()))
     for rule in an_app().url_map.iter_rules()
 )
 READABLE = sorted(path for path, methods in ROUTES.items() if "GET" in methods)
 CHANGING = sorted(path for path, methods in ROUTES.items() if "POST" in methods)
-
-
-def error_answers(client: FlaskClient) -> Iterator[tuple[int, TestResponse]]:
-    """One answer for every kind of refusal that the whole app has."""
-    app = client.application
-    foreign = {"Origin": "http://evil.example"}
-    yield 403, client.post("/preferences", headers=foreign)
-    yield 404, client.get(f"/{CANARY}")
-    yield 404, client.get(f"/static/{CANARY}.css")
-    yield 405, client.delete("/healthz")
-    yield 413, client.post("/preferences", data={"theme": CANARY * 40_000})
-    yield 421, client.get("/", headers={"Host": "evil.example"})
-    yield 421, client.get("/healthz", headers={"Host": f"{CANARY}/"})
-    yield 421, client.get("/static/style.css", headers={"Host": ""})
-    yield 503, client.get("/", environ_overrides={"wsgi.multiprocess": True})
-    app.view_functions["healthz"] = failing
-    yield 500, client.get(f"/healthz?{CANARY}")
-
-
-def failing(**_: object) -> str:
-    """A view that has a bug, whose words hold what was sent."""
-    raise RuntimeError(f"{CANARY}\r\n\x1b[31m[2026] forged line")
-
-
-def assert_common_headers(answer: TestResponse) -> None:
-    for name, value in HEADERS.items():
-        assert answer.headers.getlist(name) == [value], name
-    (policy,) = answer.headers.getlist("Content-Security-Policy")
-    assert set(policy.split("; ")) >= POLICY
-    assert "unsafe" not in policy
-    assert answer.headers.getlist("Cache-Control")
 
 
 @pytest.mark.parametrize(
@@ -157,17 +115,8 @@ def test_http_18_and_leak_02_a_view_that_fails_gives_a_page_and_one_line(
         data={"a": CANARY},
         headers={"User-Agent": f"{CANARY} \x1b[31m", "Cookie": f"c={CANARY}"},
     )
-    assert answer.status_code == 500
     (record,) = caplog.records
-    said = record.getMessage()
-    (number,) = re.findall(r"<code>([0-9a-f]{8})</code>", answer.text)
-    assert number in said
-    assert "RuntimeError" in said
-    assert "failing" in said
-    for shown in (said, answer.text):
-        assert CANARY not in shown
-        assert "\x1b" not in shown
-    assert len(said.splitlines()) == 1
+    assert_told_without_words(answer, record.getMessage())
     assert record.exc_info is None
     # The next request finds an app that lives.
     assert client.get("/nowhere").status_code == 404
@@ -230,14 +179,7 @@ def test_the_page_for_another_site_names_it(client: FlaskClient) -> None:
 @pytest.mark.parametrize("path", CHANGING)
 @pytest.mark.parametrize(
     "headers",
-    [
-        {"Sec-Fetch-Site": "cross-site"},
-        {"Sec-Fetch-Site": "same-site", "Origin": "http://localhost"},
-        {"Origin": "http://evil.example"},
-        {"Origin": "null"},
-        {"Origin": "https://localhost"},
-        {"Origin": "http://localhost:8090"},
-    ],
+    FOREIGN,
     ids=str,
 )
 def test_http_09_nothing_is_done_for_another_site(
@@ -249,21 +191,11 @@ def test_http_09_nothing_is_done_for_another_site(
 
 
 @pytest.mark.parametrize("path", CHANGING)
-@pytest.mark.parametrize(
-    "headers", [{}, {"Origin": "http://localhost"}, {"Sec-Fetch-Site": "same-origin"}], ids=str
-)
+@pytest.mark.parametrize("headers", OWN, ids=str)
 def test_http_11_our_own_pages_and_no_browsers_may(
     client: FlaskClient, path: str, headers: dict[str, str]
 ) -> None:
     assert client.post(path, headers=headers).status_code != 403
-
-
-def tree(root: Path) -> dict[str, bytes]:
-    """Every file below `root` and what is in it."""
-    return {
-        path.relative_to(root).as_posix(): path.read_bytes() if path.is_file() else b""
-        for path in root.rglob("*")
-    }
 
 
 def test_http_12_a_get_changes_nothing(client: FlaskClient, device: Device, ctl: FakeCtl) -> None:
@@ -272,24 +204,11 @@ def test_http_12_a_get_changes_nothing(client: FlaskClient, device: Device, ctl:
     for path in READABLE:
         client.get(path)
         client.head(path)
-    changed = {name for name, data in tree(device.root).items() if before.get(name) != data}
+    changed = {name for name, kept in tree(device.root).items() if before.get(name) != kept}
     # The key pair for push is made by the first who asks for it (spec).
     assert {name for name in changed if not name.startswith("var")} == set()
     assert {Path(name).name for name in changed} <= {"var", "lib", "platform", "vapid.pem"}
     assert not any("set" in call.split() for call in ctl.words())
-
-
-FORWARDED = {
-    "X-Forwarded-Host": "evil.example",
-    "X-Forwarded-Proto": "https",
-    "X-Forwarded-Prefix": "/evil",
-    "X-Forwarded-For": "203.0.113.9",
-    "X-Forwarded-Port": "1",
-    "Forwarded": "host=evil.example;proto=https",
-    "X-Original-URL": "/app/keys",
-    "X-Rewrite-URL": "/app/keys",
-    "X-HTTP-Method-Override": "DELETE",
-}
 
 
 def test_http_08_what_a_proxy_might_say_changes_nothing(client: FlaskClient) -> None:
@@ -375,53 +294,14 @@ def test_http_17_pages_are_stored_nowhere(client: FlaskClient) -> None:
             assert client.get(path).headers["Cache-Control"] == "no-store", path
 
 
-@pytest.mark.parametrize(
-    ("kind", "body"),
-    [
-        ("application/x-www-form-urlencoded", b"theme=" + b"x" * (256 << 10)),
-        ("application/x-www-form-urlencoded", b"a=1&" * 100_000),
-        (
-            "multipart/form-data; boundary=b",
-            b"".join(
-                b'--b\r\nContent-Disposition: form-data; name="p%d"\r\n\r\n\r\n' % number
-                for number in range(1001)
-            )
-            + b"--b--\r\n",
-        ),
-        (
-            "multipart/form-data; boundary=b",
-            b'--b\r\nContent-Disposition: form-data; name="f"; filename="f"\r\n\r\n'
-            + b"x" * (256 << 10)
-            + b"\r\n--b--\r\n",
-        ),
-    ],
-    ids=["too-large", "100000-fields", "1001-parts", "too-large-a-file"],
-)
+@pytest.mark.parametrize(("kind", "body"), TOO_MUCH.values(), ids=TOO_MUCH)
 def test_http_03_and_04_a_form_that_is_too_much_is_413(
     client: FlaskClient, kind: str, body: bytes
 ) -> None:
     assert client.post("/preferences", data=body, content_type=kind).status_code == 413
 
 
-@pytest.mark.parametrize(
-    ("kind", "body"),
-    [
-        ("application/x-www-form-urlencoded", b"a&" * 131_000),
-        ("application/x-www-form-urlencoded", b"%" * 262_000),
-        ("application/x-www-form-urlencoded", b"\xff=\xfe&theme=\x00"),
-        ("application/x-www-form-urlencoded; charset=utf-7", b"theme=+ADw-"),
-        ("multipart/form-data", b"--b\r\n"),
-        ("multipart/form-data; boundary=", b"----\r\n"),
-        ("multipart/form-data; boundary=b", b"--b\r\n" * 10_000),
-        ("multipart/form-data; boundary=b", b"--b\r\nContent-Disposition: form-data"),
-        ("multipart/form-data; boundary=b", b"\r\n" * 120_000),
-        ("application/json", b'{"theme": "dark"}'),
-        ("text/plain", b"theme=dark"),
-        ("nonsense", b"theme=dark"),
-        ("", b"theme=dark"),
-    ],
-    ids=range(13),
-)
+@pytest.mark.parametrize(("kind", "body"), STRANGE, ids=range(len(STRANGE)))
 def test_http_04_a_strange_form_is_no_failure_and_quickly_done(
     client: FlaskClient, kind: str, body: bytes
 ) -> None:
