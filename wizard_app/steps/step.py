@@ -78,7 +78,7 @@ class Passed(NamedTuple):
 
 def in_memory(*, held: bool) -> Sentence:
     """What a row of the review page says of a secret."""
-    return Sentence("Entered, in memory") if held else Sentence("Not held")
+    return Sentence("Entered, kept in memory only") if held else Sentence("Not held – enter again")
 
 
 class Accepted(NamedTuple, Generic[A]):
