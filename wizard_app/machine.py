@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zoneinfo
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, cached_property
 from typing import TypeVar
 
@@ -16,7 +16,11 @@ from platform_common.records.catalogue import Catalogue, Provider
 from platform_common.records.limits import Limits
 from platform_common.records.profiles import Profile
 from platform_common.records.record_file import RecordError
+from platform_common.sentence import Sentence
+from wizard_app import code_host, ssh_keys
+from wizard_app.code_host import Fetched
 from wizard_app.settings import WizardSettings
+from wizard_app.ssh_keys import Key
 
 T = TypeVar("T")
 
@@ -41,6 +45,11 @@ class Machine:
             found = InstalledProfiles((), (error,))
         self.problems += [problem.message for problem in found.problems]
         return found.profiles
+
+    @property
+    def profiles_folder(self) -> str:
+        """Where profiles are installed."""
+        return str(self._settings.device.writable(PROFILES))
 
     def profile(self, profile_id: str) -> Profile | None:
         """The installed profile of that id."""
@@ -80,8 +89,16 @@ class Machine:
 
     @property
     def code_host(self) -> str:
-        """Where the public SSH keys of a user are fetched."""
-        return self._settings.code_host
+        """What people call the place where the public SSH keys of a user are fetched."""
+        return code_host.name_of(self._settings.code_host)
+
+    def keys_of(self, user: str) -> Fetched | Sentence:
+        """The keys that a user shows there; a sentence says why there are none."""
+        return code_host.fetch_keys(self._settings.code_host, user)
+
+    def examined(self, keys: Iterable[str]) -> list[Key]:
+        """What this device's `ssh-keygen` knows of lines that may be stored."""
+        return list(ssh_keys.examined(keys))
 
     def _find(self, place: Place) -> Found:
         paths = self._settings.paths

@@ -10,6 +10,7 @@ from msgspec import Struct
 from platform_common.decoding import check_member
 from platform_common.names import check_id
 from platform_common.sentence import Sentence
+from wizard_app.channel_names import channel_name
 from wizard_app.steps.step import Accepted, Again, Errors, Form, Question, Step
 
 
@@ -32,7 +33,12 @@ class ProfileStep(Step[ProfileAnswer]):
     answer_type = ProfileAnswer
 
     def view(self, asked: Question) -> Mapping[str, Any]:
-        return {"profiles": asked.machine.profiles, "limits": asked.machine.limits}
+        return {
+            "profiles": asked.machine.profiles,
+            "folder": asked.machine.profiles_folder,
+            "limits": asked.machine.limits,
+            "channel_name": channel_name,
+        }
 
     def filled(self, answer: ProfileAnswer) -> Mapping[str, list[str]]:
         return {"profile": [answer.profile]}
@@ -42,14 +48,23 @@ class ProfileStep(Step[ProfileAnswer]):
         return {"profile": found if len(found) == 1 else []}
 
     def parse(self, form: Form, asked: Question) -> Accepted[ProfileAnswer] | Again:
-        chosen = asked.machine.profile(form.get("profile"))
+        if not asked.machine.profiles:
+            return Again({"": Sentence("No profile is installed, so there is none to select")})
+        wanted = form.get("profile")
+        chosen = asked.machine.profile(wanted)
         if chosen is None:
-            return Again({"profile": Sentence("Select a profile")})
+            gone = Sentence("Select a profile that is installed")
+            return Again({"profile": gone if wanted else Sentence("Select a profile")})
         return Accepted(ProfileAnswer(chosen.id))
 
     def check(self, answer: ProfileAnswer, asked: Question) -> Errors:
         if asked.machine.profile(answer.profile) is None:
-            return {"profile": Sentence("This profile is not installed any more")}
+            return {
+                "profile": Sentence(
+                    "The profile {name} is not installed any more: select another",
+                    name=answer.profile,
+                )
+            }
         return {}
 
     def summary(self, answer: ProfileAnswer, asked: Question) -> Iterable[tuple[Sentence, Any]]:
