@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import cast
 
-from flask import Blueprint, Flask, Response, abort, current_app, redirect, render_template, request
+from flask import Blueprint, Flask, Response, current_app, redirect, render_template, request
 from werkzeug import Response as Redirect
+from werkzeug.routing import AnyConverter, BaseConverter, Map
 
 from wizard_app.flow import RETURN, Page, Wizard
 from wizard_app.state import DONE, REVIEW
@@ -16,8 +18,19 @@ blueprint = Blueprint("wizard", __name__)
 
 
 def install(app: Flask, wizard: Wizard) -> None:
-    """Give `app` its wizard."""
+    """Give `app` its wizard; to be called before the blueprint is registered."""
     app.extensions[_NAME] = wizard
+    app.url_map.converters["step"] = _one_of(wizard.steps)
+
+
+def _one_of(slugs: Iterable[str]) -> type[BaseConverter]:
+    """The part of an address that is the name of a step: others do not share its methods."""
+
+    class StepConverter(AnyConverter):
+        def __init__(self, url_map: Map) -> None:
+            super().__init__(url_map, *slugs)
+
+    return StepConverter
 
 
 def wizard() -> Wizard:
@@ -32,21 +45,21 @@ def start() -> Redirect:
     return redirect(f"/wizard/{wizard().state.step}")
 
 
-@blueprint.get("/wizard/<slug>")
+@blueprint.get("/wizard/<step:slug>")
 def step(slug: str) -> Response | Redirect:
     """A step's page (spec, wizard endpoints)."""
     here = wizard()
-    found = here.steps.get(slug) or abort(404)
+    found = here.steps[slug]
     if here.state.step == DONE:
         return redirect(f"/wizard/{DONE}")
     return _shown(here, here.page(found), returns=request.args.get(RETURN) == REVIEW)
 
 
-@blueprint.post("/wizard/<slug>")
+@blueprint.post("/wizard/<step:slug>")
 def answer(slug: str) -> Response | Redirect:
     """A step's answer: on to the next step, or its page again with what is wrong."""
     here = wizard()
-    found = here.steps.get(slug) or abort(404)
+    found = here.steps[slug]
     if here.state.step == DONE:
         return redirect(f"/wizard/{DONE}")
     files = {name: file.stream.read() for name, file in request.files.items()}
