@@ -12,10 +12,12 @@ from platform_common.records.catalogue import Provider
 from platform_common.secret import Secret
 from platform_common.sentence import Sentence, listed, quoted
 from wizard_app.key_hints import looks_like
-from wizard_app.provider_form import MOST_NAMES, needed
+from wizard_app.provider_form import ENDPOINT, MOST_NAMES, is_own, needed
 from wizard_app.steps.step import Again, Passed
 
 _TOO_MANY = 429
+# What a server says of a key; anything else may be said by another server than was meant.
+_ABOUT_KEYS = frozenset({400, 401, 403, 429})
 
 
 class CheckKey(Protocol):
@@ -63,5 +65,11 @@ class KeyTrial(NamedTuple):
         others = looks_like(key, self.provider, self.others)
         names = listed(others[:MOST_NAMES]) if others else None
         failure = Failure(check, server_of(check.endpoint), names)
-        field = needed(self.provider)[0].field
-        return Again({field: quoted(check.message)}, more={"failure": failure})
+        return Again({self._blamed(check): quoted(check.message)}, more={"failure": failure})
+
+    def _blamed(self, check: KeyCheck) -> str:
+        """The field that is at fault: of a server of one's own it may well be the address."""
+        answered = check.http_status in _ABOUT_KEYS
+        if is_own(self.provider) and not answered:
+            return ENDPOINT
+        return needed(self.provider)[0].field

@@ -62,6 +62,11 @@ def needs_endpoint(provider: Provider) -> bool:
     return not (provider.endpoint_default or provider.takes_address)
 
 
+def is_own(provider: Provider) -> bool:
+    """Whether it is a server of the owner's, who must say where it is."""
+    return provider.takes_address or needs_endpoint(provider)
+
+
 def needs_model(provider: Provider) -> bool:
     """Whether there is no model to fall back on."""
     return provider.requires_model or provider.kind == "hosted-inference"

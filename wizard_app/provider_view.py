@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from platform_common.records.catalogue import Provider
 from platform_common.sentence import Sentence, listed
 from wizard_app.key_hints import prefix
-from wizard_app.provider_form import MOST_NAMES, needs_endpoint, needs_model
+from wizard_app.provider_form import MOST_NAMES, is_own, needs_model
 
 
 class Card(NamedTuple):
@@ -37,11 +37,6 @@ def shown(offered: Sequence[Provider], held_for: str) -> Mapping[str, Any]:
         "needs_endpoint": _names(own),
         "needs_model": _names(filter(needs_model, offered)),
     }
-
-
-def is_own(provider: Provider) -> bool:
-    """Whether it is a server of the owner's, who must say where it is."""
-    return provider.takes_address or needs_endpoint(provider)
 
 
 def _card(provider: Provider, held_for: str) -> Card:

@@ -45,6 +45,20 @@
     look();
   }
 
+  // How a key of the chosen provider looks, beside the field that it goes into.
+  const look = find("key-look");
+  if (look) {
+    const show = () => {
+      const chosen = document.querySelector("[name=provider]:checked");
+      const said = chosen?.closest(".choice").nextElementSibling.querySelector(".look");
+      if (!said) return;
+      look.textContent = said.textContent;
+      look.lang = said.lang;
+    };
+    look.closest("form").addEventListener("change", show);
+    show();
+  }
+
   // What goes on while the answer to a form takes long.
   for (const form of document.querySelectorAll("[data-working]")) {
     const status = form.querySelector("[role=status]");
