@@ -136,6 +136,11 @@ class Wizard:
             )
         return step if unsaved is None else Refused(unsaved, 500)
 
+    def forget_secrets(self) -> None:
+        """Hold no secret any more; the answers stay."""
+        with self._changing:
+            self._kept = Kept(self._now().state)
+
     def _take(
         self, step: AnyStep, form: Form, accepted: Accepted[Any], before: Standing
     ) -> Again | None:

@@ -73,7 +73,7 @@ class Standing:
         """The secrets that answers call for, and that are not held."""
         for step in self.answered():
             for name in step.needs(self.answer(step), self.asked(step)):
-                yield Lack(step, Sentence("{name}: enter it again", name=name))
+                yield Lack(step, Sentence("{name} – enter again", name=name))
 
     def lacks(self) -> list[Lack]:
         """All that must be answered, or entered again, before anything can be applied."""
