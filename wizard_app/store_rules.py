@@ -76,10 +76,7 @@ def endpoint(url: str) -> Sentence | None:
     if not _PLAIN_URL.fullmatch(url) or not (address or _NAME.fullmatch(host)):
         return whole
     if url.startswith("http:") and not _is_local(host, address):
-        return Sentence(
-            "Enter an address that starts with https://:"
-            " http:// is only for a store in your own network"
-        )
+        return Sentence("Address must start with https://, unless the store is in your own network")
     return None
 
 

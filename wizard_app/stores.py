@@ -155,7 +155,7 @@ _STORE_B = Store(
 )
 _STORE_C = Store(
     "store_c",
-    Sentence("Another store that speaks S3"),
+    Sentence("Another S3-compatible store"),
     Sentence("A provider's, or your own in your network."),
     (
         Field(
