@@ -14,5 +14,14 @@ def today() -> date:
 
 def is_implausible(day: date) -> bool:
     """Whether `day` lies before this software was made."""
+    return day < _made()
+
+
+def plausible_day() -> date:
+    """Today; the day on which this software was made where the clock stands before that."""
+    return max(today(), _made())
+
+
+def _made() -> date:
     year, month, *_ = VERSION.split(".")
-    return day < date(int(year), int(month), 1)
+    return date(int(year), int(month), 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from flask import Flask
@@ -10,18 +10,27 @@ from flask import Flask
 import wizard_app
 from platform_common.identity import device_name
 from platform_common.web.application import new_application
-from wizard_app import pages, review, sharing
+from wizard_app import another_device, gate, pages, review, sharing
+from wizard_app.access import boot_time, new_token
 from wizard_app.flow import Wizard
 from wizard_app.settings import WizardSettings
 from wizard_app.steps import STEPS
 from wizard_app.steps.step import AnyStep
+from wizard_app.token_file import TokenFile
 
 
-def create_app(settings: WizardSettings, *, steps: Sequence[AnyStep] = STEPS) -> Flask:
+def create_app(
+    settings: WizardSettings,
+    *,
+    steps: Sequence[AnyStep] = STEPS,
+    clock: Callable[[], float] = boot_time,
+) -> Flask:
     """The wizard app (spec, first-boot wizard; contract, section 6).
 
-    `steps` stand in for the usual ones. Raises `PlatformError` when the wizard's state can
-    neither be read nor put aside.
+    Its launch token is at its place when this returns. `steps` stand in for the usual
+    ones, and `clock`, in seconds, for what the age of a session is told by. Raises
+    `PlatformError` when the token cannot be written, or the wizard's state can neither be
+    read nor put aside.
     """
     app = new_application(
         "wizard_app",
@@ -30,7 +39,11 @@ def create_app(settings: WizardSettings, *, steps: Sequence[AnyStep] = STEPS) ->
         after_preferences="/wizard",
         device_name=lambda: device_name(settings.paths, settings.device),
     )
-    pages.install(app, Wizard(settings, steps))
-    for feature in (review, sharing, pages):
+    wizard = Wizard(settings, steps)
+    gate.install(app, settings, forget=wizard.forget_secrets, clock=clock)
+    pages.install(app, wizard)
+    for feature in (another_device, review, sharing, pages):
         app.register_blueprint(feature.blueprint)
+    if settings.require_token:
+        TokenFile(settings.token_file).write(settings.token or new_token())
     return app

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from platform_common.command_line import CommandGroup, prepare
+from platform_common.command_line import CommandGroup, prepare, print_json
 from platform_common.errors import PlatformError, WrongUsageError
 from platform_common.leaving import run_and_leave
 from platform_common.version import VERSION
+
+if TYPE_CHECKING:
+    from wizard_app.launching import Serving
+    from wizard_app.settings import WizardSettings
+
+F = TypeVar("F", bound=Callable[..., Any])
+_ONCE = "Open one of these links, or scan the code; it lets one browser in, once:"
 
 
 class _Program(CommandGroup):
@@ -18,6 +29,20 @@ class _Program(CommandGroup):
     def exit_code(self, error: PlatformError) -> int:
         """2 for what was given wrongly, 1 for everything else."""
         return 2 if isinstance(error, WrongUsageError) else 1
+
+
+def _device(command: F) -> F:
+    """The options by which every command finds the same wizard."""
+    production = click.option(
+        "--production", is_flag=True, help="Set up this machine; without it, a folder."
+    )
+    dev_out = click.option(
+        "--dev-out", metavar="DIR", help="Folder to set up in place of a machine [dev-out]."
+    )
+    return production(dev_out(command))
+
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
 @click.group(cls=_Program, context_settings={"help_option_names": ["-h", "--help"]})
@@ -39,6 +64,8 @@ def main(ctx: click.Context) -> None:
     epilog="""\b
 Examples:
   wizard-app serve
+  wizard-app serve --production --bind 0.0.0.0:8088
+  wizard-app serve --production --behind-proxy --bind unix:/run/platform/wizard.sock
 """
 )
 @click.option(
@@ -48,13 +75,152 @@ Examples:
     metavar="HOST:PORT",
     help="Address to listen on; [IPV6]:PORT and unix:/PATH are addresses too.",
 )
-def serve(bind: str) -> None:
-    """Serve the wizard until it is told to end."""
-    from platform_common.web.server import serve as serve_app
-    from wizard_app.app import create_app
+@click.option("--token", metavar="HEX", help="First launch token; one is made by default.")
+@click.option("--no-token", is_flag=True, help="Let everybody in; not in production.")
+@_device
+@click.option(
+    "--certfile",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Certificate for https, PEM; production makes its own by default.",
+)
+@click.option(
+    "--keyfile",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Private key of the certificate, PEM; by default it is in the same file.",
+)
+@click.option(
+    "--behind-proxy", is_flag=True, help="A proxy ends https, and says so with X-Forwarded-Proto."
+)
+def serve(bind: str, certfile: Path | None, keyfile: Path | None, **options: Any) -> None:
+    """Serve the wizard until it is told to end.
+
+    This program becomes a gunicorn server with one process and many threads, and prints
+    the link that opens the wizard. Further settings come from the environment, and are
+    listed in docs/wizard-app.md.
+    """
+    try:
+        from wizard_app.serving import Certificate, serve_wizard
+    except ModuleNotFoundError as error:
+        raise PlatformError(
+            f"The package {error.name} is not installed",
+            hint="Install this program with what it needs: platform-appliance[web,setup].",
+        ) from error
+    if keyfile and not certfile:
+        raise WrongUsageError("A key is of no use alone", hint="Give its --certfile, too.")
+    settings = _settings(**options)
+    given = Certificate(certfile, keyfile) if certfile else None
+    serve_wizard(settings, bind, given, lambda serving, token: _show(serving, token, unit=True))
+
+
+@main.command(
+    "launch-url",
+    epilog="""\b
+Examples:
+  wizard-app launch-url
+  wizard-app launch-url --production
+""",
+)
+@_device
+@_JSON
+def launch_url(*, as_json: bool, **options: Any) -> None:
+    """Show again the link that opens the wizard, while it is unused."""
+    from wizard_app.launching import served
+    from wizard_app.token_file import TokenFile
+
+    settings = _settings(**options)
+    serving = served(settings.token_file)
+    token = TokenFile(settings.token_file).read()
+    if not token:
+        raise PlatformError(
+            "The launch link was used, or this wizard asks for none",
+            hint="Make another with wizard-app new-token.",
+        )
+    _show(serving, token, as_json=as_json)
+
+
+@main.command(
+    "new-token",
+    epilog="""\b
+Examples:
+  wizard-app new-token
+  wizard-app new-token --production
+""",
+)
+@_device
+@_JSON
+def new_token(*, as_json: bool, **options: Any) -> None:
+    """Make a new link that opens the wizard, in place of one that was not used.
+
+    Who is in stays in, and all answers are kept.
+    """
+    from wizard_app import access
+    from wizard_app.launching import ServingFile, served
+    from wizard_app.token_file import TokenFile
+
+    settings = _settings(**options)
+    serving = served(settings.token_file)
+    token = access.new_token()
+    # Root writes it for whoever serves.
+    owner = ServingFile(settings.token_file).owner()
+    TokenFile(settings.token_file).write(token, owner)
+    _show(serving, token, as_json=as_json)
+
+
+def _settings(
+    *,
+    production: bool,
+    dev_out: str | None,
+    token: str | None = None,
+    no_token: bool = False,
+    behind_proxy: bool = False,
+) -> WizardSettings:
+    """What the environment says, and the options on top."""
     from wizard_app.settings import WizardSettings
 
-    serve_app(create_app(WizardSettings.from_env(os.environ)), bind)
+    if token is not None and no_token:
+        raise WrongUsageError("--token and --no-token exclude each other")
+    options = {
+        "WIZARD_PRODUCTION": "1" if production else None,
+        "WIZARD_DEV_OUT": dev_out,
+        "WIZARD_TOKEN": token,
+        "WIZARD_NO_TOKEN": "1" if no_token else "0" if token is not None else None,
+        "WIZARD_BEHIND_PROXY": "1" if behind_proxy else None,
+    }
+    given = {name: value for name, value in options.items() if value is not None}
+    return WizardSettings.from_env({**os.environ, **given})
+
+
+def _show(serving: Serving, token: str, *, as_json: bool = False, unit: bool = False) -> None:
+    """Print the launch URLs, on a terminal with the first as a code, and the fingerprint.
+
+    For a `unit` of systemd, whose output is kept in the journal, only how to see them.
+    """
+    urls = serving.urls(token)
+    if as_json:
+        print_json({"url": urls[0], "urls": urls, "fingerprint": serving.fingerprint or None})
+        return
+    if unit and token and _is_journal():
+        click.echo("To see the link that opens the wizard: wizard-app launch-url")
+        return
+    click.echo(_ONCE if token else "Open one of these links; everybody is let in:", err=True)
+    if not serving.bases:
+        click.echo("(put the address of the proxy or the server before it)", err=True)
+    for url in urls:
+        click.echo(url)
+    if serving.fingerprint:
+        click.echo(f"SHA-256 fingerprint of its certificate: {serving.fingerprint}")
+    if sys.stdout.isatty() and serving.bases:
+        from wizard_app.launching import code_on_terminal
+
+        click.echo(code_on_terminal(urls[0], colour=not os.environ.get("NO_COLOR")), color=True)
+
+
+def _is_journal() -> bool:
+    """Whether what is printed goes into the log of a service."""
+    status = os.fstat(1)
+    return os.environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
 
 
 def program() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from platform_common.web.gate import ALLOWED_HOSTS_VARIABLE, allowed_hosts
 DEV_OUT = "dev-out"
 STATE = Place("/var/lib/platform/wizard-state.json", "WIZARD_STATE_FILE")
 TOKEN = Place("/run/platform/wizard.token", "WIZARD_TOKEN_FILE")
+TLS = Place("/var/lib/platform/wizard-tls")
+_TOKEN_SHAPE = re.compile(r"[0-9a-f]{32,128}")
 _CODE_HOST = "https://github.com"
 
 
@@ -36,6 +39,12 @@ class WizardSettings(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Refuse what would let anybody set up a real device."""
+        if self.token and not _TOKEN_SHAPE.fullmatch(self.token):
+            raise WrongUsageError(
+                "That is no launch token",
+                hint="A token is 32 random bytes as 64 digits of 0 to 9 and a to f;"
+                " without --token one is made.",
+            )
         if self.production and not self.require_token:
             raise WrongUsageError(
                 "In production the wizard always asks for its launch token",
@@ -68,3 +77,8 @@ class WizardSettings(Struct, frozen=True, kw_only=True):
     def token_file(self) -> Path:
         """Where the launch token waits to be used."""
         return self.paths.writable(TOKEN)
+
+    @property
+    def tls_folder(self) -> Path:
+        """Where the wizard's own certificate is."""
+        return self.paths.writable(TLS)

@@ -2,9 +2,29 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 
-from wizard_app.app import create_app
-from wizard_app.settings import WizardSettings
+import msgspec
 
-app = create_app(WizardSettings.from_env(os.environ))
+from wizard_app.access import new_token
+from wizard_app.app import create_app
+from wizard_app.launching import Serving, ServingFile
+from wizard_app.settings import WizardSettings
+from wizard_app.token_file import TokenFile
+
+_settings = WizardSettings.from_env(os.environ)
+_token = _settings.token or new_token()
+_mine = os.getpid()
+
+app = create_app(msgspec.structs.replace(_settings, token=_token))
+# Where the server listens is its own affair.
+ServingFile(_settings.token_file).write(Serving(_mine))
+
+
+@atexit.register
+def _clear() -> None:
+    # A process that was made of this one ends before it, and one in its place has a token too.
+    if os.getpid() == _mine:
+        TokenFile(_settings.token_file).remove(_token)
+        ServingFile(_settings.token_file).clear(_mine)

@@ -14,12 +14,22 @@ _IPV6_PREFIX = 64
 
 
 class RateLimit:
-    """At most `most` in `window_s` seconds from one address; none for this machine itself."""
+    """At most `most` in `window_s` seconds from one address.
+
+    There is no limit for this machine itself, unless it is `everybody`'s; it is then one
+    address, and so is what is none.
+    """
 
     def __init__(
-        self, most: int, window_s: float, *, clock: Callable[[], float] = time.monotonic
+        self,
+        most: int,
+        window_s: float,
+        *,
+        everybody: bool = False,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._most = most
+        self._everybody = everybody
         self._window_s = window_s
         self._clock = clock
         self._lock = threading.Lock()
@@ -29,7 +39,9 @@ class RateLimit:
         """Count a request of `address`: 0, or in how many seconds it would be in time."""
         who = _household(address)
         if who is None:
-            return 0
+            if not self._everybody:
+                return 0
+            who = ""
         now = self._clock()
         with self._lock:
             times = self._seen.setdefault(who, deque(maxlen=self._most))

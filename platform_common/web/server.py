@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import resource
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 from flask import Flask
@@ -18,16 +20,18 @@ from platform_common.web.listening import check_bind
 _SPARE_FILES = 256
 # A connection, and what one of gunicorn's threads waits for it with.
 _FILES_PER_CONNECTION = 2
+_NONE: Mapping[str, Any] = MappingProxyType({})
 
 
-def serve(app: Flask, bind: str) -> NoReturn:
+def serve(app: Flask, bind: str, *, settings: Mapping[str, Any] = _NONE) -> NoReturn:
     """Serve `app` on `bind` until a signal ends this process.
 
-    `GUNICORN_CMD_ARGS` may hold further options of gunicorn's, such as `--certfile`.
-    Raises `WrongUsageError` and `UnreadableError` for what cannot be served.
+    `GUNICORN_CMD_ARGS` may hold further options of gunicorn's, such as `--certfile`;
+    `settings` are some of gunicorn's that nobody else decides. Raises `WrongUsageError`
+    and `UnreadableError` for what cannot be served.
     """
     check_bind(bind)
-    server = _Server(app, bind)
+    server = _Server(app, bind, settings)
     if server.cfg.workers != 1:
         raise WrongUsageError(gunicorn_conf.ONE_WORKER)
     try:
@@ -44,9 +48,10 @@ class _Server(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
     ones, and read a file of settings there.
     """
 
-    def __init__(self, app: Flask, bind: str) -> None:
+    def __init__(self, app: Flask, bind: str, settings: Mapping[str, Any]) -> None:
         self._app = app
         self._bind = bind
+        self._settings = settings
         super().__init__()
 
     def load_config(self) -> None:
@@ -58,6 +63,8 @@ class _Server(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
         for name, value in given.items():
             if value is not None and name != "args":
                 self.cfg.set(name, value)
+        for name, value in self._settings.items():
+            self.cfg.set(name, value)
         self._fit_descriptors()
         self.cfg.set("bind", self._bind)
         # Made before the fork: what is wrong with it has been told by then.

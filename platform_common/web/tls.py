@@ -1,0 +1,74 @@
+"""TLS for our servers: from version 1.2 on, and a word for who forgot the `s` of https."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from platform_common.errors import UnreadableError, WrongUsageError
+
+_HANDSHAKE = b"\x16"
+_MOST_READ_BYTES = 65536
+_PATIENCE_S = 2.0
+_PLAIN = (
+    b'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
+    b'<meta name="viewport" content="width=device-width"><title>Use https</title></head><body>'
+    b"<h1>Use https</h1><p>This device is open at this address over https alone, and nothing of"
+    b" what you sent was used. A link that works once still works.</p>"
+    b"<p>Change <b>http://</b> at the beginning of the address to <b>https://</b>, and open it"
+    b" again.</p></body></html>"
+)
+_ANSWER = (
+    b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/html; charset=utf-8\r\n"
+    b"Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\n"
+    b"Content-Security-Policy: default-src 'none'\r\nX-Content-Type-Options: nosniff\r\n"
+    b"Connection: close\r\nContent-Length: %d\r\n\r\n%s" % (len(_PLAIN), _PLAIN)
+)
+
+
+def settings(certificate: Path, key: Path | None = None) -> Mapping[str, Any]:
+    """Gunicorn's settings to serve with the certificates and the key in those PEM files.
+
+    Without `key` it is in the first file, too. Raises `WrongUsageError` for files that do
+    not belong together and `UnreadableError` for those that cannot be read.
+    """
+    context = _Context(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(certificate, key, password=_no_password)
+    except ssl.SSLError as error:
+        raise WrongUsageError(
+            f"{certificate} and {key or 'itself'} are no certificate with its key",
+            hint="Give a certificate and its private key, both as PEM and without a password.",
+        ) from error
+    except OSError as error:
+        raise UnreadableError.of(key or certificate, error) from error
+    return {
+        "certfile": str(certificate),
+        "keyfile": None if key is None else str(key),
+        # Made once: what is at these paths later does not change a server that runs.
+        "ssl_context": lambda config, default: context,
+    }
+
+
+def _no_password() -> str:
+    raise WrongUsageError("The private key has a password", hint="Give one without.")
+
+
+class _Context(ssl.SSLContext):
+    """A context that answers in plain HTTP who speaks that, as nobody else would tell them."""
+
+    def wrap_socket(self, sock: socket.socket, *args: Any, **options: Any) -> ssl.SSLSocket:
+        if sock.recv(1, socket.MSG_PEEK) not in (_HANDSHAKE, b""):
+            with contextlib.suppress(OSError):
+                sock.settimeout(_PATIENCE_S)
+                sock.recv(_MOST_READ_BYTES)
+                sock.sendall(_ANSWER)
+                sock.shutdown(socket.SHUT_WR)
+            # For gunicorn this is somebody who went away.
+            raise ssl.SSLError(ssl.SSL_ERROR_EOF, "plain HTTP")
+        return super().wrap_socket(sock, *args, **options)

@@ -1,0 +1,206 @@
+"""How a browser gets in: the launch URLs, their code to scan, and where a wizard is served."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import io
+import os
+import re
+import socket
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from platform_common.decoding import from_json
+from platform_common.errors import PlatformError
+from platform_common.paths import Found
+from platform_common.records import record_file
+from platform_common.records.record_file import MissingRecordError
+
+if TYPE_CHECKING:
+    from platform_common.files import Owner
+
+_MODE = 0o600
+_TCP = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):(?P<port>[0-9]{1,5})")
+_EVERYWHERE = ("0.0.0.0", "[::]")  # noqa: S104 - compared with, not listened on
+# Addresses of documentation: a datagram socket that is connected to one sends nothing.
+_OUTSIDE = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
+# SIOCGIFADDR, and where its answer has the address.
+_ADDRESS_OF, _ADDRESS = 0x8915, slice(20, 24)
+# Black on white, whatever the terminal's colours are.
+_CODE, _PLAIN = "\x1b[97;40m", "\x1b[0m"
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class Serving(Struct, frozen=True):
+    """Where a wizard is served, and by which process.
+
+    `bases` are the beginnings of its URLs, the best first; behind a proxy or on a socket
+    file there may be none. `fingerprint` is its certificate's, if it has one.
+    """
+
+    pid: int
+    bases: tuple[str, ...] = ()
+    fingerprint: str = ""
+
+    def urls(self, token: str) -> tuple[str, ...]:
+        """The launch URLs; with no base, the path of one."""
+        return tuple(launch_url(base, token) for base in self.bases or ("",))
+
+
+class ServingFile:
+    """What the commands of another process know of a wizard: a file beside its token."""
+
+    def __init__(self, token_file: Path) -> None:
+        self.path = token_file.with_name(f"{token_file.name}.address")
+
+    def write(self, serving: Serving) -> None:
+        """Say that a wizard is served; raises `PlatformError`."""
+        import msgspec
+
+        record_file.replace(self.path, msgspec.json.encode(serving), mode=_MODE)
+
+    def read(self) -> Serving | None:
+        """Where one is served now; None when none is. Raises `RecordError`."""
+        try:
+            serving = record_file.read(Found(self.path), lambda data: from_json(data, Serving))
+        except MissingRecordError:
+            return None
+        return serving if _is_alive(serving.pid) else None
+
+    def owner(self) -> Owner | None:
+        """Whose process that is; None when that cannot be told."""
+        import grp
+        import pwd
+
+        from platform_common.files import Owner
+
+        try:
+            status = self.path.lstat()
+            return Owner(pwd.getpwuid(status.st_uid)[0], grp.getgrgid(status.st_gid)[0])
+        except (OSError, KeyError):
+            return None
+
+    def clear(self, pid: int) -> None:
+        """Say that this process serves none any more."""
+        with contextlib.suppress(PlatformError, OSError):
+            serving = self.read()
+            if serving is not None and serving.pid == pid:
+                self.path.unlink()
+
+
+def launch_url(base: str, token: str) -> str:
+    """The address that opens the wizard; without a token its start page."""
+    return f"{base}/?token={token}" if token else f"{base}/"
+
+
+def bases(bind: str, scheme: str) -> tuple[str, ...]:
+    """The beginnings of the URLs of a server that listens on `bind`; none for a socket file."""
+    found = _TCP.fullmatch(bind)
+    if found is None:
+        return ()
+    host, port = found["host"], found["port"]
+    hosts = [host]
+    if host in _EVERYWHERE:
+        families = (socket.AF_INET,) if host == "0.0.0.0" else None  # noqa: S104 - as above
+        found_ones = own_addresses(families) or interface_addresses()
+        hosts = [_in_url(address) for address in found_ones]
+        hosts += [f"{machine_name()}.local", *(() if hosts else ("127.0.0.1",))]
+    return tuple(f"{scheme}://{host}:{port}" for host in hosts)
+
+
+def own_addresses(families: tuple[socket.AddressFamily, ...] | None = None) -> list[str]:
+    """The addresses by which this machine speaks to others, at most one of each family."""
+    found = []
+    for family, outside in _OUTSIDE:
+        if families is None or family in families:
+            with (
+                contextlib.suppress(OSError),
+                socket.socket(family, socket.SOCK_DGRAM) as probe,
+            ):
+                probe.connect((outside, 9))
+                found.append(str(probe.getsockname()[0]))
+    return found
+
+
+def interface_addresses() -> list[str]:
+    """The IPv4 addresses of this machine's interfaces, also without a way to anywhere."""
+    found = []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        for _, name in socket.if_nameindex():
+            with contextlib.suppress(OSError):
+                answer = fcntl.ioctl(probe, _ADDRESS_OF, struct.pack("256s", name.encode()))
+                found.append(socket.inet_ntoa(answer[_ADDRESS]))
+    return [address for address in found if not address.startswith("127.")]
+
+
+def machine_name() -> str:
+    """The first label of this machine's name, in lower case."""
+    return socket.gethostname().partition(".")[0].lower()
+
+
+def code_on_terminal(url: str, *, colour: bool = True) -> str:
+    """A QR code of `url` in block characters, with its quiet zone."""
+    import segno
+
+    out = io.StringIO()
+    segno.make(url, error="l", micro=False).terminal(out, border=4, compact=True)
+    lines = [_ANSI.sub("", line) for line in out.getvalue().splitlines()]
+    return "\n".join(f"{_CODE}{line}{_PLAIN}" if colour else line for line in lines)
+
+
+def code_as_image(url: str) -> str:
+    """A QR code of `url` as the address of an image: black on white, with its quiet zone."""
+    import segno
+
+    code = segno.make(url, error="l", micro=False)
+    return str(code.svg_data_uri(border=4, dark="#000", light="#fff", omitsize=True))
+
+
+@contextlib.contextmanager
+def announced(token_file: Path, serving: Serving) -> Iterator[None]:
+    """Say where the wizard is served until the block ends; the token is then gone, too.
+
+    Raises `PlatformError`.
+    """
+    from wizard_app.token_file import TokenFile
+
+    mine = os.getpid()
+    try:
+        ServingFile(token_file).write(serving)
+        yield
+    finally:
+        # The worker that gunicorn makes of this process leaves this block as well.
+        if os.getpid() == mine:
+            ServingFile(token_file).clear(mine)
+            TokenFile(token_file).clear()
+
+
+def served(token_file: Path) -> Serving:
+    """Where a wizard is served; raises `PlatformError` when none is."""
+    serving = ServingFile(token_file).read()
+    if serving is None:
+        raise PlatformError(
+            "No wizard is running here",
+            hint="Start one with wizard-app serve; with --production or --dev-out,"
+            " give this command the same.",
+        )
+    return serving
+
+
+def _in_url(address: str) -> str:
+    return f"[{address}]" if ":" in address else address
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return pid > 0

@@ -1,0 +1,71 @@
+"""Serving the wizard: its certificate, its launch token, then gunicorn."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+import msgspec
+
+from platform_common.web import tls
+from platform_common.web.listening import check_bind
+from platform_common.web.server import serve
+from wizard_app import certificate, launching
+from wizard_app.access import new_token
+from wizard_app.app import create_app
+from wizard_app.launching import Serving
+from wizard_app.settings import WizardSettings
+
+
+class Certificate(NamedTuple):
+    """PEM files; without `key` it is in the first one, too."""
+
+    file: Path
+    key: Path | None = None
+
+
+def serve_wizard(
+    settings: WizardSettings,
+    bind: str,
+    given: Certificate | None,
+    show: Callable[[Serving, str], None],
+) -> NoReturn:
+    """Serve the wizard until a signal ends this process.
+
+    `given` is the certificate to use; in production one is made where none is and no
+    proxy has one. `show` gets the launch token once it is written. Raises `PlatformError`.
+    """
+    # Before anything is written: another wizard may be served here already.
+    check_bind(bind)
+    used = given or _own_certificate(settings)
+    gunicorn: dict[str, Any] = {}
+    if not settings.behind_proxy:
+        # Nobody's header says whether a request came over https.
+        gunicorn["secure_scheme_headers"] = {}
+    serving = Serving(os.getpid(), _bases(settings, bind, "http" if used is None else "https"))
+    if used is not None:
+        gunicorn.update(tls.settings(*used))
+        mark = certificate.fingerprint(used.file)
+        serving = msgspec.structs.replace(serving, fingerprint=mark)
+    token = (settings.token or new_token()) if settings.require_token else ""
+    with launching.announced(settings.token_file, serving):
+        app = create_app(msgspec.structs.replace(settings, token=token))
+        show(serving, token)
+        serve(app, bind, settings=gunicorn)
+
+
+def _own_certificate(settings: WizardSettings) -> Certificate | None:
+    if not settings.production or settings.behind_proxy:
+        return None
+    addresses = [*launching.own_addresses(), *launching.interface_addresses()]
+    name = launching.machine_name()
+    return Certificate(certificate.own_certificate(settings.tls_folder, name, addresses))
+
+
+def _bases(settings: WizardSettings, bind: str, scheme: str) -> tuple[str, ...]:
+    """The beginnings of the launch URLs; behind a proxy the names that it may be called by."""
+    if settings.behind_proxy:
+        return tuple(f"https://{name}" for name in sorted(settings.allowed_hosts))
+    return launching.bases(bind, scheme)

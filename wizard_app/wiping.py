@@ -1,0 +1,51 @@
+"""Forgetting the secrets of somebody who left and does not come back."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+ALONE_S = 3600
+# The device may sleep meanwhile, and time spent asleep counts.
+_LOOK_AGAIN_S = 60.0
+
+
+class Wiping:
+    """Calls `forget` when there has been no session for an hour, as `alone_s` tells it."""
+
+    def __init__(
+        self,
+        alone_s: Callable[[], float],
+        forget: Callable[[], None],
+        *,
+        sleep: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self._alone_s = alone_s
+        self._forget = forget
+        self._sleep = sleep
+        self._lock = threading.Lock()
+        self._watched = False
+
+    def check(self) -> bool:
+        """Forget if it is time; whether it was."""
+        if self._alone_s() < ALONE_S:
+            return False
+        self._forget()
+        return True
+
+    def watch(self) -> None:
+        """See to it from now on, also when nobody asks for a page any more."""
+        with self._lock:
+            if self._watched:
+                return
+            self._watched = True
+        threading.Thread(target=self._wait, name="wiping", daemon=True).start()
+
+    def _wait(self) -> None:
+        while True:
+            self._sleep(_LOOK_AGAIN_S)
+            with self._lock:
+                if self.check():
+                    self._watched = False
+                    return
