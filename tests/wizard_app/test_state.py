@@ -1,0 +1,116 @@
+"""The bytes of the state file: what is a state, and what is damage."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from jsonschema import Draft202012Validator
+
+from platform_common.decoding import DecodingError
+from platform_common.resources import schema
+from tests.support.record_cases import Case
+from tests.support.wizard_files import ANSWERS, CASES, GOOD, document
+from wizard_app import state
+from wizard_app.answers import Answers, members
+from wizard_app.steps import STEPS
+
+_SCHEMA = schema("wizard-state")
+_VALIDATOR = Draft202012Validator(_SCHEMA)
+
+
+def _encoded(document: Any) -> bytes:
+    return json.dumps(document).encode()
+
+
+def _taken(document: Any) -> bool:
+    try:
+        state.parse(_encoded(document), STEPS)
+    except DecodingError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
+def test_the_code_judges_as_the_table_says(case: Case) -> None:
+    assert _taken(document(case)) == case.good
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
+def test_the_schema_judges_as_the_table_says(case: Case) -> None:
+    assert _VALIDATOR.is_valid(document(case)) == (case.good or case.schema_cannot)
+
+
+def test_the_schema_is_one_and_its_examples_hold() -> None:
+    Draft202012Validator.check_schema(_SCHEMA)
+    assert _SCHEMA["$id"] == "urn:platform:wizard-state"
+    for example in _SCHEMA["examples"]:
+        _VALIDATOR.validate(example)
+        assert _taken(example)
+
+
+def test_the_schema_names_every_step_and_every_answer() -> None:
+    properties = _SCHEMA["properties"]
+    assert properties["step"]["enum"] == state.order(STEPS)
+    asked = {name for step in STEPS for name in members(step.answer_type)}
+    assert properties["answers"]["properties"].keys() == asked
+    assert all("description" in one for one in properties["answers"]["properties"].values())
+
+
+def test_a_new_state_is_what_the_schema_says() -> None:
+    new = state.WizardState(state.now(), "system")
+    _VALIDATOR.validate(json.loads(state.render(new)))
+
+
+def test_what_was_read_is_written_as_it_was() -> None:
+    found = state.parse(_encoded(GOOD), STEPS)
+    assert json.loads(state.render(found)) == GOOD
+    assert state.parse(state.render(found), STEPS) == found
+
+
+def test_fs_12_members_of_a_later_version_are_kept_when_the_file_is_written() -> None:
+    later = GOOD | {"later": {"a": [1]}, "answers": ANSWERS | {"colour": "blue"}}
+    found = state.parse(_encoded(later), STEPS)
+    changed = msgspec.structs.replace(found, step="done")
+    assert json.loads(state.render(changed)) == later | {"step": "done"}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_wiz_15_a_member_that_was_taken_out_leaves_the_other_answers(name: str) -> None:
+    values = {member: value for member, value in ANSWERS.items() if member != name}
+    if name in ("tunnel_name", "backup_meta"):
+        pytest.raises(DecodingError, state.parse, _encoded(GOOD | {"answers": values}), STEPS)
+        return
+    found = state.parse(_encoded(GOOD | {"answers": values}), STEPS)
+    assert found.answers.values == values
+    [step] = [one for one in STEPS if name in members(one.answer_type)]
+    required = name in members(step.answer_type, required=True)
+    assert (found.answers.of(step.answer_type) is None) == required
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(b"", b"\n", b"null", b"[]", b"{", b'{"version": 2', b"\0" * 500, b"not JSON"),
+        *(b"\xef\xbb\xbf" + _encoded(GOOD), _encoded(GOOD)[:-20], _encoded(GOOD) * 2),
+        *(_encoded(GOOD).replace(b"kitchen", b"k\0tchen"), "{}".encode("utf-16")),
+        *(b"[" * 100_000, b'{"a":' * 100_000, _encoded(GOOD).replace(b": 2", b": NaN")),
+        b'{"version": 2, "version": 2}',
+        _encoded(GOOD).replace(b'"kitchen-agent"', rb'"\ud800"'),
+    ],
+    ids=lambda data: ascii(data[:20]),
+)
+def test_wiz_01_damage_is_told_in_one_line(data: bytes) -> None:
+    with pytest.raises(DecodingError) as error:
+        state.parse(data, STEPS)
+    assert 0 < len(error.value.message) < 300
+    assert error.value.message.isprintable()
+
+
+def test_answers_that_nobody_asks_for_are_apart_from_those_of_the_steps() -> None:
+    shapes = [step.answer_type for step in STEPS]
+    answers = Answers(ANSWERS | {"colour": "blue"})
+    assert answers.only(shapes).values == ANSWERS
+    assert answers.without(shapes).values == {"colour": "blue"}
