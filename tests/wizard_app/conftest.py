@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,8 @@ from flask.testing import FlaskClient
 from tests.support.devices import Device
 from wizard_app.app import create_app
 from wizard_app.settings import WizardSettings
+from wizard_app.steps import STEPS
+from wizard_app.steps.step import AnyStep
 
 MakeWizard = Callable[..., FlaskClient]
 
@@ -31,16 +33,19 @@ def state_file(out: Path) -> Path:
 def wizard(device: Device, out: Path) -> MakeWizard:
     """Make a client of a wizard that writes to `out`; keywords are more of its environment.
 
+    `steps` stand in for the usual ones.
+
     What it reads comes from `out`, then from `device`, then from the shipped defaults.
     """
 
-    def make(**environment: str) -> FlaskClient:
+    def make(*, steps: Sequence[AnyStep] = STEPS, **environment: str) -> FlaskClient:
         variables = {
             "PLATFORM_ROOT": str(device.root),
             "WIZARD_DEV_OUT": str(out),
             "WIZARD_NO_TOKEN": "1",
         }
-        return create_app(WizardSettings.from_env(variables | environment)).test_client()
+        settings = WizardSettings.from_env(variables | environment)
+        return create_app(settings, steps=steps).test_client()
 
     return make
 

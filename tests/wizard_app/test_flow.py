@@ -1,0 +1,259 @@
+"""The wizard's course: where it stands, where each form leads, and what stays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from flask.testing import FlaskClient
+
+from tests.support.devices import Device
+from tests.support.small_steps import WORD, ColourStep, WordStep
+from tests.support.trees import tree
+from tests.wizard_app.conftest import MakeWizard
+from wizard_app.steps import STEPS
+
+SYSTEM = {"hostname": "kitchen-agent", "timezone": "Europe/Berlin"}
+SLUGS = [step.slug for step in STEPS]
+SMALL = (ColourStep(), WordStep())
+
+
+@pytest.fixture
+def small(wizard: MakeWizard) -> FlaskClient:
+    """A wizard of two small steps."""
+    return wizard(steps=SMALL)
+
+
+@pytest.fixture
+def put_state(state_file: Path) -> Callable[..., None]:
+    """Write a state file, whose members the keywords are."""
+
+    def put(**members: object) -> None:
+        state_file.parent.mkdir(parents=True, exist_ok=True)
+        started = {"version": 2, "started_at": "2026-11-01T12:00:00Z"}
+        state_file.write_text(json.dumps(started | members))
+
+    return put
+
+
+def _step(state_file: Path) -> str:
+    return str(json.loads(state_file.read_bytes())["step"])
+
+
+@pytest.mark.parametrize("address", ["/", "/wizard"])
+def test_the_start_leads_to_the_step_that_was_reached(small: FlaskClient, address: str) -> None:
+    for step, form in (("colour", {"colour": "red"}), ("word", {}), ("review", None)):
+        start = small.get(address)
+        assert (start.status_code, start.location) == (302, f"/wizard/{step}")
+        if form is not None:
+            small.post(f"/wizard/{step}", data=form)
+
+
+def test_an_answer_leads_to_the_next_step_and_the_last_to_review(small: FlaskClient) -> None:
+    assert small.post("/wizard/colour", data={"colour": "red"}).location == "/wizard/word"
+    assert small.post("/wizard/word").location == "/wizard/review"
+
+
+def test_a_step_that_is_answered_again_does_not_lead_back_behind_what_was_reached(
+    small: FlaskClient, state_file: Path
+) -> None:
+    small.post("/wizard/colour", data={"colour": "red"})
+    small.post("/wizard/word")
+    assert small.post("/wizard/colour", data={"colour": "blue"}).location == "/wizard/word"
+    assert _step(state_file) == "review"
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_every_step_can_be_opened_at_any_time(client: FlaskClient, slug: str) -> None:
+    assert client.get(f"/wizard/{slug}").status_code == 200
+
+
+def test_ses_11_a_later_step_can_be_answered_before_an_earlier_one(
+    client: FlaskClient, state_file: Path
+) -> None:
+    assert client.post("/wizard/mesh-vpn", data={"skip": "1"}).location == "/wizard/tunnel"
+    assert _step(state_file) == "tunnel"
+    assert client.get("/wizard").location == "/wizard/tunnel"
+    review = client.get("/wizard/review").text
+    assert "Device: Not answered yet" in review
+    assert "Private network: Not answered yet" not in review
+
+
+def test_what_was_answered_fills_its_page_and_a_refused_form_fills_it_as_typed(
+    small: FlaskClient, state_file: Path
+) -> None:
+    small.post("/wizard/word", data={"word": WORD})
+    refused = small.post("/wizard/word", data={"word": "bad", "other": "typed"})
+    assert refused.status_code == 200
+    assert '<div class="error"' in refused.text
+    assert "Enter another word" in refused.text
+    assert json.loads(state_file.read_bytes())["answers"] == {"has_word": True}
+
+
+def test_a_secret_is_in_no_page_and_not_in_the_file(small: FlaskClient, state_file: Path) -> None:
+    small.post("/wizard/colour", data={"colour": "red"})
+    answers = [small.post("/wizard/word", data={"word": WORD})]
+    pages = ("colour", "word", "review", "answers.json", "import")
+    answers += [small.get(f"/wizard/{page}") for page in pages]
+    # Sent where it is no secret: the page is about another step.
+    answers.append(small.post("/wizard/word", data={"word": WORD, "revision": "x.y"}))
+    assert all(WORD not in answer.text for answer in answers)
+    assert all(WORD.encode() not in file.read_bytes() for file in _files(state_file.parent))
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def test_a_change_from_the_review_page_leads_back_there(small: FlaskClient) -> None:
+    small.post("/wizard/colour", data={"colour": "red"})
+    small.post("/wizard/word")
+    page = small.get("/wizard/colour?return=review").text
+    assert '<input type="hidden" name="return" value="review">' in page
+    assert 'href="/wizard/review"' in page
+    change = {"colour": "blue", "return": "review"}
+    assert small.post("/wizard/colour", data=change).location == "/wizard/review"
+
+
+def test_a_refused_change_still_leads_back_to_review(small: FlaskClient) -> None:
+    again = small.post("/wizard/colour", data={"colour": "", "return": "review"})
+    assert '<input type="hidden" name="return" value="review">' in again.text
+
+
+def test_ses_12_a_change_leads_first_to_an_answer_that_it_made_unfit(small: FlaskClient) -> None:
+    small.post("/wizard/colour", data={"colour": "red"})
+    small.post("/wizard/word")
+    change = {"colour": "black", "return": "review"}
+    assert small.post("/wizard/colour", data=change).location == "/wizard/word?return=review"
+    page = small.get("/wizard/word?return=review").text
+    assert "Black takes no word" in page
+    assert small.post("/wizard/word", data={"return": "review"}).location == "/wizard/review"
+
+
+def test_ses_12_another_profile_has_its_channels_looked_at_again(
+    client: FlaskClient, device: Device
+) -> None:
+    for name, channel in (("first", "telegram"), ("second", "matrix")):
+        device.put(
+            f"/etc/platform/profiles/{name}.toml",
+            f'[profile]\nid = "{name}"\n[channels]\nsupported = ["{channel}"]\n',
+        )
+    client.post("/wizard/profile", data={"profile": "first"})
+    assert client.post("/wizard/channels", data={"channels": "telegram"}).status_code == 302
+    change = {"profile": "second", "return": "review"}
+    assert client.post("/wizard/profile", data=change).location == (
+        "/wizard/channels?return=review"
+    )
+    assert "telegram" in client.get("/wizard/review").text.lower()
+    assert "Channels: " in client.get("/wizard/review").text
+
+
+def test_an_answer_that_was_unfit_before_does_not_stand_in_the_way_of_a_change(
+    small: FlaskClient,
+) -> None:
+    small.post("/wizard/colour", data={"colour": "mauve"})
+    assert small.post("/wizard/word", data={"return": "review"}).location == "/wizard/review"
+
+
+@pytest.mark.parametrize(
+    "target", ["//evil.example", r"\\evil.example", "https://evil.example", "done", "Review", ""]
+)
+def test_http_20_a_form_leads_nowhere_but_to_the_next_step_or_to_review(
+    small: FlaskClient, target: str
+) -> None:
+    for address in ("/wizard/colour", f"/wizard/colour?return={target}"):
+        answer = small.post(address, data={"colour": "red", "return": target})
+        assert answer.location == "/wizard/word"
+        assert "evil" not in small.get(address).text
+
+
+@pytest.mark.parametrize("address", ["/wizard//evil.example", "/%2F%2Fevil.example"])
+def test_http_20_an_address_with_two_slashes_leads_nowhere(
+    small: FlaskClient, address: str
+) -> None:
+    answer = small.get(address)
+    assert answer.status_code == 404
+    assert answer.location is None
+
+
+@pytest.mark.parametrize("method", ["get", "post", "head"])
+def test_nothing_can_be_applied_yet(small: FlaskClient, method: str) -> None:
+    assert getattr(small, method)("/wizard/review/apply").status_code in (404, 405)
+    review = small.get("/wizard/review").text
+    assert "comes with a later version" in review
+    assert "apply" not in review
+
+
+def test_after_the_end_every_page_and_every_form_leads_to_the_last_page(
+    wizard: MakeWizard, put_state: Callable[..., None], state_file: Path
+) -> None:
+    put_state(step="done", completed_at="2026-11-01T13:00:00Z")
+    before = state_file.read_bytes()
+    client = wizard()
+    for slug in (*SLUGS, "review", "import", "answers.json"):
+        assert client.get(f"/wizard/{slug}").location == "/wizard/done"
+    for slug in (*SLUGS, "import"):
+        assert client.post(f"/wizard/{slug}", data=SYSTEM).location == "/wizard/done"
+    assert client.get("/").location == "/wizard/done"
+    page = client.get("/wizard/done")
+    assert page.status_code == 200
+    assert "Setup is complete" in page.text
+    assert state_file.read_bytes() == before
+
+
+def test_the_last_page_leads_to_the_step_that_was_reached_until_that_is_the_end(
+    small: FlaskClient,
+) -> None:
+    assert small.get("/wizard/done").location == "/wizard/colour"
+
+
+def test_http_17_no_page_is_stored_by_a_browser(small: FlaskClient) -> None:
+    pages = ("", "/colour", "/word", "/review", "/answers.json", "/import", "/done", "/nothing")
+    answers = [small.get(f"/wizard{page}") for page in pages]
+    answers += [small.post(f"/wizard{page}") for page in ("/colour", "/word", "/import")]
+    assert {answer.headers["Cache-Control"] for answer in answers} == {"no-store"}
+
+
+def test_http_12_looking_at_pages_changes_nothing_on_the_disk(
+    wizard: MakeWizard, device: Device, out: Path
+) -> None:
+    client = wizard()
+    for step in ("started", "answered"):
+        before = tree(device.root), tree(out)
+        for page in ("", *SLUGS, "review", "answers.json", "import", "done"):
+            client.get(f"/wizard/{page}".rstrip("/"))
+            client.head(f"/wizard/{page}".rstrip("/"))
+        assert (tree(device.root), tree(out)) == before, step
+        client.post("/wizard/system", data=SYSTEM)
+
+
+def test_an_unknown_step_is_no_page(client: FlaskClient) -> None:
+    assert client.get("/wizard/apply").status_code == 404
+    assert client.post("/wizard/apply").status_code == 404
+
+
+def test_ses_09_and_wiz_04_after_a_restart_the_step_and_the_answers_are_there(
+    wizard: MakeWizard,
+) -> None:
+    first = wizard(steps=SMALL)
+    first.post("/wizard/colour", data={"colour": "crimson"})
+    first.post("/wizard/word", data={"word": WORD})
+    again = wizard(steps=SMALL)
+    assert again.get("/").location == "/wizard/review"
+    assert "crimson" in again.get("/wizard/review").text
+    for page in ("colour", "word", "review"):
+        text = again.get(f"/wizard/{page}").text
+        assert "Secret word – enter again" in text
+        assert "a restart of the wizard forgets them" in text
+    again.post("/wizard/word", data={"word": WORD})
+    for page in ("colour", "word", "review"):
+        assert "enter again" not in again.get(f"/wizard/{page}").text
+
+
+def test_a_secret_goes_when_its_step_is_answered_without_one(small: FlaskClient) -> None:
+    small.post("/wizard/word", data={"word": WORD})
+    assert "Entered, kept in memory only" in small.get("/wizard/review").text
+    small.post("/wizard/word")
+    assert "Entered, kept in memory only" not in small.get("/wizard/review").text
