@@ -1,0 +1,241 @@
+"""The state file on the disk: private, kept, and put aside with a notice when it is damaged."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import stat
+import subprocess
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+from flask.testing import FlaskClient
+
+from tests.support import odd_files
+from tests.support.devices import Device
+from tests.support.releases import clean_environment, program
+from tests.support.small_steps import ColourStep, WordStep
+from tests.support.web_servers import Served, served
+from tests.support.wizard_files import GOOD
+from tests.wizard_app.conftest import MakeWizard
+
+NOTICE = "The stored answers could not be used, so setup begins again"
+SECRET = "CaNaRy-of-the-damaged-file"
+DAMAGED = {
+    "empty": b"",
+    "cut": json.dumps(GOOD).encode()[:-9],
+    "no JSON": f"this is {SECRET}".encode(),
+    "wrong types": json.dumps(GOOD | {"answers": [SECRET]}).encode(),
+    "wrong answer": json.dumps(GOOD | {"answers": {"profile": f"../{SECRET}"}}).encode(),
+    "unknown step": json.dumps(GOOD | {"step": SECRET}).encode(),
+    "other version": json.dumps(GOOD | {"version": 1}).encode(),
+    "NUL": b"\0" * 4096,
+    "BOM": b"\xef\xbb\xbf" + json.dumps(GOOD).encode(),
+    "huge": json.dumps(GOOD | {"more": SECRET * 50_000}).encode(),
+    "nested": b"[" * 100_000,
+    "twice": f'{{"{SECRET}": 1, "{SECRET}": 2}}'.encode(),
+}
+
+
+@pytest.fixture
+def folder(state_file: Path) -> Path:
+    """Where the state file goes, made already."""
+    state_file.parent.mkdir(parents=True)
+    return state_file.parent
+
+
+def _small(wizard: MakeWizard) -> FlaskClient:
+    return wizard(steps=(ColourStep(), WordStep()))
+
+
+def test_the_state_file_is_private_and_says_when_setup_began(
+    wizard: MakeWizard, state_file: Path
+) -> None:
+    os.umask(mask := os.umask(0))
+    try:
+        os.umask(0)
+        _small(wizard).post("/wizard/colour", data={"colour": "red"})
+    finally:
+        os.umask(mask)
+    assert stat.S_IMODE(state_file.stat().st_mode) == 0o600
+    stored = json.loads(state_file.read_bytes())
+    assert {**stored, "started_at": ""} == {
+        "version": 2,
+        "started_at": "",
+        "completed_at": None,
+        "step": "word",
+        "answers": {"colour": "red"},
+    }
+    _small(wizard).post("/wizard/colour", data={"colour": "blue"})
+    assert json.loads(state_file.read_bytes())["started_at"] == stored["started_at"]
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_wiz_01_a_damaged_file_is_put_aside_and_the_pages_say_so(
+    wizard: MakeWizard,
+    folder: Path,
+    state_file: Path,
+    damage: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    state_file.write_bytes(DAMAGED[damage])
+    with caplog.at_level(logging.WARNING):
+        client = wizard()
+    aside = folder / "wizard-state.json.bad-1"
+    assert aside.read_bytes() == DAMAGED[damage]
+    assert not state_file.exists()
+    assert client.get("/").location == "/wizard/system"
+    for page in ("system", "mesh-vpn", "review"):
+        text = client.get(f"/wizard/{page}").text
+        assert NOTICE in text
+        assert "bad-1" in text
+        assert SECRET not in text
+    [line] = [record.getMessage() for record in caplog.records]
+    assert "wizard-state.json.bad-1" in line
+    assert line.isprintable()
+
+
+def test_wiz_01_the_notice_is_there_until_something_is_answered_anew(
+    wizard: MakeWizard, folder: Path, state_file: Path
+) -> None:
+    state_file.write_bytes(b"")
+    _small(wizard)
+    # Also when the wizard was ended before anybody saw it.
+    client = _small(wizard)
+    assert NOTICE in client.get("/wizard/colour").text
+    client.post("/wizard/colour", data={"colour": "red"})
+    for again in (client, _small(wizard)):
+        assert NOTICE not in again.get("/wizard/word").text
+
+
+def test_wiz_01_several_damaged_files_are_all_kept(
+    wizard: MakeWizard, folder: Path, state_file: Path
+) -> None:
+    for number in range(1, 4):
+        state_file.write_text(f"damage {number}")
+        assert f"bad-{number}" in _small(wizard).get("/wizard/colour").text
+    for number in range(1, 4):
+        assert (folder / f"wizard-state.json.bad-{number}").read_text() == f"damage {number}"
+
+
+@pytest.mark.parametrize("kind", [*odd_files.NOT_REGULAR, *odd_files.LINKS])
+def test_fs_07_what_is_no_file_of_ours_is_put_aside_and_not_followed(
+    wizard: MakeWizard, folder: Path, state_file: Path, kind: str
+) -> None:
+    odd_files.make(kind, state_file)
+    precious = folder / "precious"
+    before = precious.read_bytes() if precious.exists() else None
+    client = _small(wizard)
+    assert NOTICE in client.get("/wizard/colour").text
+    assert client.post("/wizard/colour", data={"colour": "red"}).status_code == 302
+    assert json.loads(state_file.read_bytes())["answers"] == {"colour": "red"}
+    assert os.path.lexists(folder / "wizard-state.json.bad-1")
+    assert (precious.read_bytes() if precious.exists() else None) == before
+
+
+@pytest.mark.parametrize("kind", odd_files.NOT_REGULAR)
+def test_fs_07_what_comes_in_its_place_later_is_refused_in_words(
+    wizard: MakeWizard, folder: Path, state_file: Path, kind: str
+) -> None:
+    client = _small(wizard)
+    odd_files.make(kind, state_file)
+    refused = client.post("/wizard/colour", data={"colour": "red"})
+    assert refused.status_code == 500
+    assert "This could not be saved" in refused.text
+    assert "is not a regular file" in refused.text
+    assert client.get("/").location == "/wizard/colour"
+
+
+def test_leak_06_what_a_killed_wizard_left_over_is_gone_after_a_start(
+    wizard: MakeWizard, folder: Path, state_file: Path
+) -> None:
+    left_over = folder / ".wizard-state.json.4711.0123abcd.tmp"
+    other = folder / ".vapid.pem.4711.0123abcd.tmp"
+    for path in (left_over, other):
+        path.write_bytes(b"half")
+    _small(wizard)
+    assert not left_over.exists()
+    assert other.exists()
+
+
+def test_a_start_makes_no_folder_and_no_file(wizard: MakeWizard, out: Path) -> None:
+    wizard()
+    assert not out.exists()
+
+
+def test_wiz_01_start_up_ends_with_one_sentence_when_damage_cannot_be_put_aside(
+    device: Device, out: Path, folder: Path, state_file: Path
+) -> None:
+    state_file.write_bytes(b"damage")
+    # A mount that this process alone sees, and that is gone with it.
+    mount = f"mount --bind '{folder}' '{folder}' && mount -o remount,bind,ro '{folder}'"
+    ended = subprocess.run(
+        [
+            *("unshare", "-rm", "sh", "-c", f'{mount} && exec "$@"', "sh"),
+            *(program("wizard-app"), "serve", "--bind", f"unix:{out}/socket"),
+        ],
+        env=clean_environment() | _environment(device, out),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    first, hint = ended.stderr.splitlines()
+    assert ended.returncode == 1
+    assert first.startswith(f"error: {state_file}: not valid JSON")
+    assert first.endswith("it cannot be put aside either: Read-only file system")
+    assert hint.startswith("hint: ")
+    assert state_file.read_bytes() == b"damage"
+
+
+def _environment(device: Device, out: Path) -> dict[str, str]:
+    return {
+        "PLATFORM_ROOT": str(device.root),
+        "WIZARD_DEV_OUT": str(out),
+        "WIZARD_NO_TOKEN": "1",
+    }
+
+
+def _post(wizard: Served, hostname: str) -> str:
+    """The page that an answer leads to."""
+    body = f"hostname={hostname}&timezone=UTC".encode()
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(f"{wizard.url}/wizard/system", body, timeout=30) as answer:
+        return str(answer.url)
+
+
+def _get(wizard: Served, address: str) -> str:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(wizard.url + address, timeout=30) as answer:
+        return str(answer.read().decode())
+
+
+def test_wiz_04_a_worker_that_dies_has_the_next_one_go_on_with_the_same_answers(
+    device: Device, out: Path, tmp_path: Path, state_file: Path
+) -> None:
+    with served("wizard-app", _environment(device, out), tmp_path / "log") as wizard:
+        _post(wizard, "first")
+        _post(wizard, "second")
+        [worker] = (
+            Path(f"/proc/{wizard.process.pid}/task/{wizard.process.pid}/children")
+            .read_text("ascii")
+            .split()
+        )
+        os.kill(int(worker), signal.SIGKILL)
+        deadline = time.monotonic() + 30
+        page = ""
+        while "second" not in page:
+            assert time.monotonic() < deadline
+            try:
+                page = _get(wizard, "/wizard/system")
+            except OSError:
+                time.sleep(0.05)
+            else:
+                assert 'value="second"' in page
+        assert "Step 2 of 9" in _get(wizard, "/")
+        assert json.loads(state_file.read_bytes())["answers"]["hostname"] == "second"
