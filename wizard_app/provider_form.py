@@ -119,10 +119,7 @@ def _read(form: Form, wanted: Credential) -> Secret | Sentence | None:
     text = form.get(wanted.field) or (form.get(KEY) if wanted.field == ENDPOINT else "")
     if not text:
         return None
-    found = typed_secret(text, wanted.name)
-    if isinstance(found, Sentence):
-        return found
-    return _problem(wanted.field, found.reveal()) or found
+    return _problem(wanted.field, text) or typed_secret(text, wanted.name)
 
 
 def _problem(field: str, value: str) -> Sentence | None:
