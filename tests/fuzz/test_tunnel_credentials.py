@@ -1,0 +1,60 @@
+"""Credentials of a tunnel: whatever comes in, it is a good name or a sentence, and no more."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from platform_common.decoding import shaped
+from platform_common.sentence import Sentence
+from tests.support.mutations import mutations
+from tests.support.properties import examples
+from tests.support.tunnel_credentials import BAD_NAMES, CANARY, GOOD, ODD, credentials
+from wizard_app.steps.tunnel import TunnelAnswer, tunnel_of
+
+SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
+_LONGEST = 300
+_SEEDS = [text.encode() for text, _ in (*GOOD.values(), *ODD.values()) if len(text) < 1000]
+_TOKENS = [b'"TunnelID"', b'"TunnelName"', b"--flag", b"../", b"..", *map(str.encode, BAD_NAMES)]
+
+
+def name_or_sentence(data: bytes) -> str | None:
+    """The name of the tunnel, if any; fails for anything that could do harm."""
+    found = tunnel_of(data)
+    if isinstance(found, Sentence):
+        said = str(found)
+        assert said.isprintable()
+        assert len(said) < _LONGEST
+        assert CANARY not in said
+        return None
+    assert SAFE.fullmatch(found)
+    members = json.loads(data)
+    assert found in (members.get("TunnelName"), members.get("TunnelID"))
+    assert shaped({"tunnel_choice": "named", "tunnel_name": found}, TunnelAnswer)
+    return found
+
+
+@examples(2000)
+@given(mutations(_SEEDS, _TOKENS))
+def test_tun_01_damaged_credentials_are_a_good_name_or_a_sentence(data: bytes) -> None:
+    name_or_sentence(data)
+
+
+@examples(500)
+@given(st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode("utf-8")))
+def test_tun_01_any_bytes_are_a_good_name_or_a_sentence(data: bytes) -> None:
+    name_or_sentence(data)
+
+
+@examples(1000)
+@given(st.text(max_size=70), st.none() | st.text(alphabet="aZ9._-/ \n", max_size=66))
+@example("a" * 64, "b" * 64)
+@example("kitchen", "kitchen\n")
+def test_tun_02_a_name_is_taken_just_when_it_is_safe(tunnel_id: str, name: str | None) -> None:
+    members = {"TunnelID": tunnel_id} | ({} if name is None else {"TunnelName": name})
+    names = [one for one in (name, tunnel_id) if one is not None]
+    expected = names[0] if all(map(SAFE.fullmatch, names)) else None
+    assert name_or_sentence(credentials(**members).encode()) == expected

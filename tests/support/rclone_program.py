@@ -1,0 +1,50 @@
+"""Debian's `rclone`, and its configuration as the contract has it (section 7)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+_TIMEOUT_S = 60
+
+
+def settings(kind: str, meta: Mapping[str, str], secrets: Mapping[str, str]) -> dict[str, str]:
+    """What the one section of an rclone.conf says of a store."""
+    if kind == "store_a":
+        return {"type": "b2", "account": meta["account_id"], "key": secrets["a_application_key"]}
+    prefix = kind.removeprefix("store_")
+    return {
+        "type": "s3",
+        "provider": {"store_b": "Cloudflare", "store_c": "Other"}[kind],
+        "access_key_id": secrets[f"{prefix}_access_key"],
+        "secret_access_key": secrets[f"{prefix}_secret_key"],
+        "endpoint": meta["endpoint"],
+        "acl": "private",
+    }
+
+
+def written(section: Mapping[str, str]) -> str:
+    """The text of that rclone.conf."""
+    return "[backup]\n" + "".join(f"{name} = {value}\n" for name, value in section.items())
+
+
+def dump(config: Path) -> dict[str, dict[str, str]]:
+    """What rclone reads in a configuration: every section by its name."""
+    # It takes settings from the environment too.
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("RCLONE_", "AWS_"))
+    }
+    done = subprocess.run(
+        ["rclone", "--config", config, "config", "dump"],
+        env=environment,
+        capture_output=True,
+        timeout=_TIMEOUT_S,
+        check=True,
+    )
+    sections: dict[str, dict[str, str]] = json.loads(done.stdout)
+    return sections
