@@ -24,7 +24,6 @@ from platform_common.records.record_file import MissingRecordError
 if TYPE_CHECKING:
     from platform_common.files import Owner
 
-_MODE = 0o600
 _TCP = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):(?P<port>[0-9]{1,5})")
 _EVERYWHERE = ("0.0.0.0", "[::]")  # noqa: S104 - compared with, not listened on
 # Addresses of documentation: a datagram socket that is connected to one sends nothing.
@@ -62,7 +61,9 @@ class ServingFile:
         """Say that a wizard is served; raises `PlatformError`."""
         import msgspec
 
-        record_file.replace(self.path, msgspec.json.encode(serving), mode=_MODE)
+        from wizard_app.token_file import put
+
+        put(self.path, msgspec.json.encode(serving))
 
     def read(self) -> Serving | None:
         """Where one is served now; None when none is. Raises `RecordError`."""

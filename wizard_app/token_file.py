@@ -9,15 +9,26 @@ from collections.abc import Callable
 from pathlib import Path
 
 from platform_common.errors import PlatformError, UnreadableError
-from platform_common.files import Owner
+from platform_common.files import Owner, make_folder, write_atomic
+from platform_common.left_overs import remove_left_overs
 from platform_common.locks import changing
 from platform_common.reading import open_regular, read_open
-from platform_common.records import record_file
 
 _MODE = 0o600
 _LIMIT_BYTES = 1024
 _WAIT_S = 2.0
 _LOG = logging.getLogger(__name__)
+
+
+def put(path: Path, data: bytes, owner: Owner | None = None) -> None:
+    """Put a file for its owner alone at `path`, in place of whatever file or link is there.
+
+    Raises `PlatformError`.
+    """
+    make_folder(path.parent)
+    with changing(path):
+        remove_left_overs(path.parent, of_name=path.name)
+        write_atomic(path, data, mode=_MODE, owner=owner)
 
 
 class TokenFile:
@@ -31,7 +42,7 @@ class TokenFile:
 
         A link that lies there is replaced, and not followed.
         """
-        record_file.replace(self.path, token.encode(), mode=_MODE, owner=owner)
+        put(self.path, token.encode(), owner)
 
     def read(self) -> str:
         """The token; empty when there is none. Raises `UnreadableError`."""

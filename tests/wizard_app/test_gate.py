@@ -1,0 +1,608 @@
+"""The wizard's door as requests meet it: the token, the cookie, and the pages for who is out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from platform_common.web.rate import RateLimit
+from tests.support.devices import Device
+from wizard_app.access import new_token
+from wizard_app.app import create_app
+from wizard_app.settings import WizardSettings
+
+TOKEN = "0123456789abcdef" * 4
+DEV, PRODUCTION = "platform-session", "__Host-platform-session"
+HOUR_S = 3600
+LAN = {"REMOTE_ADDR": "192.0.2.7"}
+
+
+class Clock:
+    """A clock that stands until it is set."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Door(NamedTuple):
+    """A wizard that asks for its token; its client keeps no cookies."""
+
+    client: FlaskClient
+    token_file: Path
+
+    def get(self, path: str = "/wizard/system", **options: Any) -> TestResponse:
+        return self.client.get(path, **options)
+
+    def enter(self) -> str:
+        """The cookie, as a browser sends it, of a new session."""
+        token = new_token()
+        self.token_file.write_text(token)
+        answer = self.get(f"/wizard/system?token={token}")
+        return answer.headers["Set-Cookie"].partition(";")[0]
+
+
+MakeDoor = Callable[..., Door]
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def make(device: Device, tmp_path: Path, clock: Clock) -> MakeDoor:
+    """Make a wizard with its token; keywords are more of its environment."""
+
+    def make(**environment: str) -> Door:
+        variables = {
+            "PLATFORM_ROOT": str(device.root),
+            "WIZARD_DEV_OUT": str(tmp_path / "out"),
+            "WIZARD_TOKEN": TOKEN,
+        }
+        settings = WizardSettings.from_env(variables | environment)
+        client = create_app(settings, clock=clock).test_client(use_cookies=False)
+        return Door(client, settings.token_file)
+
+    return make
+
+
+@pytest.fixture
+def door(make: MakeDoor) -> Door:
+    return make()
+
+
+def heading(answer: TestResponse) -> str:
+    found = re.search(r"<h1>(.*?)</h1>", answer.text)
+    return found[1] if found else ""
+
+
+def cookie(answer: TestResponse) -> dict[str, str]:
+    return {"Cookie": answer.headers["Set-Cookie"].partition(";")[0]}
+
+
+ADDRESSES = [
+    *("/", "/wizard", "/wizard/system", "/wizard/review", "/wizard/done", "/wizard/nothing"),
+    *("/chat", "/nothing", "/favicon.ico", "/static", "/healthz/", "/wizard/import"),
+    *("/wizard/another-device", "/wizard/answers.json", "/preferences", "/Healthz"),
+]
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "OPTIONS", "DELETE"])
+@pytest.mark.parametrize("path", ADDRESSES)
+def test_nothing_is_answered_without_a_session(door: Door, path: str, method: str) -> None:
+    answer = door.client.open(path, method=method)
+    assert answer.status_code == 401
+    assert "Set-Cookie" not in answer.headers
+    assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+    assert answer.headers["Cache-Control"] == "no-store"
+
+
+def test_health_and_static_files_need_no_session(door: Door) -> None:
+    assert door.get("/healthz").text == "ok"
+    assert door.get("/static/style.css").status_code == 200
+    assert door.get("/static/nothing.css").status_code == 404
+
+
+def test_without_a_token_to_ask_for_everybody_is_let_in(make: MakeDoor) -> None:
+    door = make(WIZARD_TOKEN="", WIZARD_NO_TOKEN="1")
+    answer = door.get()
+    assert answer.status_code == 200
+    assert "Set-Cookie" not in answer.headers
+    assert not door.token_file.exists()
+
+
+@pytest.mark.parametrize("header", [False, True], ids=["query", "header"])
+def test_the_token_gets_what_the_spec_answers_and_the_cookie(door: Door, header: bool) -> None:
+    headers = {"Authorization": f"Bearer {TOKEN}"} if header else {}
+    answer = door.get("/" if header else f"/?token={TOKEN}", headers=headers)
+    assert (answer.status_code, answer.location) == (302, "/wizard/system")
+    onward = door.get("/wizard/system", headers=cookie(answer))
+    assert onward.status_code == 200
+    assert "Set-Cookie" not in onward.headers
+
+
+def test_a_form_may_come_with_the_token(door: Door) -> None:
+    answer = door.client.post(
+        "/wizard/system",
+        data={"hostname": "kitchen", "timezone": "UTC"},
+        headers={"Authorization": f"bearer {TOKEN}"},
+    )
+    assert (answer.status_code, answer.location) == (302, "/wizard/profile")
+    assert "Set-Cookie" in answer.headers
+
+
+def test_an_error_that_the_token_leads_to_has_the_cookie_too(door: Door) -> None:
+    answer = door.get(f"/nothing?token={TOKEN}")
+    assert answer.status_code == 404
+    assert door.get(headers=cookie(answer)).status_code == 200
+
+
+def test_tok_01_a_second_use_is_told_from_a_wrong_token(door: Door) -> None:
+    door.get(f"/?token={TOKEN}")
+    again = door.get(f"/?token={TOKEN}")
+    assert again.status_code == 401
+    assert heading(again) == "This link has already been used"
+    assert "wizard-app new-token" in again.text
+    assert "Another browser is setting up this device now" in again.text
+
+
+@pytest.mark.parametrize(
+    ("how", "title", "command"),
+    [
+        ("nothing", "Setup opens with a link", "launch-url"),
+        ("wrong", "This link is not valid", "new-token"),
+        ("ended", "Your session has ended. Your answers are saved.", "new-token"),
+    ],
+)
+def test_who_is_out_is_told_why_and_how_to_get_in(
+    make: MakeDoor, how: str, title: str, command: str
+) -> None:
+    path = f"/?token={'f' * 64}" if how == "wrong" else "/"
+    for variables, name, option in (({}, DEV, ""), ({"WIZARD_PRODUCTION": "1"}, PRODUCTION, " -")):
+        headers = {"Cookie": f"{name}={'0' * 64}"} if how == "ended" else {}
+        answer = make(**variables).get(path, headers=headers)
+        assert answer.status_code == 401
+        assert heading(answer) == title
+        assert f"wizard-app {command}{option}" in answer.text
+        assert "Another browser" not in answer.text
+        assert "http-equiv" not in answer.text
+
+
+def test_tok_05_odd_tokens_are_refused_and_none_of_them_spends_the_token(door: Door) -> None:
+    for number, query in enumerate(
+        [
+            *("token=", "token=%20", f"token={TOKEN.upper()}", f"token={TOKEN}%00"),
+            *("token=%00", "token=%ff%fe", "token=%C3%A9", "token=%F0%9F%94%91", "token=%zz"),
+            *(f"token={TOKEN}%0a", f"token=%20{TOKEN}", f"token={TOKEN[:-1]}", f"token={TOKEN}0"),
+            *(f"token={TOKEN}&token={TOKEN}", f"token={TOKEN}&token=x", f"token=x&token={TOKEN}"),
+            *(f"Token={TOKEN}", f"token[]={TOKEN}", f"token={'a' * (1 << 20)}", "token=" * 9000),
+            *(f"token%00={TOKEN}", f"&&&token==={TOKEN}", f";token={TOKEN}x"),
+        ]
+    ):
+        answer = door.get(f"/?{query}", environ_base={"REMOTE_ADDR": f"192.0.2.{number}"})
+        assert answer.status_code == 401, query[:80]
+        assert door.token_file.read_text() == TOKEN
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(
+            "Bearer",
+            "Bearer ",
+            "bearer  ",
+            "Basic dXNlcjpwYXNz",
+            f"Token {TOKEN}",
+            f"Bearer{TOKEN}",
+        ),
+        *(f"Bearer {TOKEN} {TOKEN}", f"Bearer {TOKEN},", f"Bearer {TOKEN.upper()}", "Bearer \xff"),
+        *(f'Bearer "{TOKEN}"', "Bearer " + "a" * (1 << 20)),
+    ],
+)
+def test_tok_05_odd_headers_are_refused(door: Door, value: str) -> None:
+    assert door.get(headers={"Authorization": value}).status_code == 401
+    assert door.token_file.exists()
+
+
+def test_tok_05_a_token_in_a_form_is_none(door: Door) -> None:
+    answer = door.client.post("/wizard/system", data={"token": TOKEN})
+    assert answer.status_code == 401
+    assert door.token_file.exists()
+
+
+@pytest.mark.parametrize(
+    ("method", "headers"),
+    [
+        ("HEAD", {}),
+        ("OPTIONS", {}),
+        ("GET", {"Sec-Purpose": "prefetch"}),
+        ("GET", {"Sec-Purpose": "prefetch;prerender"}),
+        ("GET", {"Purpose": "prefetch"}),
+    ],
+)
+def test_tok_06_a_look_ahead_does_not_spend_the_token(
+    door: Door, method: str, headers: dict[str, str]
+) -> None:
+    looked = door.client.open(f"/?token={TOKEN}", method=method, headers=headers)
+    assert looked.status_code == 401
+    assert "Set-Cookie" not in looked.headers
+    assert door.get(f"/?token={TOKEN}").status_code == 302
+
+
+@pytest.mark.parametrize(
+    ("asked", "onward"),
+    [
+        ("/", "/"),
+        ("/wizard/ssh?return=review", "/wizard/ssh?return=review"),
+        ("/nothing", "/wizard"),
+        ("/wizard/%22%3E%3Cscript%3E", "/wizard"),
+        ("/wizard/ssh?a=%22%3E%3Cscript%3E%26", "/wizard/ssh?a=%22%3E%3Cscript%3E%26"),
+    ],
+)
+def test_tok_08_a_link_on_another_site_is_answered_by_a_page_that_goes_on(
+    door: Door, asked: str, onward: str
+) -> None:
+    path = f"{asked}{'&' if '?' in asked else '?'}token={TOKEN}"
+    answer = door.get(path, headers={"Sec-Fetch-Site": "cross-site"})
+    assert answer.status_code == 200
+    assert answer.headers["Referrer-Policy"] == "no-referrer"
+    assert f'<meta http-equiv="refresh" content="0; url={onward}">' in answer.text
+    assert f'href="{onward}"' in answer.text
+    assert TOKEN not in answer.text
+    assert door.get("/wizard/system", headers=cookie(answer)).status_code == 200
+
+
+def test_tok_08_it_goes_on_to_no_other_site(door: Door) -> None:
+    answer = door.client.get(
+        f"/?token={TOKEN}",
+        headers={"Sec-Fetch-Site": "cross-site"},
+        environ_overrides={"PATH_INFO": "//evil.example/"},
+    )
+    assert 'content="0; url=/wizard"' in answer.text
+    assert "evil" not in answer.text
+
+
+@pytest.mark.parametrize("site", ["none", "same-origin", "same-site"])
+def test_from_anywhere_else_the_answer_is_the_usual_one(door: Door, site: str) -> None:
+    answer = door.get(f"/?token={TOKEN}", headers={"Sec-Fetch-Site": site})
+    assert answer.status_code == 302
+
+
+def test_tok_08_a_browser_that_may_hold_a_session_tries_once_more_by_itself(door: Door) -> None:
+    elsewhere = {"Sec-Fetch-Site": "cross-site"}
+    assert "http-equiv" not in door.get(headers=elsewhere).text
+    held = {"Cookie": door.enter()}
+    refused = door.get("/wizard/ssh", headers=elsewhere)
+    assert refused.status_code == 401
+    assert 'content="0; url=/wizard/ssh?retry=1"' in refused.text
+    again = door.get("/wizard/ssh?retry=1", headers=elsewhere)
+    assert again.status_code == 401
+    assert "http-equiv" not in again.text
+    assert door.get("/wizard/ssh?retry=1", headers=held).status_code == 200
+
+
+def test_tok_08_a_used_link_leads_its_browser_back_in(door: Door) -> None:
+    answer = door.get(f"/?token={TOKEN}")
+    elsewhere = {"Sec-Fetch-Site": "cross-site"}
+    used = door.get(f"/?token={TOKEN}", headers=elsewhere)
+    assert 'content="0; url=/?retry=used"' in used.text
+    assert door.get("/?retry=used", headers=cookie(answer)).status_code == 302
+    other = door.get("/?retry=used", headers=elsewhere)
+    assert heading(other) == "This link has already been used"
+    assert "http-equiv" not in other.text
+
+
+# The cookie.
+
+
+def test_ses_05_the_cookie_of_production(make: MakeDoor) -> None:
+    answer = make(WIZARD_PRODUCTION="1").get(f"/?token={TOKEN}", base_url="https://192.0.2.2:8088")
+    (set_cookie,) = answer.headers.getlist("Set-Cookie")
+    value, *attributes = set_cookie.split("; ")
+    assert re.fullmatch(rf"{PRODUCTION}=[0-9a-f]{{64}}", value)
+    assert sorted(attributes) == ["HttpOnly", "Max-Age=3600", "Path=/", "SameSite=Strict", "Secure"]
+
+
+def test_ses_05_the_cookie_of_dev(door: Door) -> None:
+    answer = door.get(f"/?token={TOKEN}")
+    (set_cookie,) = answer.headers.getlist("Set-Cookie")
+    value, *attributes = set_cookie.split("; ")
+    assert re.fullmatch(rf"{DEV}=[0-9a-f]{{64}}", value)
+    assert sorted(attributes) == ["HttpOnly", "Max-Age=3600", "Path=/", "SameSite=Strict"]
+
+
+def test_ses_01_the_server_makes_the_name_of_a_session(door: Door) -> None:
+    chosen = "5" * 64
+    answer = door.get(f"/?token={TOKEN}", headers={"Cookie": f"{DEV}={chosen}"})
+    assert chosen not in answer.headers["Set-Cookie"]
+    assert door.get(headers={"Cookie": f"{DEV}={chosen}"}).status_code == 401
+
+
+@pytest.mark.parametrize(("seconds", "status"), [(3599, 200), (3600, 401), (3601, 401)])
+def test_ses_04_a_session_ends_after_an_hour_and_answers_stay(
+    door: Door, clock: Clock, seconds: float, status: int
+) -> None:
+    held = {"Cookie": door.enter()}
+    form = {"hostname": "kitchen", "timezone": "UTC"}
+    door.client.post("/wizard/system", data=form, headers=held)
+    clock.now += seconds
+    assert door.get(headers=held).status_code == status
+    later = door.get(headers={"Cookie": door.enter()})
+    assert 'value="kitchen"' in later.text
+
+
+def test_a_page_says_how_long_its_session_lasts(door: Door, clock: Clock) -> None:
+    held = {"Cookie": door.enter()}
+    clock.now += 600
+    assert 'data-left="3000"' in door.get(headers=held).text
+
+
+def ses_07_cookies(live: str) -> list[tuple[str, int]]:
+    dead = f"{DEV}={'0' * 64}"
+    return [
+        (f"{dead}; {live}", 200),
+        (f"{live}; {dead}", 200),
+        (f"{live}; {live}", 200),
+        ("; ".join([dead] * 199 + [live]), 200),
+        ("; ".join([dead] * 200), 401),
+        (f"{DEV}=", 401),
+        (f"{DEV}", 401),
+        (f"{DEV}=\xff\xfe\x80; x", 401),
+        (f'{DEV}="{"a" * 8192}"', 401),
+        (f"{DEV}=a\tb; {live}", 200),
+        (f"{live}x", 401),
+        (live.upper(), 401),
+        (live.replace(DEV, PRODUCTION), 401),
+        (f"=;;=; {live} ;;", 200),
+        (f'{DEV}="\\377\\000"', 401),
+    ]
+
+
+@pytest.mark.parametrize("number", range(15))
+def test_ses_07_the_first_live_session_counts_whatever_else_is_sent(
+    door: Door, number: int
+) -> None:
+    sent, status = ses_07_cookies(door.enter())[number]
+    assert door.get(headers={"Cookie": sent}).status_code == status
+
+
+def test_ses_08_a_second_browser_is_told_that_one_is_at_work(door: Door) -> None:
+    held = {"Cookie": door.enter()}
+    second = door.get(headers={"Sec-Fetch-Site": "none"})
+    assert second.status_code == 401
+    assert "Another browser is setting up this device now" in second.text
+    assert door.get(headers=held).status_code == 200
+
+
+def test_a_new_link_in_the_same_browser_ends_its_old_session(door: Door) -> None:
+    old = door.enter()
+    token = new_token()
+    door.token_file.write_text(token)
+    answer = door.get(f"/?token={token}", headers={"Cookie": old})
+    assert door.get(headers=cookie(answer)).status_code == 200
+    assert door.get(headers={"Cookie": old}).status_code == 401
+
+
+def test_who_is_in_is_not_stopped_by_a_wrong_or_used_link(door: Door) -> None:
+    answer = door.get(f"/?token={TOKEN}")
+    for token in (TOKEN, "f" * 64):
+        page = door.get(f"/wizard/system?token={token}", headers=cookie(answer))
+        assert page.status_code == 200
+
+
+def test_tok_10_after_a_restart_the_old_token_and_session_are_dead(make: MakeDoor) -> None:
+    old = {"Cookie": make().enter()}
+    restarted = make(WIZARD_TOKEN="")
+    assert restarted.get(headers=old).status_code == 401
+    assert heading(restarted.get(headers=old)).startswith("Your session has ended")
+    assert restarted.get(f"/?token={TOKEN}").status_code == 401
+    assert restarted.get(f"/?token={restarted.token_file.read_text()}").status_code == 302
+
+
+def test_a_token_that_another_process_writes_is_taken(door: Door) -> None:
+    door.get(f"/?token={TOKEN}")
+    assert not door.token_file.exists()
+    token = new_token()
+    door.token_file.write_text(f"{token}\n")
+    assert door.get(f"/?token={token}").status_code == 302
+
+
+# Wrong tries.
+
+
+def wrong(door: Door, number: int, address: str) -> TestResponse:
+    token = f"{number:064x}"
+    return door.get(f"/?token={token}", environ_base={"REMOTE_ADDR": address})
+
+
+@pytest.mark.parametrize("address", ["192.0.2.7", "127.0.0.1", ""])
+def test_tok_03_the_eleventh_wrong_try_in_a_minute_is_429(door: Door, address: str) -> None:
+    statuses = [wrong(door, number, address).status_code for number in range(12)]
+    assert statuses == [401] * 10 + [429] * 2
+    limited = wrong(door, 12, address)
+    assert 0 < int(limited.headers["Retry-After"]) <= 60
+    assert wrong(door, 13, "192.0.2.8").status_code == 401
+
+
+def test_tok_03_a_hundred_wrong_tries_from_everywhere_are_the_limit(door: Door) -> None:
+    statuses = [wrong(door, number, f"192.0.2.{number}").status_code for number in range(120)]
+    assert statuses == [401] * 100 + [429] * 20
+
+
+def test_tok_03_a_flood_of_wrong_tries_keeps_nobody_out(door: Door) -> None:
+    held = {"Cookie": door.enter()}
+    door.token_file.write_text(TOKEN)
+    for number in range(200):
+        wrong(door, number, "192.0.2.7")
+    assert door.get(headers=held, environ_base=LAN).status_code == 200
+    assert door.get(environ_base=LAN).status_code == 401
+    assert door.get(f"/?token={TOKEN}", environ_base=LAN).status_code == 302
+
+
+def test_used_links_and_ended_sessions_are_no_wrong_tries(door: Door) -> None:
+    door.get(f"/?token={TOKEN}")
+    for _ in range(30):
+        assert door.get(f"/?token={TOKEN}").status_code == 401
+        assert door.get(headers={"Cookie": f"{DEV}={'0' * 64}"}).status_code == 401
+
+
+def test_a_limit_for_everybody_counts_this_machine_too() -> None:
+    limit = RateLimit(2, 60, everybody=True)
+    assert [limit.wait_s(one) > 0 for one in ("127.0.0.1", "::1", "")] == [False, False, True]
+    assert limit.wait_s("192.0.2.1") == 0
+
+
+# A token that somebody on the way could read.
+
+SPOOFED = [
+    *({"X-Forwarded-Proto": "https"}, {"X-Forwarded-Protocol": "ssl"}, {"X-Forwarded-Ssl": "on"}),
+    {"Forwarded": "proto=https"},
+]
+
+
+def sent(door: Door, base: str, remote: str, headers: dict[str, str] | None = None) -> TestResponse:
+    return door.get(
+        f"/?token={TOKEN}", base_url=base, environ_base={"REMOTE_ADDR": remote}, headers=headers
+    )
+
+
+@pytest.mark.parametrize(
+    ("base", "remote"),
+    [
+        ("http://192.0.2.2:8088", "192.0.2.7"),
+        ("http://kitchen.local:8088", "192.0.2.7"),
+        ("http://localhost:8088", "192.0.2.7"),
+        ("http://127.0.0.1:8088", "192.0.2.7"),
+        ("http://192.0.2.2:8088", "127.0.0.1"),
+        ("http://kitchen.local", "127.0.0.1"),
+    ],
+)
+def test_ses_06_production_spends_no_token_that_was_sent_in_the_clear(
+    make: MakeDoor, base: str, remote: str
+) -> None:
+    door = make(WIZARD_PRODUCTION="1")
+    answer = sent(door, base, remote)
+    assert answer.status_code == 403
+    assert heading(answer) == "Open this page over https"
+    assert "https://" in answer.text
+    assert "Set-Cookie" not in answer.headers
+    assert sent(door, "https://192.0.2.2:8088", "192.0.2.7").status_code == 302
+
+
+@pytest.mark.parametrize(
+    ("base", "remote"),
+    [
+        ("https://192.0.2.2:8088", "192.0.2.7"),
+        ("http://127.0.0.1:8088", "127.0.0.1"),
+        ("http://localhost:8088", "::1"),
+        ("http://[::1]:8088", "::1"),
+        ("http://setup.localhost:8088", "127.0.0.1"),
+        ("http://localhost", ""),
+    ],
+)
+def test_d13_over_https_and_on_the_machine_itself_the_token_is_taken(
+    make: MakeDoor, base: str, remote: str
+) -> None:
+    assert sent(make(WIZARD_PRODUCTION="1"), base, remote).status_code == 302
+
+
+def test_in_dev_plain_http_is_enough(door: Door) -> None:
+    assert sent(door, "http://192.0.2.2:8088", "192.0.2.7").status_code == 302
+
+
+@pytest.mark.parametrize("headers", SPOOFED)
+@pytest.mark.parametrize("base", ["http://127.0.0.1:8088", "https://127.0.0.1:8088"])
+def test_http_08_a_header_of_a_proxy_makes_nothing_safe(
+    make: MakeDoor, headers: dict[str, str], base: str
+) -> None:
+    # The server believes such a header of its own machine: https is what it then says.
+    door = make(WIZARD_PRODUCTION="1")
+    assert sent(door, base, "127.0.0.1", headers).status_code == 403
+    assert door.token_file.exists()
+
+
+def test_http_08_behind_a_proxy_the_server_says_what_is_safe(make: MakeDoor) -> None:
+    door = make(WIZARD_PRODUCTION="1", WIZARD_BEHIND_PROXY="1", PLATFORM_ALLOWED_HOSTS="a.example")
+    plain = sent(door, "http://a.example", "127.0.0.1", {"X-Forwarded-Proto": "http"})
+    assert plain.status_code == 403
+    safe = sent(door, "https://a.example", "127.0.0.1", {"X-Forwarded-Proto": "https"})
+    assert safe.status_code == 302
+
+
+# Going on elsewhere.
+
+
+def test_a_link_for_another_device_lets_one_more_browser_in(door: Door) -> None:
+    held = {"Cookie": door.enter()}
+    page = door.client.post(
+        "/wizard/another-device", headers=held, base_url="http://192.0.2.2:8088"
+    )
+    assert page.status_code == 200
+    assert page.headers["Cache-Control"] == "no-store"
+    found = re.search(r"http://192\.0\.2\.2:8088(/\?token=[0-9a-f]{64})<", page.text)
+    assert found is not None
+    assert "only works on this machine" not in page.text
+    assert 'src="data:image/svg+xml' in page.text
+    second = door.get(found[1])
+    assert second.status_code == 302
+    assert door.get(headers=cookie(second)).status_code == 200
+    assert door.get(headers=held).status_code == 200
+
+
+def test_a_link_that_leads_to_this_machine_alone_says_so(door: Door) -> None:
+    held = {"Cookie": door.enter()}
+    page = door.client.post(
+        "/wizard/another-device", headers=held, base_url="http://127.0.0.1:8088"
+    )
+    assert "only works on this machine" in page.text
+
+
+def test_nobody_else_gets_a_link(door: Door) -> None:
+    assert door.client.post("/wizard/another-device").status_code == 401
+    held = {"Cookie": door.enter(), "Sec-Fetch-Site": "cross-site"}
+    assert door.client.post("/wizard/another-device", headers=held).status_code == 403
+    assert not door.token_file.exists()
+
+
+def test_a_link_that_cannot_be_written_is_told_of(door: Door) -> None:
+    held = {"Cookie": door.enter()}
+    door.token_file.mkdir()
+    page = door.client.post("/wizard/another-device", headers=held)
+    assert page.status_code == 500
+    assert "No link could be made" in page.text
+
+
+def test_without_a_token_the_link_is_the_address(make: MakeDoor) -> None:
+    door = make(WIZARD_TOKEN="", WIZARD_NO_TOKEN="1")
+    page = door.client.post("/wizard/another-device", base_url="http://192.0.2.2:8088")
+    assert ">http://192.0.2.2:8088/<" in page.text
+    assert "token=" not in page.text
+
+
+# Secrets of who left.
+
+
+def test_wiz_07_secrets_are_forgotten_when_nobody_comes_back(
+    make: MakeDoor, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forgotten: list[float] = []
+    monkeypatch.setattr(
+        "wizard_app.flow.Wizard.forget_secrets", lambda wizard: forgotten.append(clock.now)
+    )
+    door = make()
+    door.enter()
+    clock.now += 2 * HOUR_S - 1
+    door.get()
+    assert forgotten == []
+    clock.now += 1
+    door.get()
+    assert forgotten == [1000 + 2 * HOUR_S]
