@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 from tests.support.devices import Device
@@ -39,7 +38,7 @@ def install(device: Device, entries: list[dict[str, Any]]) -> None:
     device.put(PLACE, json.dumps({"providers": entries}))
 
 
-def form(id_: str, **more: str) -> Mapping[str, str]:
+def form(id_: str, **more: str) -> dict[str, str]:
     """A form that answers all that such a provider needs, with canaries for secrets."""
     fields = {"provider": id_, "api_key": CANARY}
     if id_ == "signed-cloud":

@@ -1,0 +1,295 @@
+"""The wizard's key test against real servers: its pages are asked, and nothing is stood in for."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import threading
+import time
+import urllib.parse
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.interop.test_key_check_nginx import LISTING, STATUSES, bad
+from tests.support.catalogues import entry, form, install, of_each_kind
+from tests.support.devices import Device
+from tests.support.key_servers import Amazon, OpenAiProxy, amazon, openai_proxy
+from tests.support.key_tests import CANARY, KINDS, SECRET_CANARY
+from tests.support.nginx import Nginx, make_certificate, nginx
+from tests.support.raw_server import RawServer, Request, response, serving
+from tests.support.web_servers import Served, served
+from tests.wizard_app.conftest import MakeWizard, out, wizard
+
+__all__ = ["out", "wizard"]  # Fixtures of the wizard in this process.
+
+PAGE = "/wizard/provider"
+EXTRA = f"""
+    location /200 {{ default_type application/json; return 200 '{LISTING}'; }}
+    {"".join(f"location /{status} {{ return {status}; }}" for status in STATUSES)}
+    location /moved {{ return 301 https://elsewhere.example$request_uri; }}
+    location /html {{ default_type text/html; return 200 '<h1>It works!</h1>'; }}
+"""
+
+
+class Answer(NamedTuple):
+    """What the wizard answered; `location` is where it leads."""
+
+    status: int
+    text: str
+    location: str
+
+
+def ask(app: Served, path: str, data: Mapping[str, str] | None = None) -> Answer:
+    """Send a form to the wizard, or load a page of it."""
+    connection = http.client.HTTPConnection("127.0.0.1", app.port, timeout=60)
+    with contextlib.closing(connection):
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        body = None if data is None else urllib.parse.urlencode(data)
+        connection.request("GET" if data is None else "POST", path, body, headers)
+        answer = connection.getresponse()
+        return Answer(answer.status, answer.read().decode(), answer.headers.get("Location", ""))
+
+
+@contextlib.contextmanager
+def running(device: Device, folder: Path, **environment: str) -> Iterator[Served]:
+    """The wizard as it is shipped, under gunicorn."""
+    variables = {
+        "PLATFORM_ROOT": str(device.root),
+        "WIZARD_DEV_OUT": str(folder / "dev-out"),
+        "WIZARD_NO_TOKEN": "1",
+    }
+    with served("wizard-app", variables | environment, folder / "wizard-app.log") as app:
+        yield app
+
+
+@pytest.fixture(scope="module")
+def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenAiProxy]:
+    with openai_proxy(tmp_path_factory.mktemp("proxy")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Amazon]:
+    with amazon(tmp_path_factory.mktemp("cloud")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nginx]:
+    root = tmp_path_factory.mktemp("root")
+    (root / "huge").mkdir()
+    (root / "huge/models").write_text(" " * (2 << 20))
+    with nginx(root, tmp_path_factory.mktemp("nginx"), EXTRA) as started:
+        yield started
+
+
+def test_a_key_that_a_real_server_takes_leads_on_and_a_wrong_one_does_not(
+    proxy: OpenAiProxy, device: Device, tmp_path: Path
+) -> None:
+    right = form("own", api_key=proxy.key, endpoint=proxy.endpoint)
+    wrong = right | {"api_key": "sk-wrong-0123456789"}
+    bare = right | {"endpoint": proxy.endpoint.removesuffix("/v1")}
+    install(device, of_each_kind(""))
+    with running(device, tmp_path) as app:
+        rejected = ask(app, PAGE, wrong)
+        assert rejected.status == 200
+        assert "own provider rejected this key (HTTP 403)" in rejected.text
+        assert "answered, but not as a chat-compatible service" in ask(app, PAGE, bare).text
+        taken = ask(app, PAGE, right)
+        assert (taken.status, taken.location) == (302, "/wizard/channels")
+        assert "Key works. 2 models available." in ask(app, PAGE).text
+        pages = [rejected.text, ask(app, PAGE).text, ask(app, "/wizard/review").text]
+    left = [file for file in (tmp_path / "dev-out").rglob("*") if file.is_file()]
+    written = "".join([*pages, *(file.read_text() for file in [*left, app.log])])
+    assert proxy.key not in written
+    assert "sk-wrong" not in written
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        pytest.param({}, "has a problem (HTTP 500)", id="right"),
+        pytest.param(
+            {"secret_access_key": SECRET_CANARY}, "rejected this key (HTTP 403)", id="wrong-secret"
+        ),
+        pytest.param(
+            {"api_key": "AKIAUNKNOWN0123456"}, "rejected this key (HTTP 403)", id="unknown-key"
+        ),
+    ],
+)
+def test_a_signature_is_checked_by_another_implementation(
+    cloud: Amazon, wizard: MakeWizard, device: Device, changed: dict[str, str], said: str
+) -> None:
+    # moto checks the signature first, and then has no list of models to give.
+    install(device, of_each_kind(cloud.endpoint))
+    keys = {"api_key": cloud.access_key, "secret_access_key": cloud.secret_key}
+    answer = wizard().post(PAGE, data=form("signed-cloud", **(keys | changed)))
+    assert said in answer.text
+    assert not any(value in answer.text for value in (*keys.values(), *changed.values()))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_status_of_a_real_server_is_told(
+    web: Nginx, wizard: MakeWizard, device: Device, kind: str
+) -> None:
+    for status in STATUSES:
+        install(device, of_each_kind(f"{web.url}/{status}"))
+        answer = wizard().post(PAGE, data=form(kind))
+        assert answer.status_code == 200
+        assert f"HTTP {status}" in answer.text
+        assert CANARY not in answer.text
+    install(device, of_each_kind(f"{web.url}/200"))
+    assert wizard().post(PAGE, data=form(kind)).status_code == 302
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    {
+        "moved": "leads to https://elsewhere.example, and no key is sent there (HTTP 301)",
+        "huge": "sends more than a list of models can be",
+        "html": "",
+    }.items(),
+)
+def test_odd_answers_of_a_real_server_are_told(
+    web: Nginx, wizard: MakeWizard, device: Device, place: str, said: str
+) -> None:
+    install(device, of_each_kind(f"{web.url}/{place}"))
+    here = wizard()
+    answer = here.post(PAGE, data=form("chat-compatible"))
+    if said:
+        assert (answer.status_code, said in answer.text) == (200, True)
+    else:
+        assert answer.status_code == 302
+        assert "but not with a list of models" in here.get(PAGE).text
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    {
+        "expired": "it has expired",
+        "not-yet-valid": "is not valid yet, or the device&#39;s clock is wrong",
+        "wrong-name": "it is for another address",
+        "self-signed": "is not trusted",
+        "unknown": "by an authority that this device does not know",
+    }.items(),
+)
+def test_a_bad_certificate_is_told_and_no_key_is_sent(
+    wizard: MakeWizard,
+    device: Device,
+    tmp_path: Path,
+    name: str,
+    why: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    certificate = bad(name, tmp_path / "certificate")
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate.authority))
+    with nginx(tmp_path, tmp_path / "nginx", EXTRA, certificate=certificate) as server:
+        install(device, of_each_kind(f"{server.url}/200"))
+        answer = wizard().post(PAGE, data=form("chat-compatible"))
+        assert server.requests == []
+    assert answer.status_code == 200
+    assert why in answer.text
+
+
+def test_a_good_certificate_is_a_pass(
+    wizard: MakeWizard, device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate = make_certificate(tmp_path / "certificate")
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate.authority))
+    with nginx(tmp_path, tmp_path / "nginx", EXTRA, certificate=certificate) as server:
+        install(device, of_each_kind(f"{server.url}/200"))
+        assert wizard().post(PAGE, data=form("chat-compatible")).status_code == 302
+
+
+def test_key_05_proxies_and_password_files_change_nothing(device: Device, tmp_path: Path) -> None:
+    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login other password other\n")
+    (tmp_path / ".netrc").chmod(0o600)
+    with serving({}) as other, serving({"/models": LISTING.encode()}) as server:
+        proxies = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY")
+        variables = dict.fromkeys(proxies, other.url)
+        variables |= {"HOME": str(tmp_path), "NETRC": str(tmp_path / ".netrc"), "no_proxy": ""}
+        install(device, of_each_kind(server.url))
+        with running(device, tmp_path, **variables) as app:
+            assert ask(app, PAGE, form("chat-compatible")).status == 302
+    assert other.requests == []
+    (asked,) = server.requests
+    assert asked.headers["authorization"] == f"Bearer {CANARY}"
+
+
+def healthz(app: Served) -> float:
+    """How long `/healthz` takes."""
+    began = time.monotonic()
+    assert ask(app, "/healthz") == (200, "ok", "")
+    return time.monotonic() - began
+
+
+def test_key_07_four_tests_at_once_and_the_others_are_told_to_wait(
+    device: Device, tmp_path: Path
+) -> None:
+    release, lock = threading.Event(), threading.Lock()
+    inside, most = 0, 0
+
+    def answer(_: Request, connection: object) -> None:
+        nonlocal inside, most
+        with lock:
+            inside += 1
+            most = max(most, inside)
+        release.wait(30)
+        with lock:
+            inside -= 1
+
+    with RawServer(answer) as server, ThreadPoolExecutor(20) as pool:
+        install(device, of_each_kind(server.url))
+        with running(device, tmp_path) as app:
+            asked = [pool.submit(ask, app, PAGE, form("chat-compatible")) for _ in range(20)]
+            deadline = time.monotonic() + 30
+            slowest = 0.0
+            while sum(one.done() for one in asked) < 16 and time.monotonic() < deadline:
+                slowest = max(slowest, healthz(app))
+                time.sleep(0.1)
+            release.set()
+            statuses = sorted(one.result().status for one in asked)
+            told = next(one.result().text for one in asked if one.result().status == 429)
+            assert app.process.poll() is None
+    assert most == 4
+    assert statuses == [200] * 4 + [429] * 16
+    assert slowest < 2
+    assert "Other keys are being tested" in told
+    assert "Choose your AI provider" in told
+
+
+def test_a_slow_test_delays_nobody_else(device: Device, tmp_path: Path) -> None:
+    stop = threading.Event()
+    with RawServer(lambda *_: stop.wait(30)) as server, ThreadPoolExecutor(2) as pool:
+        install(device, of_each_kind(server.url))
+        with running(device, tmp_path) as app:
+            began = time.monotonic()
+            slow = pool.submit(ask, app, PAGE, form("chat-compatible"))
+            while not server.requests:
+                time.sleep(0.01)
+            pages = [ask(app, path).status for path in (PAGE, "/wizard/system", "/wizard/review")]
+            other = ask(app, "/wizard/system", {"hostname": "agent", "timezone": "UTC"})
+            assert healthz(app) < 2
+            assert not slow.done()  # All of that took its course while the test is waiting.
+            failed = slow.result(30)
+            took_s = time.monotonic() - began
+            stop.set()
+    assert (pages, other.status) == ([200, 200, 200], 302)
+    assert "did not answer within 10 s" in failed.text
+    assert 9.5 < took_s < 20
+
+
+def test_key_04_nothing_is_asked_of_where_a_server_leads_to(device: Device, tmp_path: Path) -> None:
+    with serving({"/models": LISTING.encode()}) as other:
+        moved = response(b"", "302 Away", {"Location": f"{other.url}/models?key={CANARY}"})
+        with RawServer(lambda _, connection: connection.sendall(moved)) as server:
+            install(device, [entry("own", server.url)])
+            with running(device, tmp_path) as app:
+                answer = ask(app, PAGE, form("own"))
+        assert other.requests == []
+        assert f"leads to {other.url}, and no key is sent there (HTTP 302)" in answer.text
+        assert CANARY not in answer.text + app.log.read_text()
