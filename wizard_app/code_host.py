@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 from typing import NamedTuple
 
+from platform_common.endpoints import check_base_url
 from platform_common.errors import PlatformError
 from platform_common.exchange import Answer, fetch, server_of
 from platform_common.exchange_errors import TooLongAnswerError
@@ -18,6 +19,7 @@ LIMIT_BYTES = 64 << 10
 # Without a slash, and not the name of a folder: it becomes a part of a path.
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,38}")
 _AT_ONCE = 4
+_VARIABLE = "WIZARD_CODE_HOST"
 _NAMES = {"github.com": "GitHub", "gitlab.com": "GitLab", "codeberg.org": "Codeberg"}
 _HEADERS = {"User-Agent": "platform-wizard", "Accept": "text/plain"}
 _slots = threading.BoundedSemaphore(_AT_ONCE)
@@ -32,6 +34,10 @@ class Fetched(NamedTuple):
 
 def name_of(base: str) -> str:
     """What people call the code host at `base`."""
+    try:
+        check_base_url(base)
+    except ValueError:
+        return _VARIABLE
     server = server_of(base)
     return _NAMES.get(server, server)
 
@@ -43,6 +49,10 @@ def fetch_keys(
 
     Nothing is asked for a name that no user has.
     """
+    try:
+        check_base_url(base)
+    except ValueError as error:
+        return Sentence("The address in {name} is of no use: it {why}", name=_VARIABLE, why=error)
     host = name_of(base)
     if not _USER.fullmatch(user):
         return Sentence("Enter the name of a {host} user: letters, digits and . _ -", host=host)

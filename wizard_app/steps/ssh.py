@@ -58,13 +58,11 @@ class SshStep(Step[SshAnswer]):
         return {"ssh_keys": ["\n".join(answer.ssh_keys)]}
 
     def typed(self, form: Form) -> Mapping[str, list[str]]:
-        user = form.get("code_host_user")
-        return {
-            "ssh_keys": [ssh_keys.without_private(form.raw("ssh_keys"))],
-            "fetched": _fit(form),
-            "code_host_user": ["" if ssh_keys.is_private(user) else user],
-            "looked_up": ["" if ssh_keys.is_private(user) else form.get("looked_up")],
+        shown = {
+            name: [ssh_keys.without_private(form.raw(name))]
+            for name in ("ssh_keys", "code_host_user", "looked_up")
         }
+        return shown | {"fetched": _fit(form)}
 
     def parse(self, form: Form, asked: Question) -> Accepted[SshAnswer] | Again:
         found = list(ssh_keys.lines(form.raw("ssh_keys")))
@@ -101,10 +99,11 @@ def _fit(form: Form) -> list[str]:
 def _fetched(user: str, form: Form, machine: Machine) -> Again:
     """The page with the keys of `user` to tick, beside those that are ticked already."""
     found = machine.keys_of(user)
+    looked_up = ssh_keys.without_private(user)
     if isinstance(found, Sentence):
-        return Again({"code_host_user": found}, more={"looked_up": user})
+        return Again({"code_host_user": found}, more={"looked_up": looked_up})
     offered = ssh_keys.stored([*_fit(form), *found.keys])
-    return Again(more={"offered": offered, "left_out": found.left_out, "looked_up": user})
+    return Again(more={"offered": offered, "left_out": found.left_out, "looked_up": looked_up})
 
 
 def _examined(keys: tuple[str, ...], machine: Machine) -> Passed:
@@ -121,6 +120,6 @@ def _examined(keys: tuple[str, ...], machine: Machine) -> Passed:
 
 
 def _told(key: Key) -> Sentence | str:
-    parts = [key.kind or key.algorithm, key.fingerprint, key.comment]
+    parts = [key.comment, key.kind or key.algorithm, key.fingerprint]
     words = " ".join(filter(None, parts))
     return Sentence("{key} (not recognised by ssh-keygen)", key=words) if key.doubtful else words

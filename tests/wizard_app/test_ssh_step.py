@@ -1,0 +1,495 @@
+"""The step that says who may log in over SSH."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+from hypothesis import given
+from hypothesis import strategies as st
+
+from platform_common.sentence import Sentence
+from tests.support.properties import examples
+from tests.support.raw_server import Answer, RawServer, Request, response, serving
+from tests.wizard_app.conftest import MakeWizard
+from wizard_app import code_host, ssh_keys
+from wizard_app.code_host import Fetched, fetch_keys
+from wizard_app.ssh_keys import LONGEST_LINE, MOST_KEYS, PREFIXES
+from wizard_app.steps.ssh import SshAnswer
+
+# No key at all, as the spec's rules look at the beginning alone.
+BLOB = "AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
+KEY = f"ssh-ed25519 {BLOB} someone@home"
+CANARY = "CaNaRyCaNaRy0123456789CaNaRyCaNaRy0123456789CaNaRyCaNaRy0123456789"
+OPENSSH = f"-----BEGIN OPENSSH PRIVATE KEY-----\n{CANARY}\nxyz=\n-----END OPENSSH PRIVATE KEY-----"
+
+
+def stored(state_file: Path) -> Any:
+    """The keys in the state file."""
+    return json.loads(state_file.read_bytes())["answers"]["ssh_keys"]
+
+
+def text_area(page: str) -> str:
+    """What the text area holds, as it stands in the page."""
+    found = re.search(r"<textarea[^>]*>\n(.*?)</textarea>", page, re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def ticked(page: str) -> list[str]:
+    """The fetched keys that the page offers."""
+    return re.findall(r'name="fetched" type="checkbox" value="([^"]*)" checked', page)
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+def test_a_line_of_every_kind_in_the_spec_is_taken(
+    client: FlaskClient, state_file: Path, prefix: str
+) -> None:
+    line = f"{prefix.strip()} {BLOB} someone@home"
+    answer = client.post("/wizard/ssh", data={"ssh_keys": line})
+    assert (answer.status_code, answer.location) == (302, "/wizard/mesh-vpn")
+    assert stored(state_file) == [line]
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    {
+        "": [],
+        "\r\n  \r\n\t\n": [],
+        f"{KEY}\r\n": [KEY],
+        f"  {KEY}\t": [KEY],
+        f"\n\n{KEY}\n\n": [KEY],
+        f"{KEY}\r\nssh-rsa {BLOB}": [KEY, f"ssh-rsa {BLOB}"],
+        f"ssh-ed25519 {BLOB}": [f"ssh-ed25519 {BLOB}"],
+        f"ssh-ed25519  {BLOB}  küche  oben": [f"ssh-ed25519  {BLOB}  küche  oben"],
+        f"ssh-ecdsa-of-old\t{BLOB}\ta b": [f"ssh-ecdsa-of-old {BLOB} a b"],
+        f"{KEY}\nssh-ed25519 {BLOB}\nssh-ed25519  {BLOB} other": [KEY],
+        f"ssh-rsa {BLOB}\n{KEY}": [f"ssh-rsa {BLOB}", KEY],
+    }.items(),
+)
+def test_lines_are_stored_each_key_once_and_without_what_surrounds_them(
+    client: FlaskClient, state_file: Path, sent: str, kept: list[str]
+) -> None:
+    assert client.post("/wizard/ssh", data={"ssh_keys": sent}).status_code == 302
+    assert stored(state_file) == kept
+
+
+def refused(client: FlaskClient, state_file: Path, text: str) -> str:
+    """The page that refuses the text; nothing was stored."""
+    answer = client.post("/wizard/ssh", data={"ssh_keys": text})
+    assert answer.status_code == 200
+    assert '<div class="error"' in answer.text
+    assert not state_file.exists()
+    return answer.text
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "hello",
+        "ssh-ed25519",
+        "ssh-ed25519 ",
+        f"ssh-ed25519\t{BLOB}",
+        f"ssh-ed25519-cert-v01@openssh.com {BLOB}",
+        f"ssh-dss {BLOB}",
+        f"SSH-RSA {BLOB}",
+        f"ecdsa-sha2-nistp192 {BLOB}",
+        "ecdsa-sha2-nistp256",
+        f"# {KEY}",
+        BLOB,
+        f"sk-ssh-ed25519 {BLOB}",
+        f"s\u0455h-rsa {BLOB}",
+    ],
+)
+def test_a_line_that_is_no_public_key_is_refused_by_its_number(
+    client: FlaskClient, state_file: Path, line: str
+) -> None:
+    page = refused(client, state_file, f"{KEY}\r\n{line}\r\n")
+    assert "Line 2 is not an SSH public key" in page
+    assert line.split("\t")[0].strip() in text_area(page)
+
+
+def test_several_wrong_lines_are_named_together(client: FlaskClient, state_file: Path) -> None:
+    page = refused(client, state_file, f"a\n{KEY}\n\nb")
+    assert "Lines 1, 4 are not SSH public keys" in page
+    page = refused(client, state_file, "a\n" * 9)
+    assert "Lines 1, 2, 3, 4, 5 and 4 more are not SSH public keys" in page
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        'command="/bin/sh" ',
+        "no-pty ",
+        'from="*.example" ',
+        'environment="LD_PRELOAD=/tmp/x.so" ',
+        "cert-authority ",
+        "restrict,pty ",
+        'command="a b",no-pty\t',
+    ],
+)
+def test_ssh_01_options_before_a_key_are_refused(
+    client: FlaskClient, state_file: Path, options: str
+) -> None:
+    page = refused(client, state_file, f"{options}{KEY}")
+    assert "Line 1 is not an SSH public key: it must start with the kind of the key" in page
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        *("\v", "\f", "\x1c", "\x1d", "\x1e", "\x1f", "\x85", "\u2028", "\u2029", "\0", "\x7f"),
+        *("\r", "\x1b", "\b", "\u200b", "\u202e", "\ufeff", "\u00a0"),
+    ],
+    ids=ascii,
+)
+def test_ssh_02_nothing_but_a_line_feed_ends_a_line(
+    client: FlaskClient, state_file: Path, between: str
+) -> None:
+    page = refused(client, state_file, f'{KEY}{between}command="/bin/sh" {KEY}')
+    assert "Line 1 is not an SSH public key: it holds a character that no key has" in page
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (OPENSSH, 1),
+        (f"{KEY}\r\n\r\n" + OPENSSH.replace("\n", "\r\n"), 3),
+        (OPENSSH.replace("OPENSSH", "RSA"), 1),
+        (OPENSSH.replace("OPENSSH ", ""), 1),
+        (OPENSSH.replace("OPENSSH", "ENCRYPTED"), 1),
+        (f"---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\n{CANARY}", 1),
+        (f"PuTTY-User-Key-File-3: ssh-ed25519\nPrivate-Lines: 1\n{CANARY}", 1),
+        (f"Private-Lines: 1\n{CANARY}", 1),
+        (f"AGE-SECRET-KEY-1{CANARY.upper()}", 1),
+        (f"b3BlbnNzaC1rZXktdjEAAAAABG5vbmU{CANARY}", 1),
+        (f"MIIEpAIBAAKCAQEA{CANARY}", 1),
+        (f"{KEY} -----BEGIN OPENSSH PRIVATE KEY----- {CANARY}", 1),
+        (OPENSSH.replace("\n", "\r"), 1),
+    ],
+)
+def test_ssh_03_a_private_key_is_neither_stored_nor_shown_nor_logged(
+    client: FlaskClient, state_file: Path, caplog: pytest.LogCaptureFixture, text: str, line: int
+) -> None:
+    with caplog.at_level(logging.DEBUG):
+        page = refused(client, state_file, text)
+    assert f"Line {line} looks like a private key. Do not paste private keys." in page
+    for said in (page, caplog.text, client.get("/wizard/ssh").text):
+        assert "anary" not in said.lower()
+    assert (KEY in text_area(page)) == (line == 3)
+
+
+def test_ssh_03_the_middle_of_a_private_key_is_not_shown_again(
+    client: FlaskClient, state_file: Path
+) -> None:
+    page = refused(client, state_file, f"{CANARY}\n{KEY}")
+    assert "Line 1 is not an SSH public key: it may be a piece of a private key" in page
+    assert "anary" not in page.lower()
+    assert KEY in text_area(page)
+
+
+@pytest.mark.parametrize("more", [{"fetch": "1"}, {"code_host_user": "someone"}, {}])
+def test_ssh_03_a_private_key_is_not_shown_again_whatever_else_is_asked(
+    client: FlaskClient, state_file: Path, more: dict[str, str]
+) -> None:
+    client.post("/wizard/ssh", data={"ssh_keys": KEY})
+    form = {"ssh_keys": OPENSSH, "fetched": OPENSSH, "revision": "another"} | more
+    page = client.post("/wizard/ssh", data=form).text
+    assert "looks like a private key" in page
+    assert "anary" not in page.lower()
+    form = {"code_host_user": OPENSSH.replace("\n", " "), "looked_up": OPENSSH, "fetch": "1"}
+    assert "anary" not in client.post("/wizard/ssh", data=form).text.lower()
+    assert stored(state_file) == [KEY]
+
+
+def test_as_many_keys_may_be_added_as_are_promised_and_no_more(
+    client: FlaskClient, state_file: Path
+) -> None:
+    lines = [f"ssh-rsa {BLOB}{number}" for number in range(MOST_KEYS + 1)]
+    page = refused(client, state_file, "\n".join(lines))
+    assert f"These are {MOST_KEYS + 1} keys: {MOST_KEYS} may be added" in page
+    answer = client.post("/wizard/ssh", data={"ssh_keys": "\n".join(lines[:-1])})
+    assert answer.status_code == 302
+    assert len(stored(state_file)) == MOST_KEYS
+    assert "More keys" in client.get("/wizard/review").text
+
+
+def test_a_line_has_an_end(client: FlaskClient, state_file: Path) -> None:
+    longest = f"ssh-rsa {'A' * (LONGEST_LINE - 8)}"
+    assert "Line 1 is not an SSH public key: it is too long" in refused(
+        client, state_file, f"{longest}A"
+    )
+    assert client.post("/wizard/ssh", data={"ssh_keys": longest}).status_code == 302
+
+
+def test_without_a_key_the_pages_say_that_nobody_can_log_in(client: FlaskClient) -> None:
+    said = "be able to log in over SSH"
+    assert said in client.get("/wizard/ssh").text
+    assert client.post("/wizard/ssh", data={"ssh_keys": ""}).status_code == 302
+    assert said in client.get("/wizard/ssh").text
+    assert said in client.get("/wizard/review").text
+    client.post("/wizard/ssh", data={"ssh_keys": KEY})
+    assert said not in client.get("/wizard/ssh").text
+    assert said not in client.get("/wizard/review").text
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ("hello",),
+        (f"no-pty {KEY}",),
+        (f"{KEY}\n",),
+        (f"{KEY}\n{KEY}",),
+        ("",),
+        (OPENSSH,),
+        (f"{KEY}\u2028",),
+        (KEY,) * (MOST_KEYS + 1),
+    ],
+)
+def test_an_answer_that_holds_no_public_keys_is_refused_whoever_wrote_it(
+    keys: tuple[str, ...],
+) -> None:
+    with pytest.raises(ValueError, match=r"^ssh_keys(\[0\])?: ") as caught:
+        SshAnswer(keys)
+    assert "anary" not in str(caught.value).lower()
+
+
+_PIECES = st.sampled_from(
+    [
+        *(*PREFIXES, BLOB, KEY, 'command="x"', "-----BEGIN RSA PRIVATE KEY-----", CANARY),
+        *(" ", "\t", "\n", "\r\n", "\r", "\v", "\0", "\u2028", "\x85", "\ufeff", "AAAA"),
+    ]
+)
+
+
+@examples(400)
+@given(st.lists(st.one_of(_PIECES, st.text(max_size=3)), max_size=12).map("".join))
+def test_whatever_is_accepted_is_one_whole_line_that_starts_as_a_key_does(text: str) -> None:
+    found = list(ssh_keys.lines(text))
+    if ssh_keys.private_among(found) is not None or ssh_keys.wrong_among(found) is not None:
+        return
+    kept = ssh_keys.stored(line.text for line in found)
+    SshAnswer(kept)
+    for line in kept:
+        assert line.startswith(PREFIXES)
+        assert line.isprintable()
+        assert len(line.split()) >= 2
+        assert "PRIVATE KEY" not in line
+
+
+# A code host.
+
+
+@pytest.fixture
+def host() -> Iterator[RawServer]:
+    """A code host with one user."""
+    files = {
+        "/someone.keys": f"{KEY}\nssh-rsa {BLOB}\n".encode(),
+        "/other.keys": f"ssh-ecdsa {BLOB} other\n".encode(),
+    }
+    with serving(files) as running:
+        yield running
+
+
+@pytest.fixture
+def fetching(wizard: MakeWizard, host: RawServer) -> FlaskClient:
+    """A client of a wizard that fetches from it."""
+    return wizard(WIZARD_CODE_HOST=host.url)
+
+
+def fetch(client: FlaskClient, user: str, **more: str | list[str]) -> str:
+    """The page after a fetch."""
+    answer = client.post("/wizard/ssh", data={"code_host_user": user, "fetch": "1", **more})
+    assert answer.status_code == 200
+    return answer.text
+
+
+def test_fetched_keys_are_shown_and_stored_only_once_one_continues(
+    fetching: FlaskClient, state_file: Path
+) -> None:
+    typed = f"ssh-ed25519 {BLOB}zz typed"
+    page = fetch(fetching, "someone", ssh_keys=typed)
+    assert ticked(page) == [KEY, f"ssh-rsa {BLOB}"]
+    assert text_area(page) == typed
+    assert '<div class="error"' not in page
+    assert not state_file.exists()
+    form = {"ssh_keys": typed, "fetched": [KEY], "code_host_user": "someone"}
+    answer = fetching.post("/wizard/ssh", data=form | {"looked_up": "someone"})
+    assert answer.status_code == 302
+    assert stored(state_file) == [typed, KEY]
+
+
+def test_keys_of_two_users_can_be_fetched_one_after_another(fetching: FlaskClient) -> None:
+    page = fetch(fetching, "other", fetched=[KEY], looked_up="someone")
+    assert ticked(page) == [KEY, f"ssh-ecdsa {BLOB} other"]
+
+
+def test_who_types_a_name_and_continues_is_shown_its_keys(
+    fetching: FlaskClient, state_file: Path, host: RawServer
+) -> None:
+    form = {"ssh_keys": "", "code_host_user": "someone"}
+    page = fetching.post("/wizard/ssh", data=form).text
+    assert len(ticked(page)) == 2
+    assert 'name="looked_up" value="someone"' in page
+    assert fetching.post("/wizard/ssh", data=form | {"looked_up": "someone"}).status_code == 302
+    assert stored(state_file) == []
+    assert host.paths == ["/someone.keys"]
+
+
+def test_a_name_that_nobody_has_holds_nobody_up(fetching: FlaskClient) -> None:
+    form = {"ssh_keys": KEY, "code_host_user": "nobody"}
+    page = fetching.post("/wizard/ssh", data=form).text
+    assert "user called nobody" in page
+    assert 'name="looked_up" value="nobody"' in page
+    assert fetching.post("/wizard/ssh", data=form | {"looked_up": "nobody"}).status_code == 302
+
+
+def test_fetched_keys_stay_ticked_beside_an_error(fetching: FlaskClient, state_file: Path) -> None:
+    form = {"ssh_keys": "hello", "fetched": [KEY], "looked_up": "x", "code_host_user": "x"}
+    page = fetching.post("/wizard/ssh", data=form).text
+    assert "Line 1 is not an SSH public key" in page
+    assert ticked(page) == [KEY]
+    assert not state_file.exists()
+
+
+@pytest.mark.parametrize("line", ["hello", f"no-pty {KEY}", f"{KEY}\nno-pty {KEY}", OPENSSH, ""])
+def test_ssh_01_a_line_that_was_never_offered_is_not_added(
+    fetching: FlaskClient, state_file: Path, line: str
+) -> None:
+    assert fetching.post("/wizard/ssh", data={"fetched": [line, KEY]}).status_code == 302
+    assert stored(state_file) == [KEY]
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        *("", ".", "..", "../x", "a/b", "a b", "a?b", "a#b", "a%2fb", "-x", "a\nb", "a\0b"),
+        *("x" * 40, "küche", "@x", "a\\b", "http://x"),
+    ],
+)
+def test_a_name_that_no_user_has_is_not_asked_for(
+    fetching: FlaskClient, host: RawServer, user: str
+) -> None:
+    page = fetch(fetching, user)
+    assert "Enter the name of a 127.0.0.1" in page
+    assert host.paths == []
+
+
+@pytest.mark.parametrize("user", ["a", "A-b", "a.b_c", "_x", "x" * 39, "legacy-"])
+def test_a_name_that_a_user_may_have_is_asked_for(
+    fetching: FlaskClient, host: RawServer, user: str
+) -> None:
+    assert f"user called {user}" in fetch(fetching, user)
+    assert host.paths == [f"/{user}.keys"]
+
+
+def _said(data: bytes) -> Answer:
+    return lambda _, connection: connection.sendall(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (response(status="404 Not Found"), "No {host} user called x"),
+        (response(status="302 Found", headers={"Location": "/x"}), "{host} leads elsewhere for x"),
+        (response(status="500 Oh"), "{host} answers HTTP 500: try again later"),
+        (response(status="429 Slow"), "{host} answers HTTP 429: try again later"),
+        (response(status="204 None"), "{host} answers HTTP 204: try again later"),
+        (response(b""), "x shows no public keys on {host}"),
+        (response(b"\n \r\n"), "x shows no public keys on {host}"),
+        (response(b"<!DOCTYPE html>\n<p>Log in"), "{host} answers with something other than"),
+        (response(b"\xff\xfe\0"), "{host} answers with something other than public keys"),
+        (response(OPENSSH.encode()), "{host} answers with something other than public keys"),
+        (response(KEY.encode() * 2000), "{host} sends more than a list of keys can be"),
+        (response(b"", length=10), "The keys could not be fetched: {host} closed the connection"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "The keys could not be fetched: {host} answers with"),
+        (
+            response(KEY.encode(), headers={"Content-Encoding": "gzip"}),
+            "The keys could not be fetched: {host} sends its answer compressed",
+        ),
+    ],
+    ids=lambda value: value[:40] if isinstance(value, str) else "",
+)
+def test_every_other_answer_is_told_in_a_sentence_and_what_was_typed_stays(
+    wizard: MakeWizard, state_file: Path, data: bytes, said: str
+) -> None:
+    with RawServer(_said(data)) as host:
+        client = wizard(WIZARD_CODE_HOST=host.url)
+        page = fetch(client, "x", ssh_keys=KEY)
+        name = host.url.removeprefix("http://")
+    assert said.format(host=name) in page
+    assert text_area(page) == KEY
+    assert ticked(page) == []
+    assert "anary" not in page.lower()
+    assert not state_file.exists()
+
+
+def test_lines_that_break_the_rules_are_left_out_and_counted(wizard: MakeWizard) -> None:
+    lines = ["hello", KEY, f"no-pty {KEY}", f"ssh-rsa {BLOB}\x0b", KEY, f"ssh-rsa {BLOB}"]
+    with serving({"/x.keys": "\n".join(lines).encode()}) as host:
+        page = fetch(wizard(WIZARD_CODE_HOST=f"{host.url}/"), "x")
+    assert ticked(page) == [KEY, f"ssh-rsa {BLOB}"]
+    assert "3 lines are left out" in page
+
+
+def test_a_user_with_more_keys_than_may_be_added_shows_some_of_them() -> None:
+    lines = [f"ssh-rsa AAAA{number}" for number in range(MOST_KEYS + 5)]
+    with serving({"/x.keys": "\n".join(lines).encode()}) as host:
+        found = fetch_keys(host.url, "x")
+    assert found == Fetched(tuple(lines[:MOST_KEYS]), 5)
+
+
+def test_a_host_that_drips_is_left_in_time() -> None:
+    def drip(_: Request, connection: Any) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+        while not dripping.stopping.wait(0.05):
+            connection.sendall(b"s")
+
+    with RawServer(drip) as dripping:
+        found = fetch_keys(dripping.url, "x", limit_s=0.5)
+    assert isinstance(found, Sentence)
+    assert "did not answer within 0.5 s" in str(found)
+
+
+def test_a_host_that_is_not_there_is_told() -> None:
+    with serving({}) as host:
+        url = host.url
+    found = fetch_keys(url, "x")
+    assert "The keys could not be fetched: 127.0.0.1" in str(found)
+
+
+def test_only_so_many_fetches_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(code_host, "_slots", threading.BoundedSemaphore(1))
+    inner: list[Fetched | Sentence] = []
+
+    def ask_again(_: Request, connection: Any) -> None:
+        inner.append(fetch_keys(asked.url, "x"))
+        connection.sendall(response(KEY.encode()))
+
+    with RawServer(ask_again) as asked:
+        assert fetch_keys(asked.url, "x") == Fetched((KEY,), 0)
+        assert "Other keys are being fetched" in str(inner[0])
+        assert len(asked.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "address", ["github.com", "ftp://x", "http://a:b@x", "https://x/?y", "http://[x", "x\0"]
+)
+def test_an_address_of_a_code_host_that_is_none_is_told(wizard: MakeWizard, address: str) -> None:
+    client = wizard(WIZARD_CODE_HOST=address)
+    assert client.get("/wizard/ssh").status_code == 200
+    page = fetch(client, "x")
+    assert "The address in WIZARD_CODE_HOST is of no use: it must" in page
+    assert "a:b@" not in page
+
+
+def test_the_usual_code_hosts_are_called_by_their_names(client: FlaskClient) -> None:
+    assert "a user of GitHub" in client.get("/wizard/ssh").text
+    assert code_host.name_of("https://git.example:3000/") == "git.example:3000"
