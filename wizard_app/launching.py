@@ -198,10 +198,12 @@ def _in_url(address: str) -> str:
 
 
 def _is_alive(pid: int) -> bool:
+    if pid <= 0:
+        return False
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
         return True
-    return pid > 0
+    return True

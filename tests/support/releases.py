@@ -67,7 +67,8 @@ def clean_environment() -> dict[str, str]:
     """The environment without what changes the programs' behaviour."""
     dropped = (
         *("SIGNING_", "PLATFORM_", "SOURCE_DATE_EPOCH", "NO_COLOR"),
-        *("PWA_", "FLASK_", "GUNICORN_", "WEB_CONCURRENCY", "FORWARDED_ALLOW_IPS"),
+        *("PWA_", "WIZARD_", "FLASK_", "GUNICORN_", "WEB_CONCURRENCY", "FORWARDED_ALLOW_IPS"),
+        "JOURNAL_STREAM",
     )
     return {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
 

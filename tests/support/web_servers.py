@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import time
 import urllib.request
@@ -45,18 +46,19 @@ def served(
     name: str,
     environment: Mapping[str, str],
     log: Path,
-    *,
+    *options: str,
     host: str = "127.0.0.1",
+    scheme: str = "http",
     port: int | None = None,
 ) -> Iterator[Served]:
-    """Run `<name> serve` with `environment`; it has ended when the block has.
+    """Run `<name> serve` with `environment` and `options`; it has ended when the block has.
 
-    `port` is one that is known already, else a free one is taken.
+    It listens on `port`, by default on one that is free.
     """
-    port = port or free_port()
+    port = free_port() if port is None else port
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [program(name), "serve", "--bind", f"{host}:{port}"],
+            [program(name), "serve", "--bind", f"{host}:{port}", *options],
             env=clean_environment() | dict(environment),
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -64,7 +66,7 @@ def served(
             start_new_session=True,
         )
     try:
-        url = f"http://127.0.0.1:{port}"
+        url = f"{scheme}://127.0.0.1:{port}"
         _await(url, process, log)
         yield Served(url, process, log)
     finally:
@@ -77,9 +79,19 @@ def served(
             process.wait()
 
 
+def unverified() -> ssl.SSLContext:
+    """What takes any certificate of a server."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
 def _await(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
     deadline = time.monotonic() + _START_S
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    # Its certificate is for those who look at it.
+    tls = urllib.request.HTTPSHandler(context=unverified())
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), tls)
     while time.monotonic() < deadline and process.poll() is None:
         with contextlib.suppress(OSError), opener.open(f"{url}/healthz", timeout=5) as answer:
             if answer.read() == b"ok":

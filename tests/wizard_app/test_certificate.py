@@ -1,0 +1,167 @@
+"""The certificate that the wizard makes for itself, read by openssl."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from platform_common.errors import PlatformError, WrongUsageError
+from platform_common.web import tls
+from wizard_app import certificate
+from wizard_app.certificate import fingerprint, own_certificate
+
+ADDRESSES = ("192.0.2.7", "2001:db8::7")
+FORMAT = "%b %d %H:%M:%S %Y %Z"
+
+
+def openssl(path: Path, *options: str) -> str:
+    done = subprocess.run(
+        ["openssl", "x509", "-noout", "-in", str(path), *options],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def at(clock: str, folder: Path) -> Path:
+    """What is made by a device whose clock says so."""
+    code = (
+        "import sys; from pathlib import Path; from wizard_app.certificate import own_certificate;"
+        "own_certificate(Path(sys.argv[1]), 'kitchen', [])"
+    )
+    subprocess.run(["faketime", clock, sys.executable, "-c", code, str(folder)], check=True)
+    return folder / certificate.FILE
+
+
+def dates(path: Path) -> tuple[datetime, datetime]:
+    lines = openssl(path, "-dates").splitlines()
+    begin, end = (
+        datetime.strptime(line.partition("=")[2], FORMAT).replace(tzinfo=UTC) for line in lines
+    )
+    return begin, end
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    return own_certificate(tmp_path / "tls", "kitchen", ADDRESSES)
+
+
+def test_it_is_for_the_names_and_addresses_of_the_machine(made: Path) -> None:
+    names = openssl(made, "-ext", "subjectAltName")
+    assert re.findall(r"DNS:([^,\s]+)", names) == ["localhost", "kitchen", "kitchen.local"]
+    addresses = re.findall(r"IP Address:([^,\s]+)", names)
+    assert addresses == ["127.0.0.1", "0:0:0:0:0:0:0:1", "192.0.2.7", "2001:DB8:0:0:0:0:0:7"]
+
+
+def test_its_fingerprint_is_what_openssl_says(made: Path) -> None:
+    assert openssl(made, "-fingerprint", "-sha256").strip().endswith(f"={fingerprint(made)}")
+
+
+def test_it_and_its_key_are_for_their_owner_alone(made: Path) -> None:
+    assert made.stat().st_mode & 0o7777 == 0o600
+    assert [path.name for path in made.parent.iterdir()] == [made.name]
+
+
+def test_it_begins_in_the_past_and_lasts_825_days(made: Path) -> None:
+    begin, end = dates(made)
+    now = datetime.now(UTC)
+    assert timedelta(days=29) < now - begin < timedelta(days=32)
+    assert end - begin == timedelta(days=825)
+
+
+def test_a_clock_that_starts_at_1970_makes_one_that_is_good_now(tmp_path: Path) -> None:
+    begin, end = dates(at("1970-01-02 00:00:00", tmp_path))
+    assert begin < datetime(2026, 11, 1, tzinfo=UTC) < end
+    assert end - begin == timedelta(days=825)
+
+
+def test_it_is_kept_from_start_to_start(made: Path) -> None:
+    first = made.read_bytes()
+    assert own_certificate(made.parent, "kitchen", ()) == made
+    assert made.read_bytes() == first
+
+
+def test_another_name_makes_another(made: Path) -> None:
+    first = fingerprint(made)
+    own_certificate(made.parent, "office", ADDRESSES)
+    assert fingerprint(made) != first
+    assert "DNS:office" in openssl(made, "-ext", "subjectAltName")
+
+
+def test_one_that_has_ended_is_made_anew(made: Path) -> None:
+    first = fingerprint(made)
+    at("2029-06-01 00:00:00", made.parent)
+    assert fingerprint(made) != first
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "text", "other-key", "mode", "link"])
+def test_one_that_cannot_be_trusted_is_made_anew(made: Path, damage: str, tmp_path: Path) -> None:
+    data = made.read_bytes()
+    match damage:
+        case "cut":
+            made.write_bytes(data[:-100])
+        case "empty":
+            made.write_bytes(b"")
+        case "text":
+            made.write_bytes(b"\xff\0 nothing")
+        case "other-key":
+            other = own_certificate(tmp_path / "other", "kitchen", ()).read_bytes()
+            made.write_bytes(
+                other.partition(b"-----BEGIN CERT")[0] + data[data.index(b"-----BEGIN CERT") :]
+            )
+        case "mode":
+            made.chmod(0o644)
+        case "link":
+            made.rename(tmp_path / "elsewhere")
+            made.symlink_to(tmp_path / "elsewhere")
+    own_certificate(made.parent, "kitchen", ())
+    assert made.read_bytes() != data
+    assert not made.is_symlink()
+    assert made.stat().st_mode & 0o7777 == 0o600
+    assert tls.settings(made)
+
+
+def test_a_name_that_no_certificate_can_have_is_told_of(tmp_path: Path) -> None:
+    with pytest.raises(PlatformError, match="No certificate can be made"):
+        own_certificate(tmp_path, "küche", ())
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\0", b"-----BEGIN CERTIFICATE-----\nAA\n"])
+def test_what_holds_no_certificate_is_told_of(content: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "cert.pem"
+    file.write_bytes(content)
+    with pytest.raises(WrongUsageError):
+        fingerprint(file)
+    with pytest.raises(WrongUsageError):
+        tls.settings(file)
+
+
+def test_a_certificate_and_another_key_are_refused(made: Path, tmp_path: Path) -> None:
+    other = own_certificate(tmp_path / "other", "kitchen", ())
+    with pytest.raises(WrongUsageError, match="no certificate with its key"):
+        tls.settings(made, other)
+
+
+def test_files_that_are_not_there_are_told_of(tmp_path: Path) -> None:
+    with pytest.raises(PlatformError):
+        tls.settings(tmp_path / "cert.pem")
+
+
+def test_a_key_with_a_password_is_refused_and_nobody_is_asked_for_it(tmp_path: Path) -> None:
+    key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-passout", "pass:secret"),
+            *("-subj", "/CN=x", "-keyout", str(key), "-out", str(cert)),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    with pytest.raises(WrongUsageError):
+        tls.settings(cert, key)

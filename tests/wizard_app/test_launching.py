@@ -1,0 +1,115 @@
+"""Launch URLs, their codes, and the file that says where a wizard is served."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from platform_common.errors import PlatformError
+from wizard_app import launching
+from wizard_app.launching import Serving, ServingFile, bases, code_as_image, code_on_terminal
+
+TOKEN = "0123456789abcdef" * 4
+
+
+@pytest.mark.parametrize(
+    ("bind", "expected"),
+    [
+        ("127.0.0.1:8088", ("http://127.0.0.1:8088",)),
+        ("localhost:8088", ("http://localhost:8088",)),
+        ("[::1]:8088", ("http://[::1]:8088",)),
+        ("192.0.2.9:80", ("http://192.0.2.9:80",)),
+        ("unix:/run/platform/wizard.sock", ()),
+    ],
+)
+def test_a_server_on_one_address_is_reached_there(bind: str, expected: tuple[str, ...]) -> None:
+    assert bases(bind, "http") == expected
+
+
+def test_a_server_on_every_address_is_reached_by_address_and_by_name() -> None:
+    *addresses, name = bases("0.0.0.0:8088", "https")
+    assert name == f"https://{socket.gethostname().partition('.')[0].lower()}.local:8088"
+    for base in addresses:
+        host = base.removeprefix("https://").removesuffix(":8088")
+        assert not ipaddress.IPv4Address(host).is_unspecified
+
+
+def test_without_any_address_the_name_and_this_machine_are_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(launching, "own_addresses", lambda families=None: [])
+    monkeypatch.setattr(launching, "interface_addresses", list)
+    name, here = bases("[::]:8088", "http")
+    assert name.endswith(".local:8088")
+    assert here == "http://127.0.0.1:8088"
+
+
+def test_an_address_of_ipv6_is_written_as_urls_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launching, "own_addresses", lambda families=None: ["2001:db8::7"])
+    assert bases("[::]:8088", "http")[0] == "http://[2001:db8::7]:8088"
+
+
+def test_the_interfaces_have_the_addresses_that_the_system_tells() -> None:
+    for address in launching.interface_addresses():
+        with socket.socket() as probe:
+            probe.bind((address, 0))
+
+
+def test_the_codes_have_their_quiet_zone_and_are_black_on_white() -> None:
+    url = f"https://192.0.2.2:8088/?token={TOKEN}"
+    lines = code_on_terminal(url, colour=False).splitlines()
+    assert {len(line) for line in lines} == {len(lines[0])}
+    assert len(lines[0]) <= 80
+    assert set(lines[0]) == set(lines[1]) == {"█"}
+    assert code_on_terminal(url).startswith("\x1b[97;40m")
+    image = code_as_image(url)
+    assert image.startswith("data:image/svg+xml")
+    assert "fff" in image
+    assert "style" not in image
+
+
+@pytest.fixture
+def token_file(tmp_path: Path) -> Path:
+    return tmp_path / "run/wizard.token"
+
+
+def test_while_a_wizard_is_served_others_know_where(token_file: Path) -> None:
+    here = Serving(os.getpid(), ("http://127.0.0.1:8088",), "AB")
+    with launching.announced(token_file, here):
+        assert launching.served(token_file) == here
+        assert ServingFile(token_file).path.stat().st_mode & 0o7777 == 0o600
+        token_file.write_text(TOKEN)
+    assert not token_file.exists()
+    assert not ServingFile(token_file).path.exists()
+
+
+def test_tok_09_the_token_goes_when_the_program_ends_in_whatever_way(token_file: Path) -> None:
+    def end() -> None:
+        with launching.announced(token_file, Serving(os.getpid())):
+            token_file.write_text(TOKEN)
+            raise SystemExit(3)
+
+    with pytest.raises(SystemExit):
+        end()
+    assert not token_file.exists()
+
+
+def test_a_wizard_that_was_killed_is_not_served(token_file: Path) -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    ServingFile(token_file).write(Serving(ended.pid))
+    with pytest.raises(PlatformError, match="No wizard is running"):
+        launching.served(token_file)
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"pid": "x"}', '{"pid": 1e9}', "\0", '{"pid": -1}'])
+def test_a_damaged_file_is_told_of(token_file: Path, content: str) -> None:
+    token_file.parent.mkdir()
+    ServingFile(token_file).path.write_text(content)
+    with pytest.raises(PlatformError):
+        launching.served(token_file)
