@@ -55,9 +55,8 @@ def _small(wizard: MakeWizard) -> FlaskClient:
 def test_the_state_file_is_private_and_says_when_setup_began(
     wizard: MakeWizard, state_file: Path
 ) -> None:
-    os.umask(mask := os.umask(0))
+    mask = os.umask(0)
     try:
-        os.umask(0)
         _small(wizard).post("/wizard/colour", data={"colour": "red"})
     finally:
         os.umask(mask)
