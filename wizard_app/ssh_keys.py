@@ -21,11 +21,11 @@ PREFIXES = (
     *("sk-ssh-ed25519@openssh.com", "sk-ecdsa-sha2-nistp256@openssh.com"),
 )
 _BLANKS = " \t"
-# How private keys begin: PEM and SSH2, PuTTY, age, and the inside of an OpenSSH key and
-# of the usual PEM ones, for who leaves out the first line.
+# How private keys begin: PEM and SSH2, PuTTY, age, and for who leaves out the first line,
+# the inside of an OpenSSH key and that of a PEM one, which is a sequence in DER.
 _PRIVATE = re.compile(
     r"BEGIN [A-Z0-9 ]*PRIVATE KEY|PuTTY-User-Key-File|Private-(?:Lines|MAC|Hash):|AGE-SECRET-KEY-"
-    r"|b3BlbnNzaC1rZXktdjE|^M(?:II[A-Z]|HcCAQEE|IGkAgEB|C4CAQAw)[A-Za-z0-9+/=]{40}"
+    r"|b3BlbnNzaC1rZXktdjE|^M[A-P][A-Za-z0-9+/]{40}"
 )
 _PIECE = re.compile(r"[A-Za-z0-9+/]{40,}={0,2}")
 _MOST_NAMED = 5

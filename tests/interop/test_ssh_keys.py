@@ -1,0 +1,209 @@
+"""SSH keys against the real `ssh-keygen`, and a real web server as their code host."""
+
+from __future__ import annotations
+
+import base64
+import os
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+from flask.testing import FlaskClient
+
+from platform_common.sentence import Sentence
+from tests.support.devices import Device
+from tests.support.nginx import make_certificate, nginx
+from wizard_app import ssh_keys
+from wizard_app.app import create_app
+from wizard_app.code_host import Fetched, fetch_keys
+from wizard_app.settings import WizardSettings
+
+# Type and bits for `ssh-keygen -t -b`, and the kind that it then lists.
+KINDS = (
+    *(("rsa", 1024, "RSA"), ("rsa", 3072, "RSA"), ("ed25519", 256, "ED25519")),
+    *(("ecdsa", bits, "ECDSA") for bits in (256, 384, 521)),
+)
+
+COMMENT = "küche (1)"
+
+
+def keygen(*arguments: str | Path, stdin: str = "") -> str:
+    """What `ssh-keygen` prints."""
+    return subprocess.run(
+        ["ssh-keygen", *map(str, arguments)],
+        input=stdin,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    ).stdout
+
+
+def generate(folder: Path, kind: str, bits: int, *arguments: str) -> Path:
+    """Make a pair of keys; the file with the private one."""
+    file = folder / f"{kind}-{bits}"
+    asked = ("-q", "-t", kind, "-b", str(bits), "-N", "", "-C", COMMENT)
+    keygen(*asked, *arguments, "-f", file)
+    return file
+
+
+def public(file: Path) -> str:
+    """The public line of a pair."""
+    return file.with_name(f"{file.name}.pub").read_text("utf-8").strip()
+
+
+def security_key(algorithm: str, *parts: bytes) -> str:
+    """The line of a key that is in hardware, from its parts."""
+    strings = (algorithm.encode(), *parts, b"ssh:")
+    blob = b"".join(struct.pack(">I", len(part)) + part for part in strings)
+    return f"{algorithm} {base64.b64encode(blob).decode()} token"
+
+
+@pytest.mark.parametrize(("kind", "bits", "listed"), KINDS)
+def test_a_real_key_is_taken_with_its_fingerprint(
+    tmp_path: Path, kind: str, bits: int, listed: str
+) -> None:
+    line = public(generate(tmp_path, kind, bits))
+    assert ssh_keys.wrong_with(line) is None
+    (key,) = ssh_keys.examined([line])
+    assert (key.kind, key.bits, key.comment) == (listed, bits, COMMENT)
+    assert key.fingerprint == keygen("-l", "-f", "-", stdin=line).split()[1]
+    assert not key.doubtful
+
+
+def test_keys_in_hardware_are_taken_with_their_fingerprints(tmp_path: Path) -> None:
+    point = base64.b64decode(public(generate(tmp_path, "ecdsa", 256)).split()[1])[-65:]
+    ed25519 = base64.b64decode(public(generate(tmp_path, "ed25519", 256)).split()[1])[-32:]
+    lines = [
+        security_key("sk-ssh-ed25519@openssh.com", ed25519),
+        security_key("sk-ecdsa-sha2-nistp256@openssh.com", b"nistp256", point),
+    ]
+    assert [ssh_keys.wrong_with(line) for line in lines] == [None, None]
+    found = list(ssh_keys.examined(lines))
+    assert [key.kind for key in found] == ["ED25519-SK", "ECDSA-SK"]
+    assert all(key.fingerprint.startswith("SHA256:") for key in found)
+
+
+def test_what_the_rules_take_and_the_program_refuses_is_doubtful(tmp_path: Path) -> None:
+    blob = public(generate(tmp_path, "ecdsa", 256)).split()[1]
+    lines = [
+        f"ssh-ecdsa {blob}",
+        f"ecdsa-sha2-nistp256garbage {blob}",
+        f"ssh-rsa {blob}",
+        f"ssh-ed25519 {blob[:40]}",
+        "ssh-ed25519 !!!!",
+        # The second line of an answer would tell of another key.
+        f"ssh-rsa AAAA ecdsa-sha2-nistp256 {blob}",
+    ]
+    assert [ssh_keys.wrong_with(line) for line in lines] == [None] * len(lines)
+    found = list(ssh_keys.examined(lines))
+    assert [(key.judged, key.doubtful) for key in found] == [(True, True)] * len(lines)
+
+
+@pytest.mark.parametrize("form", [(), ("-m", "PEM"), ("-m", "PKCS8")])
+@pytest.mark.parametrize(("kind", "bits"), [("rsa", 2048), ("ecdsa", 256), ("ed25519", 256)])
+def test_ssh_03_a_real_private_key_is_recognised_with_and_without_its_first_line(
+    tmp_path: Path, kind: str, bits: int, form: tuple[str, ...]
+) -> None:
+    text = generate(tmp_path, kind, bits, *form).read_text()
+    body = [line for line in text.splitlines() if "-----" not in line]
+    for pasted in (text, text.replace("\n", " "), "\n".join(body)):
+        found = list(ssh_keys.lines(pasted))
+        assert ssh_keys.private_among(found) is not None
+        shown = ssh_keys.without_private(pasted)
+        assert not any(line in shown for line in body)
+
+
+def stand_in(folder: Path, script: str) -> str:
+    """A PATH on which `ssh-keygen` is a script."""
+    program = folder / "bin/ssh-keygen"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    return f"{program.parent}:{os.environ['PATH']}"
+
+
+@pytest.mark.parametrize(
+    "script", ["echo asked >> {log}; sleep 60", "echo asked >> {log}; kill -9 $$"]
+)
+def test_a_program_that_gives_no_answer_is_asked_once_and_nothing_is_doubted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    lines = [f"ssh-rsa AAAA{tmp_path}{number}" for number in range(5)]
+    log = tmp_path / "log"
+    monkeypatch.setattr(ssh_keys, "_LIMIT_S", 0.5)
+    monkeypatch.setenv("PATH", stand_in(tmp_path, script.format(log=log)))
+    found = list(ssh_keys.examined(lines))
+    assert [(key.judged, key.doubtful) for key in found] == [(False, False)] * 5
+    assert log.read_text() == "asked\n"
+
+
+def test_a_line_is_asked_about_once_however_often_it_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "log"
+    script = f"cat >> {log}; echo '256 SHA256:abc x (ED25519)'"
+    monkeypatch.setenv("PATH", stand_in(tmp_path, script))
+    lines = [f"ssh-ed25519 AAAA{tmp_path}{number}" for number in range(3)]
+    for _ in range(3):
+        assert [key.fingerprint for key in ssh_keys.examined(lines)] == ["SHA256:abc"] * 3
+    assert log.read_text().splitlines() == lines
+
+
+def test_a_device_without_the_program_takes_keys_and_says_that_it_did_not_look(
+    tmp_path: Path, device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = public(generate(tmp_path, "ed25519", 256))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    client = wizard(device, tmp_path)
+    assert client.post("/wizard/ssh", data={"ssh_keys": line}).status_code == 302
+    assert "not looked at, as ssh-keygen gave no answer" in client.get("/wizard/ssh").text
+    assert "not recognise" not in client.get("/wizard/mesh-vpn").text
+
+
+def test_pages_show_fingerprints_and_warn_of_what_the_program_refuses(
+    tmp_path: Path, device: Device
+) -> None:
+    line = public(generate(tmp_path, "ed25519", 256))
+    fingerprint = keygen("-l", "-f", "-", stdin=line).split()[1]
+    client = wizard(device, tmp_path)
+    odd = "ssh-ed25519 AAAA odd"
+    assert client.post("/wizard/ssh", data={"ssh_keys": f"{line}\n{odd}"}).status_code == 302
+    assert "ssh-keygen does not recognise 1 of them" in client.get("/wizard/mesh-vpn").text
+    page = client.get("/wizard/ssh").text
+    assert fingerprint in page
+    assert "does not recognise it as a key" in page
+    review = client.get("/wizard/review").text
+    assert fingerprint in review
+    assert "odd ssh-ed25519 (not recognised by ssh-keygen)" in review
+
+
+def test_keys_come_from_a_real_web_server_over_https(tmp_path: Path) -> None:
+    line = public(generate(tmp_path, "ed25519", 256))
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "someone.keys").write_text(f"{line}\n", "utf-8")
+    (root / "huge.keys").write_text(f"{line}\n" * 1000, "utf-8")
+    certificate = make_certificate(tmp_path / "certificates")
+    extra = "location = /moved.keys { return 301 /someone.keys; }"
+    with nginx(root, tmp_path / "nginx", extra, certificate=certificate) as server:
+        authority = certificate.authority
+        assert fetch_keys(server.url, "someone", ca_file=authority) == Fetched((line,), 0)
+        refused = {
+            user: fetch_keys(server.url, user, ca_file=authority)
+            for user in ("nobody", "moved", "huge")
+        }
+        distrusted = fetch_keys(server.url, "someone")
+    said = {user: str(found) for user, found in refused.items() if isinstance(found, Sentence)}
+    assert "user called nobody" in said["nobody"]
+    assert "leads elsewhere for moved" in said["moved"]
+    assert "sends more than a list of keys can be" in said["huge"]
+    assert "is not trusted" in str(distrusted)
+
+
+def wizard(device: Device, folder: Path) -> FlaskClient:
+    """A client of a wizard of that device."""
+    variables = {"PLATFORM_ROOT": str(device.root), "WIZARD_DEV_OUT": str(folder / "dev-out")}
+    settings = WizardSettings.from_env(variables | {"WIZARD_NO_TOKEN": "1"})
+    return create_app(settings).test_client()
