@@ -37,7 +37,7 @@ def name_or_sentence(data: bytes) -> str | None:
     return found
 
 
-@examples(2000)
+@examples(1000)
 @given(mutations(_SEEDS, _TOKENS))
 def test_tun_01_damaged_credentials_are_a_good_name_or_a_sentence(data: bytes) -> None:
     name_or_sentence(data)
@@ -49,7 +49,7 @@ def test_tun_01_any_bytes_are_a_good_name_or_a_sentence(data: bytes) -> None:
     name_or_sentence(data)
 
 
-@examples(1000)
+@examples(500)
 @given(st.text(max_size=70), st.none() | st.text(alphabet="aZ9._-/ \n", max_size=66))
 @example("a" * 64, "b" * 64)
 @example("kitchen", "kitchen\n")

@@ -26,9 +26,12 @@ def settings(kind: str, meta: Mapping[str, str], secrets: Mapping[str, str]) -> 
     }
 
 
-def written(section: Mapping[str, str]) -> str:
-    """The text of that rclone.conf."""
-    return "[backup]\n" + "".join(f"{name} = {value}\n" for name, value in section.items())
+def written(sections: Mapping[str, Mapping[str, str]]) -> str:
+    """The text of an rclone.conf with these sections; that of a device has one, `backup`."""
+    lines = []
+    for section, values in sections.items():
+        lines += [f"[{section}]", *(f"{name} = {value}" for name, value in values.items())]
+    return "\n".join(lines) + "\n"
 
 
 def dump(config: Path) -> dict[str, dict[str, str]]:
