@@ -76,7 +76,7 @@ format: $(VENV)/made ## put the code into the common format
 .PHONY: lock
 lock: $(LOCK_VENV)/made ## pin every dependency anew, with hashes (ARGS=--upgrade: newest versions)
 	@$(call compile,dev,setup.cfg --all-extras)
-	@$(call compile,run,setup.cfg --extra release --extra control --extra web --extra push --extra setup -c requirements/dev.txt)
+	@$(call compile,run,setup.cfg --extra release --extra control --extra web --extra push --extra wizard -c requirements/dev.txt)
 	@$(call compile,lint,setup.cfg --extra lint -c requirements/dev.txt)
 	@$(call compile,package,setup.cfg --extra package -c requirements/dev.txt)
 	@$(call compile,object-store-server,requirements/object-store-server.in)

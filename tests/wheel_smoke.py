@@ -1,7 +1,8 @@
 """The wheel, as those who have no checkout get it: `python -m tests.wheel_smoke`.
 
-Builds it through the sdist, installs it with the extras `release`, `control`, `web` and
-`push` into a fresh environment, and uses it from an empty folder outside the checkout.
+Builds it through the sdist, installs it with the extras `release`, `control`, `web`,
+`push` and `wizard` into a fresh environment, and uses it from an empty folder outside
+the checkout.
 Plain Python: it runs before anything of a test environment is there.
 """
 
@@ -29,25 +30,34 @@ IMAGE = f"platform-khoj-wsl2-{VERSION}-{CHANNEL}.tar.gz"
 # Asks the installed package itself, so that no file of the checkout can answer.
 READ_RESOURCES = """
 from pathlib import Path
-import platform_common, platformctl, pwa_app, release_tools
+import platform_common, platformctl, pwa_app, release_tools, wizard_app
 from platform_common.resources import data_path, schema
 from release_tools.naming import profile_ids, target_matrix
 assert schema("manifest.v1")["properties"]["schema_version"]
+assert schema("wizard-state")["properties"]["answers"]
 assert profile_ids(data_path("profiles")) == ["hermes", "khoj", "openclaw"]
 assert target_matrix(data_path("targets.toml"))["wsl2"] == "tar.gz"
-for package in (platform_common, platformctl, pwa_app, release_tools):
+for package in (platform_common, platformctl, pwa_app, release_tools, wizard_app):
     assert "site-packages" in Path(package.__file__).parts, package.__file__
 """
 # As it is where only `release` and `control` were installed.
 IMPORT_WITHOUT_THE_WEB = """
 import importlib, pkgutil, sys
-for name in ("babel", "flask", "gunicorn", "jinja2", "werkzeug", "cryptography", "py_vapid"):
+for name in ("babel", "flask", "gunicorn", "jinja2", "werkzeug", "cryptography", "py_vapid",
+             "segno", "tzdata"):
     sys.modules[name] = None
 import platformctl, release_tools
 for package in (platformctl, release_tools):
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
+"""
+
+# As on a device whose system has no time zones.
+NAME_TIME_ZONES = """
+import zoneinfo
+assert not zoneinfo.TZPATH
+assert {"Europe/Berlin", "UTC"} <= zoneinfo.available_timezones()
 """
 
 
@@ -121,6 +131,7 @@ def main() -> None:
         check_a_release(installed, folder)
         check_a_device(installed, folder)
         check_the_dashboard(installed, folder)
+        check_the_wizard(installed, folder)
     print(f"{wheel.name} works from an empty folder")
 
 
@@ -130,7 +141,7 @@ def install(installed: Installed, wheel: Path) -> None:
     lock = ROOT / "requirements/run.txt"
     installed("python", *pip, "--require-hashes", "--no-deps", "-r", lock)
     # Nothing more may be needed: what is missing cannot be fetched.
-    installed("python", *pip, "--no-index", f"{wheel}[release,control,web,push]")
+    installed("python", *pip, "--no-index", f"{wheel}[release,control,web,push,wizard]")
     installed("python", "-m", "pip", "check")
 
 
@@ -179,25 +190,48 @@ def check_a_device(installed: Installed, folder: Path) -> None:
 
 def check_the_dashboard(installed: Installed, folder: Path) -> None:
     """The dashboard of that device: its pages and files, with values of its own control CLI."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    base, device = f"http://127.0.0.1:{port}", str(folder / "device")
-    with installed.running("pwa-app", "serve", "--bind", f"127.0.0.1:{port}", PLATFORM_ROOT=device):
+    bind, device = free_address(), str(folder / "device")
+    base = f"http://{bind}"
+    with installed.running("pwa-app", "serve", "--bind", bind, PLATFORM_ROOT=device):
         assert fetch(f"{base}/healthz") == b"ok"
         page = fetch(f"{base}/").decode()
         assert "3.00" in page, page  # The cap that was set.
-        addresses = re.findall(r'"(/static/[^"]+)"', page)
-        assert {address.rpartition(".")[2].partition("?")[0] for address in addresses} >= {
-            *("css", "js", "png", "svg")
-        }
-        for address in addresses:
-            assert fetch(base + address)
+        assert fetch_all(base, page) >= {"css", "js", "png", "svg"}
+
+
+def check_the_wizard(installed: Installed, folder: Path) -> None:
+    """The wizard of a folder: its link is made, opens the first page, and that one its files."""
+    bind = free_address()
+    base, here = f"http://{bind}", ("--dev-out", str(folder / "setup"))
+    installed("python", "-c", NAME_TIME_ZONES, PYTHONTZPATH="")
+    with installed.running("wizard-app", "serve", "--bind", bind, *here):
+        assert fetch(f"{base}/healthz") == b"ok"
+        link = json.loads(installed("wizard-app", "launch-url", "--json", *here))["url"]
+        page = fetch(link).decode()
+        assert 'name="hostname"' in page, page
+        assert "Europe/Berlin" in page, page
+        assert fetch_all(base, page) >= {"css", "js", "svg"}
+
+
+def free_address() -> str:
+    """An address of loopback that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+def fetch_all(base: str, page: str) -> set[str]:
+    """The endings of all files that a page names; each of them is there."""
+    addresses = re.findall(r'"(/static/[^"]+)"', page)
+    assert all(fetch(base + address) for address in addresses)
+    return {address.rpartition(".")[2].partition("?")[0] for address in addresses}
 
 
 def fetch(url: str) -> bytes:
     """What is at the address, once somebody listens there."""
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    # The session that a launch link opens is a cookie, which the next page asks for.
+    sessions = urllib.request.HTTPCookieProcessor()
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), sessions)
     deadline = time.monotonic() + 30
     while True:
         try:

@@ -105,7 +105,7 @@ def serve(bind: str, certfile: Path | None, keyfile: Path | None, **options: Any
     except ModuleNotFoundError as error:
         raise PlatformError(
             f"The package {error.name} is not installed",
-            hint="Install this program with what it needs: platform-appliance[web,setup].",
+            hint="Install this program with what it needs: platform-appliance[web,wizard].",
         ) from error
     if keyfile and not certfile:
         raise WrongUsageError("A key is of no use alone", hint="Give its --certfile, too.")
@@ -181,6 +181,8 @@ def _settings(
 
     if token is not None and no_token:
         raise WrongUsageError("--token and --no-token exclude each other")
+    if token == "":
+        raise WrongUsageError("That is no launch token", hint="Without --token one is made.")
     options = {
         "WIZARD_PRODUCTION": "1" if production else None,
         "WIZARD_DEV_OUT": dev_out,

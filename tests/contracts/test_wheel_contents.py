@@ -76,8 +76,10 @@ def test_the_wheel_holds_the_tracked_files_of_the_packages(
         "platformctl/commands/status.py",
         "platformctl/py.typed",
         "platform_common/py.typed",
+        "platform_common/schemas/wizard-state.schema.json",
         "platform_common/templates/base.html",
         "platform_common/templates/pwa/dashboard.html",
+        "platform_common/templates/wizard/steps/mesh-vpn.html",
         "platform_common/web/locales/de.po",
         "platform_common/web/static/app.js",
         "platform_common/web/static/icon.svg",
@@ -87,6 +89,10 @@ def test_the_wheel_holds_the_tracked_files_of_the_packages(
         "pwa_app/wsgi.py",
         "release_tools/cli.py",
         "release_tools/py.typed",
+        "wizard_app/py.typed",
+        "wizard_app/static/wizard.js",
+        "wizard_app/steps/system.py",
+        "wizard_app/wsgi.py",
     ],
 )
 def test_the_wheel_holds(built: Distributions, name: str) -> None:
@@ -99,6 +105,7 @@ def test_the_wheel_claims_no_other_top_level_name(built: Distributions) -> None:
         "platformctl",
         "pwa_app",
         "release_tools",
+        "wizard_app",
     }
 
 
@@ -121,7 +128,7 @@ def test_the_metadata_names_the_licence_and_the_commands(built: Distributions) -
             "release-tools = release_tools.cli:program",
             "platformctl = platformctl.cli:program",
             "pwa-app = pwa_app.cli:program",
-            "pwa-app = pwa_app.cli:program",
+            "wizard-app = wizard_app.cli:program",
         ):
             assert line in archive.read(points).decode()
         assert any(name.endswith("/LICENSE") for name in archive.namelist())
@@ -133,6 +140,7 @@ def test_the_sdist_holds_no_more_than_what_builds_the_wheel(built: Distributions
     assert tops == {
         *("LICENSE", "PKG-INFO", "README.md", "pyproject.toml", "setup.cfg"),
         *("platform_common", "platformctl", "pwa_app", "release_tools", "schemas", "templates"),
+        "wizard_app",
         "platform_appliance.egg-info",
     }
 
