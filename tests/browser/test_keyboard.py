@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page
@@ -11,7 +12,9 @@ from tests.browser.conftest import OpenPage, ServeDashboard
 from tests.support import dashboard_states, key_states, system_states
 from tests.support.control_cli import FakeCtl
 from tests.support.layout import focus_walk
-from tests.support.scenes import EVERYWHERE
+from tests.support.scenes import EVERYWHERE, serving
+from tests.support.wizard_states import SCENES as WIZARD_SCENES
+from tests.support.wizard_states import STEPS
 
 SCREENS = [pytest.param(True, id="phone"), pytest.param(False, id="desk")]
 IN_MAIN = "document.querySelector('main').contains(document.activeElement)"
@@ -67,6 +70,38 @@ def test_the_first_stop_skips_to_the_content(phone: bool, open_page: OpenPage, u
         page.keyboard.press("Tab")
         inside = page.locator("main").locator("a[href], button, input, summary, select").count()
         assert page.evaluate(IN_MAIN) or inside == 0, address
+
+
+@pytest.mark.parametrize(
+    ("phone", "backwards"),
+    [
+        pytest.param(True, False, id="phone"),
+        pytest.param(True, True, id="phone-back"),
+        pytest.param(False, False, id="desk"),
+    ],
+)
+def test_n22_the_tab_key_leads_everywhere_in_the_wizard(
+    phone: bool, backwards: bool, open_page: OpenPage, tmp_path: Path
+) -> None:
+    page = open_page("about:blank", phone=phone, reduced_motion="reduce")
+    with serving(WIZARD_SCENES["answered"].app(tmp_path)) as url:
+        for slug in (*STEPS, "review"):
+            page.goto(f"{url}/wizard/{slug}")
+            stops = focus_walk(page, backwards=backwards)
+            assert [stop for stop in stops if stop.covered or not stop.visible] == [], slug
+        page.goto("about:blank")
+
+
+def test_every_page_of_the_wizard_is_whole_without_scripts(
+    open_page: OpenPage, tmp_path: Path
+) -> None:
+    page = open_page("about:blank", java_script_enabled=False)
+    with serving(WIZARD_SCENES["answered"].app(tmp_path)) as url:
+        for slug in (*STEPS, "review"):
+            page.goto(f"{url}/wizard/{slug}")
+            idle = page.locator("button[type=button]:visible, main button:visible:not(form button)")
+            assert idle.count() == 0, slug
+        page.goto("about:blank")
 
 
 def test_the_order_of_the_keyboard_is_that_of_the_page(open_page: OpenPage, url: str) -> None:

@@ -18,7 +18,8 @@ from tests.support.control_cli import FakeCtl
 from tests.support.devices import Device
 from tests.support.layout import sideways_scroll, small_targets
 from tests.support.markup import html_problems, parse_errors, style_problems
-from tests.support.scenes import SCENES, STATUSES, Scene, faulty_app, faulty_dashboard
+from tests.support.scenes import SCENES, STATUSES, Scene, faulty_app, faulty_dashboard, serving
+from tests.support.wizard_states import SCENES as WIZARD_SCENES
 
 WIDTHS = (320, 1280)
 HEIGHT = 900
@@ -80,6 +81,21 @@ def test_a_page_is_fit_for_everybody_in_every_state(
     assert found == []
 
 
+@pytest.mark.parametrize("state", WIZARD_SCENES)
+def test_n22_a_page_of_the_wizard_is_fit_for_everybody(
+    state: str, open_page: OpenPage, tmp_path: Path
+) -> None:
+    page = open_page("about:blank", reduced_motion="reduce")
+    scene = WIZARD_SCENES[state]
+    found = []
+    with serving(scene.app(tmp_path)) as url:
+        for view in scene.views:
+            view.open(page, url)
+            found += [f"{view.name}: {fault}" for fault in faults(page)]
+        page.goto("about:blank")
+    assert found == []
+
+
 def test_an_error_page_is_fit_for_everybody(open_page: OpenPage) -> None:
     page = open_page("about:blank", reduced_motion="reduce")
     found = []
@@ -111,6 +127,9 @@ def documents(device: Device, ctl: FakeCtl, tmp_path: Path) -> Mapping[str, str]
             client = create_app(PwaSettings.from_env(variables)).test_client()
             for address in scene.addresses:
                 found[f"{scene.state} {address}"] = client.get(address).text
+    for state, of_wizard in WIZARD_SCENES.items():
+        app = of_wizard.app(tmp_path / f"wizard-{state}")
+        found |= {f"wizard, {state}, {view.name}": view.html(app) for view in of_wizard.views}
     client = faulty_app().test_client()
     return found | {f"{status}": client.get(f"/error/{status}").text for status in STATUSES}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from playwright.sync_api import Page
 
 from tests.support.faults import wait_until
@@ -18,6 +20,30 @@ FLAGS = [
     # Names of other sites, and of devices beside loopback, that all lead to this machine.
     "--host-resolver-rules=MAP *.example 127.0.0.1, MAP *.local 127.0.0.1",
 ]
+
+_SEND = """([action, fields]) => {
+  const form = document.createElement("form");
+  Object.assign(form, {method: "post", action});
+  for (const [name, value] of fields) {
+    // As a text area it keeps line ends, which a hidden field keeps too, and no limits.
+    const input = document.createElement("textarea");
+    Object.assign(input, {name, value, hidden: true});
+    form.append(input);
+  }
+  document.body.append(form);
+  form.submit();
+}"""
+
+
+def send(page: Page, action: str, fields: Mapping[str, str | list[str]]) -> None:
+    """Have the page send a form to `action`, and wait for what comes then."""
+    pairs = [
+        (name, one)
+        for name, value in fields.items()
+        for one in ([value] if isinstance(value, str) else value)
+    ]
+    with page.expect_navigation():
+        page.evaluate(_SEND, [action, pairs])
 
 
 def until(page: Page, expression: str) -> None:

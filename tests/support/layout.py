@@ -85,7 +85,7 @@ _BEGIN = """() => {
   window.visited = [];
   window.expected = () => [...document.querySelectorAll(
       "a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']")]
-    .filter(e => e.checkVisibility({visibilityProperty: true}) && !e.disabled)
+    .filter(e => e.checkVisibility({visibilityProperty: true}) && !e.disabled && e.tabIndex >= 0)
     // The browser stops once at a group of radio buttons.
     .filter(e => e.type !== "radio"
       || e === (document.querySelector(`[name="${e.name}"]:checked`)

@@ -1,0 +1,228 @@
+"""The way through the wizard in a browser: forwards, back, and on after whatever happens."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Mapping
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import OpenPage, ServeWizard
+from tests.support.web_servers import Served
+from tests.support.wizard_states import ANSWERS, SECRETS, STEPS, Fields
+
+TITLES: Mapping[str, str] = {
+    "system": "Name this device",
+    "profile": "Choose what this device runs",
+    "provider": "Choose your AI provider",
+    "channels": "Choose how you talk to it",
+    "ssh": "Add SSH keys (optional)",
+    "mesh-vpn": "Join a private network (optional)",
+    "tunnel": "Reach it from the internet (optional)",
+    "backup": "Back up this device (optional)",
+    "review": "Check your answers",
+}
+# The secrets of each step that has some, as the pages name them when they are gone.
+FORGOTTEN = {"provider": 1, "mesh-vpn": 1, "tunnel": 1, "backup": 2}
+
+
+def fill(page: Page, fields: Fields) -> None:
+    """Answer the form that is shown, as a person does: in what can be seen of it."""
+    for name, value in fields.items():
+        field = page.locator(f'main [name="{name}"]')
+        if field.first.get_attribute("type") in {"radio", "checkbox"}:
+            for one in [value] if isinstance(value, str) else value:
+                page.locator(f'main [name="{name}"][value="{one}"]').check()
+        else:
+            field.fill("".join(value))
+
+
+def go_on(page: Page) -> None:
+    """Press the button of the form, and wait for what comes then."""
+    with page.expect_navigation():
+        page.get_by_role("button", name="Continue", exact=True).click()
+
+
+def expect_step(page: Page, slug: str) -> None:
+    """Wait until the page of a step, or the review, is shown."""
+    expect(page.get_by_role("heading", level=1)).to_have_text(TITLES[slug])
+    assert re.search(rf"/wizard/{slug}(\?|$)", page.url), page.url
+
+
+def answer(page: Page, slug: str) -> None:
+    """Answer the step that is shown."""
+    expect_step(page, slug)
+    fill(page, ANSWERS[slug])
+    go_on(page)
+
+
+def walk(page: Page, url: str, until: str = "review") -> None:
+    """Answer every step before `until`."""
+    page.goto(url)
+    for slug in STEPS:
+        if slug == until:
+            break
+        answer(page, slug)
+    expect_step(page, until)
+
+
+def kill(wizard: Served) -> None:
+    """End it at once, as a power cut does."""
+    os.killpg(wizard.process.pid, signal.SIGKILL)
+    wizard.process.wait()
+
+
+def forgotten(page: Page) -> list[str]:
+    """The steps whose secrets the page says are to be entered again, one for each of them."""
+    notice = page.get_by_text("Keys and passwords are needed again")
+    if notice.is_visible() and page.locator("details:has-text('needed again'):not([open])").count():
+        notice.click()
+    links = page.get_by_role("link").filter(has_text=re.compile("enter again"))
+    return [
+        (link.get_attribute("href") or "").removeprefix("/wizard/").partition("?")[0]
+        for link in links.all()
+        if link.is_visible()
+    ]
+
+
+def typed(page: Page) -> str:
+    """The page with all that is in its fields."""
+    values: list[str] = page.evaluate(
+        "[...document.querySelectorAll('input, textarea')].map(field => field.value)"
+    )
+    return "\n".join([page.content(), *values])
+
+
+def told(page: Page) -> list[str]:
+    """The secrets that are somewhere in the page."""
+    return [secret for secret in SECRETS if secret in typed(page)]
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
+@pytest.mark.parametrize("phone", [True, False], ids=["phone", "desk"])
+def test_nine_pages_lead_to_a_review_of_every_answer(
+    scripts: bool, phone: bool, open_page: OpenPage, serve_wizard: ServeWizard
+) -> None:
+    page = open_page(
+        serve_wizard().url, phone=phone, java_script_enabled=scripts, reduced_motion="reduce"
+    )
+    for number, slug in enumerate(STEPS, 1):
+        expect_step(page, slug)
+        expect(page.locator(".caption")).to_have_text(f"Step {number} of {len(TITLES)}")
+        answer(page, slug)
+        assert told(page) == []
+    expect_step(page, "review")
+    review = page.locator("main").inner_text()
+    for value in ("agent-kitchen", "Europe/Berlin", "OpenClaw", "OpenAI", "kitchen-backup"):
+        assert value in review
+    assert told(page) == []
+
+
+def test_ses_10_back_shows_what_was_answered_and_later_answers_stay(
+    open_page: OpenPage, serve_wizard: ServeWizard
+) -> None:
+    url = serve_wizard().url
+    page = open_page(url, reduced_motion="reduce")
+    for slug, following in zip(STEPS, [*STEPS[1:], "review"], strict=True):
+        answer(page, slug)
+        page.go_back()
+        expect_step(page, slug)
+        assert told(page) == []
+        page.go_forward()
+        expect_step(page, following)
+        page.get_by_role("link", name="Back", exact=True).click()
+        expect_step(page, slug)
+        page.reload()
+        expect_step(page, slug)
+        assert told(page) == []
+        page.goto(f"{url}/wizard/{following}")
+    page.goto(f"{url}/wizard/system")
+    expect(page.get_by_label("Device name")).to_have_value("agent-kitchen")
+    page.get_by_label("Device name").fill("agent-garden")
+    go_on(page)
+    expect_step(page, "profile")
+    page.goto(url)
+    expect_step(page, "review")
+    for value in ("agent-garden", "kitchen-backup"):
+        assert value in page.locator("main").inner_text()
+
+
+def test_every_change_link_leads_to_its_step_and_back_to_the_review(
+    open_page: OpenPage, serve_wizard: ServeWizard
+) -> None:
+    page = open_page("about:blank", reduced_motion="reduce")
+    walk(page, serve_wizard().url)
+    assert page.get_by_role("link", name="Change").count() >= len(STEPS)
+    for slug in STEPS:
+        page.locator(f'main a[href="/wizard/{slug}?return=review"]').first.click()
+        expect_step(page, slug)
+        page.get_by_role("link", name="Back", exact=True).click()
+        expect_step(page, "review")
+        page.locator(f'main a[href="/wizard/{slug}?return=review"]').first.click()
+        fill(page, ANSWERS[slug])
+        go_on(page)
+        expect_step(page, "review")
+
+
+def test_http_17_nothing_secret_comes_back_with_the_back_button(
+    open_page: OpenPage, serve_wizard: ServeWizard
+) -> None:
+    page = open_page("about:blank", reduced_motion="reduce")
+    walk(page, serve_wizard().url)
+    for slug in reversed(STEPS):
+        page.go_back()
+        expect_step(page, slug)
+        assert told(page) == [], slug
+
+
+def test_two_tabs_neither_mix_nor_lose_answers(
+    open_page: OpenPage, serve_wizard: ServeWizard
+) -> None:
+    url = serve_wizard().url
+    one = open_page(url)
+    other = one.context.new_page()
+    other.goto(one.url)
+    answer(one, "system")
+    other.get_by_label("Device name").fill("agent-garden")
+    go_on(other)
+    expect_step(other, "system")
+    expect(other.get_by_role("status").first).to_contain_text("answered in another tab")
+    expect(other.get_by_label("Device name")).to_have_value("agent-garden")
+    # On another step nothing is in the way of the first tab.
+    answer(one, "profile")
+    expect_step(one, "provider")
+    go_on(other)
+    expect_step(other, "profile")
+    one.goto(f"{url}/wizard/system")
+    expect(one.get_by_label("Device name")).to_have_value("agent-garden")
+
+
+def test_two_browsers_share_the_answers(open_page: OpenPage, serve_wizard: ServeWizard) -> None:
+    url = serve_wizard().url
+    walk(open_page("about:blank", reduced_motion="reduce"), url, "channels")
+    expect_step(open_page(url, phone=True), "channels")
+
+
+def test_a_power_cut_at_every_step_costs_no_answer(
+    open_page: OpenPage, serve_wizard: ServeWizard
+) -> None:
+    wizard = serve_wizard()
+    page = open_page(wizard.url, reduced_motion="reduce")
+    lost: list[str] = []
+    for slug, following in zip(STEPS, [*STEPS[1:], "review"], strict=True):
+        answer(page, slug)
+        kill(wizard)
+        wizard = serve_wizard(port=wizard.port)
+        page.goto(wizard.url)
+        expect_step(page, following)
+        lost += [slug] if slug in FORGOTTEN else []
+        assert forgotten(page) == [link for one in lost for link in [one] * FORGOTTEN[one]]
+    for slug in lost:
+        page.locator(f'main a[href="/wizard/{slug}?return=review"]').first.click()
+        fill(page, ANSWERS[slug])
+        go_on(page)
+        expect_step(page, "review")
+    assert forgotten(page) == []

@@ -1,0 +1,231 @@
+"""The wizard's pages in their states: what a device holds, what was answered, what is typed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from flask import Flask
+from playwright.sync_api import Page
+
+from tests.support.browsers import send
+from tests.support.dashboard_states import MARKUP
+from tests.support.devices import Device
+from wizard_app.app import create_app
+from wizard_app.settings import WizardSettings
+
+Fields = Mapping[str, str | list[str]]
+
+STATE_FILE = "/var/lib/platform/wizard-state.json"
+KEY = "sk-CaNaRy-0123456789abcdef"
+AUTH_KEY = "tskey-CaNaRy-0123456789"
+TUNNEL_SECRET = "CaNaRy-tunnel-0123456789"
+STORE_SECRETS = ("CaNaRy-store-id-0123", "CaNaRy-store-key-4567")
+SECRETS = (KEY, AUTH_KEY, TUNNEL_SECRET, *STORE_SECRETS)
+SSH_KEY = (
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f someone@home"
+)
+CREDENTIALS = json.dumps({"TunnelName": "kitchen", "TunnelSecret": TUNNEL_SECRET})
+# What each step is answered, in their order; the key is not tested.
+ANSWERS: Mapping[str, Fields] = {
+    "system": {"hostname": "agent-kitchen", "timezone": "Europe/Berlin"},
+    "profile": {"profile": "openclaw"},
+    "provider": {"provider": "openai", "api_key": KEY, "skip_validation": "1"},
+    "channels": {"channels": ["telegram"]},
+    "ssh": {"ssh_keys": SSH_KEY},
+    "mesh-vpn": {"authkey": AUTH_KEY},
+    "tunnel": {"choice": "named", "credentials": CREDENTIALS},
+    "backup": {
+        "kind": "store_b",
+        "b_account_id": "0123456789abcdef0123456789abcdef",
+        "b_access_key": STORE_SECRETS[0],
+        "b_secret_key": STORE_SECRETS[1],
+        "b_bucket": "kitchen-backup",
+    },
+}
+STEPS = tuple(ANSWERS)
+# What each step refuses, by what is wrong with it.
+REFUSED: Mapping[str, Mapping[str, Fields]] = {
+    "system": {
+        "nothing": {"hostname": "", "timezone": ""},
+        "another name": {"hostname": "My Kitchen!", "timezone": "Mars/Olympus"},
+        "long": {"hostname": "x" * 64, "timezone": "UTC"},
+        "hyphen": {"hostname": "-agent", "timezone": "UTC"},
+    },
+    "profile": {"nothing": {}, "unknown": {"profile": MARKUP}},
+    "provider": {
+        "nothing": {},
+        "no key": {"provider": "openai", "api_key": ""},
+        "two lines": {"provider": "openai", "api_key": "a\nb"},
+    },
+    "channels": {"unknown": {"channels": [MARKUP, "pigeon"]}},
+    "ssh": {
+        "no key": {"ssh_keys": f"hello\n{SSH_KEY}"},
+        "private": {"ssh_keys": "-----BEGIN OPENSSH PRIVATE KEY-----"},
+    },
+    "mesh-vpn": {"short": {"authkey": "short"}},
+    "tunnel": {
+        "nothing": {},
+        "no JSON": {"choice": "named", "credentials": '{"TunnelID": \n'},
+        "no name": {"choice": "named", "credentials": "{}"},
+    },
+    "backup": {
+        "nothing": {},
+        "store a": {"kind": "store_a"},
+        "store b": {"kind": "store_b"},
+        "store c": {"kind": "store_c", "c_endpoint": "ftp://x"},
+    },
+}
+
+
+class View(NamedTuple):
+    """A page: its address, and the form that was sent there, if one was."""
+
+    name: str
+    address: str
+    form: Fields | None = None
+
+    def open(self, page: Page, url: str) -> None:
+        """Show it in a browser; `url` is that of the wizard."""
+        page.goto(url + self.address)
+        if self.form is not None:
+            send(page, url + self.address, self.form)
+
+    def html(self, app: Flask) -> str:
+        """The page itself."""
+        client = app.test_client()
+        if self.form is None:
+            return client.get(self.address).text
+        return client.post(self.address, data=self.form).text
+
+
+class WizardScene(NamedTuple):
+    """A wizard in one state, and its pages.
+
+    It sets up what `prepare` is given: a device, and the folder that the wizard writes to.
+    The forms in `answered` are sent to it; then it may be `restarted`.
+    """
+
+    state: str
+    views: tuple[View, ...]
+    prepare: Callable[[Device, Device], object] = lambda device, out: None
+    answered: Mapping[str, Fields] = {}
+    restarted: bool = False
+
+    def app(self, folder: Path) -> Flask:
+        """The wizard in this state; its files are in `folder`."""
+        device, out = Device(folder / "device"), Device(folder / "dev-out")
+        device.put("/etc/hostname", "sample-device\n")
+        self.prepare(device, out)
+        settings = WizardSettings.from_env(
+            {
+                "PLATFORM_ROOT": str(device.root),
+                "WIZARD_DEV_OUT": str(out.root),
+                "WIZARD_NO_TOKEN": "1",
+            }
+        )
+        app = create_app(settings)
+        answer(app, self.answered)
+        return create_app(settings) if self.restarted else app
+
+
+def answer(app: Flask, forms: Mapping[str, Fields]) -> None:
+    """Send forms to their steps; raises `AssertionError` for one that is not accepted."""
+    client = app.test_client()
+    for slug, fields in forms.items():
+        given = client.post(f"/wizard/{slug}", data=fields)
+        assert given.status_code == 302, (slug, given.text)
+
+
+def _pages(*slugs: str) -> tuple[View, ...]:
+    return tuple(View(slug, f"/wizard/{slug}") for slug in slugs or (*STEPS, "review"))
+
+
+def _refused(slugs: Sequence[str]) -> Iterator[View]:
+    for slug in slugs:
+        for wrong, form in REFUSED[slug].items():
+            yield View(f"{slug}: {wrong}", f"/wizard/{slug}", form)
+
+
+def _damaged(_: Device, out: Device) -> None:
+    out.put(STATE_FILE, '{"version": 2, "step": ')
+
+
+def _done(_: Device, out: Device) -> None:
+    out.put(
+        STATE_FILE,
+        json.dumps(
+            {
+                "version": 2,
+                "started_at": "2026-11-21T10:00:00Z",
+                "completed_at": "2026-11-21T10:20:00Z",
+                "step": "done",
+                "answers": {"hostname": "agent-kitchen"},
+            }
+        ),
+    )
+
+
+def _unreadable_records(device: Device, _: Device) -> None:
+    device.put("/etc/platform/providers.json", "{")
+    device.put("/etc/platform/limits.json", "[]")
+    device.put("/etc/platform/profiles/broken.toml", "id = 3")
+
+
+def _small(device: Device, _: Device) -> None:
+    limits = {
+        "target": "pi-zero",
+        "tier": "low",
+        "ram_mb": 512,
+        "ram_class": "low",
+        "storage_class": "sd",
+        "capabilities": {
+            "local_llm": False,
+            "voice_wake_word": False,
+            "voice_tts": False,
+            "clamav_daemon": False,
+            "channels_heavy": ["slack"],
+            "channels_disabled_by_ram": ["signal", "whatsapp", "telegram"],
+        },
+        "limitations": [
+            {
+                "id": "channel-signal",
+                "reason": "Signal needs 2 GB of memory.",
+                "unblock": "Use a device with more.",
+            }
+        ],
+    }
+    device.put("/etc/platform/limits.json", json.dumps(limits))
+
+
+def _offline(device: Device, _: Device) -> None:
+    device.put("/etc/platform/airgap.flag", "")
+
+
+_FROM_REVIEW = View("from review", "/wizard/mesh-vpn?return=review")
+SCENES: Mapping[str, WizardScene] = {
+    scene.state: scene
+    for scene in (
+        WizardScene("fresh", (*_pages(), *_refused(STEPS[:4]))),
+        WizardScene("wrong", tuple(_refused(STEPS[4:]))),
+        WizardScene("answered", (*_pages(), _FROM_REVIEW), answered=ANSWERS),
+        WizardScene(
+            "restarted", _pages("profile", "backup", "review"), answered=ANSWERS, restarted=True
+        ),
+        WizardScene("damaged", (View("system", "/wizard/system"),), _damaged),
+        WizardScene("done", (View("done", "/wizard/done"),), _done),
+        WizardScene("unreadable", _pages("profile", "provider", "channels"), _unreadable_records),
+        WizardScene("offline", _pages("provider"), _offline),
+        WizardScene(
+            "small",
+            (
+                *_pages("profile", "channels"),
+                View("disabled", "/wizard/channels", {"channels": "signal"}),
+            ),
+            _small,
+            answered={"profile": ANSWERS["profile"]},
+        ),
+    )
+}
