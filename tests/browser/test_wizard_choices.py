@@ -1,0 +1,117 @@
+"""Fields that belong to a choice: shown with it alone, and in older browsers always."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import FilePayload, Page, Route, expect
+
+from tests.browser.conftest import OpenPage, ServeWizard
+from tests.support.accessibility import violations
+from tests.support.tunnel_credentials import credentials
+
+ACCOUNT = "0123456789abcdef"
+ADDRESS = f"https://{ACCOUNT}.r2.cloudflarestorage.com"
+
+
+@pytest.fixture(params=[True, False], ids=["script", "no-script"])
+def scripts(request: pytest.FixtureRequest) -> bool:
+    """Whether the browser runs scripts."""
+    return bool(request.param)
+
+
+def go_on(page: Page) -> None:
+    with page.expect_navigation():
+        page.get_by_role("button", name="Continue", exact=True).click()
+
+
+def choose(page: Page, content: bytes) -> None:
+    """Go on with a file of credentials."""
+    file = FilePayload(name="c.json", mimeType="application/json", buffer=content)
+    page.set_input_files("#credentials-file", file)
+    go_on(page)
+
+
+def test_fields_are_shown_with_their_choice_alone(
+    serve_wizard: ServeWizard, open_page: OpenPage, scripts: bool
+) -> None:
+    url = serve_wizard().url
+    page = open_page(f"{url}/wizard/backup", phone=True, java_script_enabled=scripts)
+    fields = {kind: page.locator(f"#{kind}-bucket") for kind in "abc"}
+    for field in fields.values():
+        expect(field).to_be_hidden()
+    for kind, field in fields.items():
+        page.check(f"[value=store_{kind}]")
+        for other in fields.values():
+            expect(other).to_be_visible(visible=other is field)
+    page.goto(f"{url}/wizard/tunnel")
+    expect(page.get_by_label("Tunnel credentials")).to_be_hidden()
+    page.check("[value=named]")
+    expect(page.get_by_label("Tunnel credentials")).to_be_visible()
+
+
+def test_a_browser_that_knows_no_has_shows_all_fields_under_their_names(
+    serve_wizard: ServeWizard, open_page: OpenPage
+) -> None:
+    def older(route: Route) -> None:
+        answer = route.fetch()
+        # Such a browser drops every rule that has what it does not know.
+        route.fulfill(response=answer, body=answer.text().replace(":has(", ":unknown("))
+
+    url = serve_wizard().url
+    page = open_page("about:blank", phone=True)
+    page.route("**/style*.css*", older)
+    page.goto(f"{url}/wizard/backup")
+    for store in ("Backblaze B2", "Cloudflare R2", "Another S3-compatible store"):
+        expect(page.get_by_role("group", name=store).get_by_label("Bucket name")).to_be_visible()
+    page.check("[value=store_a]")
+    go_on(page)
+    expect(page.locator(".error li")).to_have_count(3)
+
+
+def test_the_address_of_store_b_is_shown_while_its_account_is_typed(
+    serve_wizard: ServeWizard, open_page: OpenPage
+) -> None:
+    page = open_page(f"{serve_wizard().url}/wizard/backup")
+    page.check("[value=store_b]")
+    account, address = page.locator("#b-account-id"), page.locator("#goes-to")
+    expect(address).to_be_hidden()
+    account.fill(ACCOUNT)
+    expect(address).to_have_text(f"Backups go to {ADDRESS}")
+    account.fill("evil.example/")
+    expect(address).to_be_hidden()
+
+
+def test_credentials_are_taken_from_a_file(
+    serve_wizard: ServeWizard, open_page: OpenPage, scripts: bool
+) -> None:
+    url = serve_wizard().url
+    page = open_page(f"{url}/wizard/tunnel", phone=True, java_script_enabled=scripts)
+    page.check("[value=named]")
+    choose(page, b"no JSON")
+    expect(page.locator(".error")).to_contain_text("line 1, column 1")
+    choose(page, credentials(TunnelName="kitchen").encode())
+    page.goto(f"{url}/wizard/tunnel")
+    expect(page.get_by_label("Keep the credentials entered before")).to_be_checked()
+    expect(page.locator("main")).to_contain_text("They are for the tunnel kitchen")
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_pages_with_something_to_keep_have_no_barriers(
+    serve_wizard: ServeWizard, open_page: OpenPage, dark: bool
+) -> None:
+    url = serve_wizard().url
+    page = open_page(f"{url}/wizard/mesh-vpn", phone=True, dark=dark)
+    page.fill("#authkey", "tskey-0123456789")
+    go_on(page)
+    page.check("[value=named]")
+    page.fill("#credentials", credentials())
+    go_on(page)
+    page.check("[value=store_b]")
+    for name in ("account-id", "access-key", "secret-key", "bucket"):
+        page.fill(f"#b-{name}", ACCOUNT)
+    go_on(page)
+    for slug in ("mesh-vpn", "tunnel", "backup"):
+        page.goto(f"{url}/wizard/{slug}")
+        expect(page.locator("#keep")).to_be_checked()
+        assert violations(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
