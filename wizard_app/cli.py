@@ -65,7 +65,7 @@ def main(ctx: click.Context) -> None:
 Examples:
   wizard-app serve
   wizard-app serve --production --bind 0.0.0.0:8088
-  wizard-app serve --production --behind-proxy --bind unix:/run/platform/wizard.sock
+  wizard-app serve --behind-proxy --bind unix:/run/platform/wizard.sock
 """
 )
 @click.option(
@@ -151,9 +151,9 @@ Examples:
 @_device
 @_JSON
 def new_token(*, as_json: bool, **options: Any) -> None:
-    """Make a new link that opens the wizard, in place of one that was not used.
+    """Make a new link that opens the wizard.
 
-    Who is in stays in, and all answers are kept.
+    One that was not used is a link no more. Who is in stays in, and all answers are kept.
     """
     from wizard_app import access
     from wizard_app.launching import ServingFile, served

@@ -14,16 +14,19 @@ from click.testing import CliRunner
 import platformctl.cli
 import pwa_app.cli
 import release_tools.cli
+import wizard_app.cli
 
 PROGRAMS: dict[str, click.Group] = {
     "platformctl": platformctl.cli.main,
     "pwa-app": pwa_app.cli.main,
     "release-tools": release_tools.cli.main,
+    "wizard-app": wizard_app.cli.main,
 }
 EXIT_CODES = {
     "platformctl": ["0", "1", "64"],
     "pwa-app": ["0", "1", "2"],
     "release-tools": ["0", "1", "2", "3", "4", "5"],
+    "wizard-app": ["0", "1", "2"],
 }
 # These do something, and say how that went by their exit code.
 WITHOUT_JSON = {
@@ -33,6 +36,7 @@ WITHOUT_JSON = {
     "platformctl voice disable",
     "platformctl voice set-wake-word",
     "pwa-app serve",
+    "wizard-app serve",
 }
 
 

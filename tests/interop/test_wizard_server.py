@@ -1,0 +1,569 @@
+"""The wizard as it is shipped: gunicorn, its commands, and clients that are not ours."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support.releases import clean_environment, program
+from tests.support.terminals import at_a_terminal
+from tests.support.web_servers import Served, free_port, served, unverified
+
+SECONDS = 20
+THREADS, ROUNDS = 20, 50
+COOKIE = re.compile(r"(?:__Host-)?platform-session=[0-9a-f]{64}")
+TOKEN = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a wizard of one test keeps its things, and how its commands find them."""
+
+    folder: Path
+    options: tuple[str, ...] = ()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """For a wizard of this place."""
+        return {
+            "PLATFORM_ROOT": str(self.folder / "device"),
+            "WIZARD_DEV_OUT": str(self.folder / "out"),
+        }
+
+    @property
+    def token_file(self) -> Path:
+        """Where the launch token of this place waits."""
+        root = "device" if "--production" in self.options else "out"
+        return self.folder / root / "run/platform/wizard.token"
+
+    def serve(
+        self, *options: str, env: Mapping[str, str] | None = None, scheme: str = "http", **more: int
+    ) -> contextlib.AbstractContextManager[Served]:
+        """Run `wizard-app serve` here."""
+        (self.folder / "device").mkdir(exist_ok=True)
+        variables = self.environment | dict(env or {})
+        log = self.folder / "log"
+        every = (*self.options, *options)
+        return served("wizard-app", variables, log, *every, scheme=scheme, port=more.get("port"))
+
+    def command(
+        self, *words: str, env: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run another command of `wizard-app` here."""
+        return subprocess.run(
+            [program("wizard-app"), *words],
+            env=clean_environment() | self.environment | dict(env or {}),
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+
+    def link(self, command: str = "launch-url") -> str:
+        """The path of the launch URL."""
+        done = self.command(command, *self.options, "--json")
+        assert done.returncode == 0, done.stderr
+        return "/?" + str(json.loads(done.stdout)["url"]).partition("/?")[2]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+@pytest.fixture
+def production(tmp_path: Path) -> Place:
+    return Place(tmp_path, ("--production",))
+
+
+def ask(
+    app: Served, path: str, headers: Mapping[str, str] | None = None, method: str = "GET"
+) -> tuple[int, http.client.HTTPMessage, str]:
+    """The status, the headers and the body of an answer."""
+    host = f"127.0.0.1:{app.port}"
+    connection: http.client.HTTPConnection
+    if app.url.startswith("https"):
+        connection = http.client.HTTPSConnection(host, timeout=SECONDS, context=unverified())
+    else:
+        connection = http.client.HTTPConnection(host, timeout=SECONDS)
+    with contextlib.closing(connection):
+        connection.request(method, path, headers=dict(headers or {}))
+        answer = connection.getresponse()
+        return answer.status, answer.headers, answer.read().decode()
+
+
+def enter(app: Served, path: str) -> dict[str, str]:
+    """The headers of a session that the launch link `path` opens."""
+    status, headers, _ = ask(app, path)
+    assert status == 302
+    return {"Cookie": headers["Set-Cookie"].partition(";")[0]}
+
+
+def left(folder: Path) -> list[str]:
+    """The files in a folder that others may look at."""
+    return sorted(path.name for path in folder.iterdir() if not path.name.endswith(".lock"))
+
+
+def test_it_prints_the_link_that_opens_it(place: Place) -> None:
+    with place.serve() as app:
+        url = re.search(rf"{app.url}(/\?token=[0-9a-f]{{64}})\n", app.log.read_text())
+        assert url is not None
+        assert place.token_file.stat().st_mode & 0o7777 == 0o600
+        assert place.token_file.read_text() == url[1].partition("=")[2]
+        session = enter(app, url[1])
+        assert not place.token_file.exists()
+        assert ask(app, "/wizard/system", session)[0] == 200
+        assert ask(app, url[1])[0] == 401
+    assert left(place.token_file.parent) == []
+
+
+def test_the_token_that_is_given_is_the_token(place: Place) -> None:
+    for options, variables in (
+        (("--token", "a" * 64), {"WIZARD_TOKEN": "b" * 64}),
+        ((), {"WIZARD_TOKEN": "a" * 64}),
+        (("--token", "a" * 64), {"WIZARD_NO_TOKEN": "1"}),
+    ):
+        with place.serve(*options, env=variables) as app:
+            assert ask(app, "/")[0] == 401
+            assert ask(app, f"/?token={'b' * 64}")[0] == 401
+            assert ask(app, f"/?token={'a' * 64}")[0] == 302
+
+
+def test_without_a_token_everybody_is_let_in(place: Place) -> None:
+    with place.serve("--no-token") as app:
+        assert ask(app, "/wizard/system")[0] == 200
+        assert f"{app.url}/\n" in app.log.read_text()
+        assert place.command("launch-url").returncode == 1
+
+
+def test_launch_url_shows_the_link_again_until_it_is_used(place: Place) -> None:
+    with place.serve() as app:
+        shown = place.command("launch-url")
+        assert shown.returncode == 0
+        assert shown.stdout.startswith(f"{app.url}/?token=")
+        enter(app, place.link())
+        spent = place.command("launch-url")
+        assert (spent.returncode, spent.stdout) == (1, "")
+        assert "wizard-app new-token" in spent.stderr
+
+
+def test_tok_01_new_token_makes_a_link_for_the_running_wizard(place: Place) -> None:
+    with place.serve() as app:
+        first = place.link()
+        second = place.link("new-token")
+        # What was not used before is no link any more.
+        assert ask(app, first)[0] == 401
+        session = enter(app, second)
+        third = enter(app, place.link("new-token"))
+        assert ask(app, "/wizard/system", session)[0] == 200
+        assert ask(app, "/wizard/system", third)[0] == 200
+
+
+def test_without_a_wizard_there_is_no_link(place: Place) -> None:
+    for command in ("launch-url", "new-token"):
+        done = place.command(command)
+        assert done.returncode == 1
+        assert "No wizard is running here" in done.stderr
+    assert not place.token_file.exists()
+
+
+def test_a_second_wizard_on_the_same_port_leaves_the_first_its_link(place: Place) -> None:
+    with place.serve() as app:
+        token = place.token_file.read_text()
+        bind = app.url.removeprefix("http://")
+        second = place.command("serve", "--bind", bind)
+        assert second.returncode == 1
+        assert "already listens" in second.stderr
+        assert place.token_file.read_text() == token
+        enter(app, place.link())
+
+
+def test_tok_02_of_requests_at_the_same_moment_one_opens_a_session(place: Place) -> None:
+    with place.serve() as app:
+        for round_ in range(ROUNDS):
+            token = f"{round_:064x}"
+            # As new-token does, without a process for each round.
+            fresh = place.token_file.with_name("fresh")
+            fresh.write_text(token)
+            fresh.replace(place.token_file)
+            statuses = together(app, f"/?token={token}")
+            # More than ten tries a minute from one address are answered so.
+            assert sorted(set(statuses)) == [302, 401], statuses
+            assert statuses.count(302) == 1
+
+
+def together(app: Served, path: str) -> list[int]:
+    """What is answered to many clients that ask at once."""
+    barrier = threading.Barrier(THREADS)
+    statuses: list[int] = []
+
+    def run() -> None:
+        barrier.wait()
+        statuses.append(ask(app, path)[0])
+
+    threads = [threading.Thread(target=run) for _ in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return statuses
+
+
+def test_tok_10_after_a_restart_old_links_and_sessions_are_dead(place: Place) -> None:
+    port = free_port()
+    with place.serve(port=port) as app:
+        unused = place.link()
+        session = enter(app, unused)
+        unused = place.link("new-token")
+    with place.serve(port=port) as app:
+        assert ask(app, unused)[0] == 401
+        status, _, page = ask(app, "/wizard/system", session)
+        assert status == 401
+        assert "Your session has ended. Your answers are saved." in page
+        enter(app, place.link())
+
+
+def worker(app: Served) -> int:
+    """The process that answers."""
+    children = Path(f"/proc/{app.process.pid}/task/{app.process.pid}/children")
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        if found := children.read_text().split():
+            return int(found[0])
+        time.sleep(0.01)
+    raise AssertionError("no worker")
+
+
+def test_tok_10_a_worker_that_is_killed_gives_no_used_token_back(place: Place) -> None:
+    with place.serve() as app:
+        used = place.link()
+        session = enter(app, used)
+        first = worker(app)
+        os.kill(first, signal.SIGKILL)
+        deadline = time.monotonic() + SECONDS
+        while worker(app) == first and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert ask(app, used)[0] == 401
+        assert ask(app, "/", session)[0] == 401
+        enter(app, place.link("new-token"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_tok_09_an_unused_token_is_removed_when_the_program_ends(
+    place: Place, number: signal.Signals
+) -> None:
+    with place.serve() as app:
+        assert place.token_file.exists()
+        app.process.send_signal(number)
+        app.process.wait(SECONDS)
+    assert left(place.token_file.parent) == []
+
+
+def test_tok_09_a_planted_link_is_not_followed(place: Place) -> None:
+    victim = place.folder / "shadow"
+    victim.write_text("root:x")
+    place.token_file.parent.mkdir(parents=True)
+    for name in ("wizard.token", "wizard.token.address"):
+        place.token_file.with_name(name).symlink_to(victim)
+    with place.serve() as app:
+        assert not place.token_file.is_symlink()
+        assert place.token_file.stat().st_mode & 0o7777 == 0o600
+        enter(app, place.link())
+    assert victim.read_text() == "root:x"
+    assert victim.stat().st_mode & 0o777 == 0o644
+
+
+def test_tok_07_no_token_and_no_session_is_in_a_log(place: Place) -> None:
+    with place.serve(env={"GUNICORN_CMD_ARGS": "--log-level debug"}) as app:
+        printed = place.link()
+        session = enter(app, printed)
+        wrong = "f" * 64
+        ask(app, f"/?token={wrong}")
+        ask(app, f"/nothing?token={printed[8:]}", {"Authorization": f"Bearer {wrong}"})
+        ask(app, "/wizard/another-device", session, "POST")
+        told = app.log.read_text()
+    # The link is printed once, and nothing else of it is.
+    assert told.count(printed[8:]) == 1
+    assert wrong not in told
+    assert session["Cookie"].partition("=")[2] not in told
+    assert set(TOKEN.findall(told)) == {printed[8:]}
+    assert "a wrong launch token came from 127.0.0.1" in told
+
+
+def test_tok_07_a_service_does_not_write_its_link_into_the_journal(place: Place) -> None:
+    (place.folder / "device").mkdir()
+    code = (
+        "import os, sys; s = os.fstat(1);"
+        "os.environ['JOURNAL_STREAM'] = f'{s.st_dev}:{s.st_ino}';"
+        "os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    port = free_port()
+    log = place.folder / "journal"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [
+                *(program("python"), "-c", code, program("wizard-app"), "serve"),
+                *("--bind", f"127.0.0.1:{port}"),
+            ],
+            env=clean_environment() | place.environment,
+            stdout=output,
+            stderr=output,
+        )
+        try:
+            deadline = time.monotonic() + SECONDS
+            while b"launch-url" not in log.read_bytes() and time.monotonic() < deadline:
+                time.sleep(0.05)
+            assert place.token_file.read_text() not in log.read_text()
+            assert "wizard-app launch-url" in log.read_text()
+        finally:
+            process.terminate()
+            process.wait(SECONDS)
+
+
+def test_gunicorn_itself_serves_it_too(place: Place) -> None:
+    port = free_port()
+    log = place.folder / "log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [
+                *(program("gunicorn"), "-c", "python:platform_common.web.gunicorn_conf"),
+                *("--bind", f"127.0.0.1:{port}", "wizard_app.wsgi:app"),
+            ],
+            env=clean_environment() | place.environment,
+            stdout=output,
+            stderr=output,
+        )
+    app = Served(f"http://127.0.0.1:{port}", process, log)
+    try:
+        deadline = time.monotonic() + SECONDS
+        while time.monotonic() < deadline:
+            with contextlib.suppress(OSError):
+                assert ask(app, "/healthz")[2] == "ok"
+                break
+            time.sleep(0.05)
+        # The server's address is its own affair: the link is the path alone.
+        shown = place.command("launch-url")
+        assert shown.stdout == f"/?token={place.token_file.read_text()}\n"
+        enter(app, shown.stdout.strip())
+        enter(app, place.link("new-token"))
+        assert not TOKEN.search(log.read_text())
+    finally:
+        process.terminate()
+        process.wait(SECONDS)
+    assert left(place.token_file.parent) == []
+
+
+# https.
+
+
+def openssl(*words: str) -> str:
+    done = subprocess.run(
+        ["openssl", *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    return done.stdout + done.stderr
+
+
+@pytest.fixture
+def secure(production: Place) -> Iterator[Served]:
+    with production.serve(scheme="https") as app:
+        yield app
+
+
+def test_ses_05_production_speaks_https_with_the_certificate_whose_fingerprint_it_prints(
+    production: Place, secure: Served
+) -> None:
+    told = re.search(r"SHA-256 fingerprint of its certificate: (\S+)", secure.log.read_text())
+    assert told is not None
+    shown = openssl("s_client", "-connect", f"127.0.0.1:{secure.port}", "-showcerts")
+    (production.folder / "shown.pem").write_text(shown)
+    seen = openssl(
+        *("x509", "-in", str(production.folder / "shown.pem")),
+        *("-noout", "-fingerprint", "-sha256"),
+    )
+    assert seen.strip().endswith(f"={told[1]}")
+    document = json.loads(production.command("launch-url", "--production", "--json").stdout)
+    assert document["fingerprint"] == told[1]
+    assert document["url"].startswith(f"{secure.url}/?token=")
+
+
+def test_curl_that_trusts_the_certificate_gets_in(production: Place, secure: Served) -> None:
+    pem = production.folder / "device/var/lib/platform/wizard-tls/wizard.pem"
+    assert pem.stat().st_mode & 0o7777 == 0o600
+    jar = production.folder / "jar"
+    # Without a proxy, and with the certificate as what it must be.
+    curl = ("curl", "-sS", "--noproxy", "*", "--cacert", str(pem), "-b", str(jar), "-c", str(jar))
+    url = f"https://localhost:{secure.port}"
+    first = subprocess.run(
+        [*curl, "-L", "-D", "-", f"{url}{production.link()}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (line,) = re.findall(r"(?im)^set-cookie: (.*)$", first.stdout)
+    value, *attributes = line.split("; ")
+    assert re.fullmatch("__Host-platform-session=[0-9a-f]{64}", value)
+    assert sorted(attributes) == ["HttpOnly", "Max-Age=3600", "Path=/", "SameSite=Strict", "Secure"]
+    assert "Name this device" in first.stdout
+    again = subprocess.run([*curl, f"{url}/wizard/system"], capture_output=True, check=True)
+    assert b"Name this device" in again.stdout
+
+
+def test_ses_06_plain_http_on_its_port_is_told_of_and_spends_nothing(
+    production: Place, secure: Served
+) -> None:
+    link = production.link()
+    plain = Served(secure.url.replace("https", "http"), secure.process, secure.log)
+    status, headers, page = ask(plain, link)
+    assert status == 400
+    assert "https://" in page
+    assert "Set-Cookie" not in headers
+    assert link[8:] not in page
+    enter(secure, link)
+    assert production.folder.joinpath("log").read_text().count(link[8:]) == 1
+
+
+def test_d13_on_loopback_without_https_the_token_is_taken_and_elsewhere_not(
+    production: Place,
+) -> None:
+    with production.serve("--behind-proxy", env={"PLATFORM_ALLOWED_HOSTS": "a.example"}) as app:
+        log = app.log.read_text()
+        assert "https://a.example/?token=" in log
+        assert "fingerprint" not in log
+        link = production.link()
+        clear = {"Host": "a.example"}
+        assert ask(app, link, clear)[0] == 403
+        assert ask(app, link, clear | {"X-Forwarded-Proto": "http"})[0] == 403
+        status, headers, _ = ask(app, link, clear | {"X-Forwarded-Proto": "https"})
+        assert status == 302
+        assert "Secure" in headers["Set-Cookie"]
+        enter(app, production.link("new-token"))
+
+
+def test_http_08_without_a_proxy_its_headers_change_nothing(place: Place) -> None:
+    with place.serve() as app:
+        session = enter(app, place.link())
+        for name, value in (
+            *(("X-Forwarded-Proto", "https"), ("X-Forwarded-Protocol", "ssl")),
+            *(("X-Forwarded-Ssl", "on"), ("X-Forwarded-Host", "evil.example")),
+        ):
+            _, _, page = ask(app, "/wizard/another-device", session | {name: value}, "POST")
+            assert f">{app.url}/?token=" in page
+            # For who sends one, https is where a form came from.
+            foreign = {"Origin": app.url.replace("http", "https"), name: value}
+            assert ask(app, "/preferences", session | foreign, "POST")[0] == 403
+
+
+def test_only_modern_tls_is_spoken(secure: Served) -> None:
+    old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
+    old.set_ciphers("DEFAULT:@SECLEVEL=0")
+    old.minimum_version = ssl.TLSVersion.TLSv1_2
+    for version, good in (("-tls1_1", False), ("-tls1_2", True), ("-tls1_3", True)):
+        said = openssl(
+            *("s_client", "-connect", f"127.0.0.1:{secure.port}", version),
+            *("-cipher", "DEFAULT:@SECLEVEL=0"),
+        )
+        assert ("Cipher is (NONE)" not in said) is good
+
+
+def test_the_certificate_outlasts_a_restart(production: Place) -> None:
+    prints = []
+    for _ in range(2):
+        with production.serve(scheme="https") as app:
+            prints += re.findall(r"certificate: (\S+)", app.log.read_text())
+    assert len(prints) == 2
+    assert len(set(prints)) == 1
+
+
+def test_a_certificate_of_ones_own_is_used_in_dev_too(place: Place) -> None:
+    cert, key = place.folder / "cert.pem", place.folder / "key.pem"
+    openssl(
+        *("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"),
+        *("-subj", "/CN=kitchen.example", "-keyout", str(key), "-out", str(cert)),
+    )
+    options = ("--certfile", str(cert), "--keyfile", str(key))
+    with place.serve(*options, scheme="https") as app:
+        seen = openssl("x509", "-in", str(cert), "-noout", "-fingerprint", "-sha256").strip()
+        assert seen.partition("=")[2] in app.log.read_text()
+        cookie = enter(app, place.link())
+        assert cookie["Cookie"].startswith("platform-session=")
+        # What lies there later is for the next start.
+        cert.unlink()
+        assert ask(app, "/wizard/system", cookie)[0] == 200
+
+
+def test_a_client_that_says_nothing_holds_up_nobody(secure: Served) -> None:
+    with contextlib.ExitStack() as stack:
+        for _ in range(50):
+            stack.enter_context(socket.create_connection(("127.0.0.1", secure.port), SECONDS))
+        assert ask(secure, "/healthz")[2] == "ok"
+
+
+# Wrong usage.
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "told"),
+    [
+        (("--token", "A" * 64), 2, "no launch token"),
+        (("--token", "abc"), 2, "no launch token"),
+        (("--token", ""), 2, "no launch token"),
+        (("--token", "a" * 64, "--no-token"), 2, "exclude each other"),
+        (("--production", "--no-token"), 2, "always asks for its launch token"),
+        (("--keyfile", "key.pem"), 2, "--certfile"),
+        (("--certfile", "/nothing/cert.pem"), 1, "/nothing/cert.pem"),
+        (("--bind", "nowhere"), 2, "no address"),
+        (("--frobnicate",), 2, "No such option"),
+    ],
+)
+def test_tok_11_what_cannot_be_served_is_told_of(
+    place: Place, options: tuple[str, ...], status: int, told: str
+) -> None:
+    bind = () if "--bind" in options else ("--bind", f"127.0.0.1:{free_port()}")
+    done = place.command("serve", *bind, *options)
+    assert done.returncode == status, done.stderr
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "A" * 64 not in done.stderr
+    assert not place.token_file.exists()
+
+
+def test_tok_11_the_variables_that_exclude_each_other_are_refused(place: Place) -> None:
+    bind = ("--bind", f"127.0.0.1:{free_port()}")
+    variables = {"WIZARD_PRODUCTION": "1", "WIZARD_NO_TOKEN": "1"}
+    done = place.command("serve", *bind, env=variables)
+    assert done.returncode == 2
+    assert "always asks for its launch token" in done.stderr
+
+
+def test_a_terminal_shows_the_code_to_scan(place: Place) -> None:
+    with place.serve():
+        status, shown = at_a_terminal(
+            place.folder, "launch-url", name="wizard-app", env=place.environment, columns=80
+        )
+        assert status == 0
+        lines = [line for line in shown.splitlines() if "\x1b[97;40m" in line]
+        assert len(lines) > 20
+        piped = place.command("launch-url").stdout
+        assert "█" not in piped
+        plain = at_a_terminal(
+            *(place.folder, "launch-url"),
+            name="wizard-app",
+            env=place.environment | {"NO_COLOR": "1"},
+        )[1]
+        assert "█" in plain
+        assert "\x1b[97" not in plain
