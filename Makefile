@@ -31,10 +31,16 @@ help: ## list the verbs
 	    printf '  make %s%-8s%s %s\n' "$$verb" "$$name" "$$plain" "$$text"; done
 
 .PHONY: run
-run: ## a signed release and a device's dashboard, served here (ARGS=--once: do not stay)
+run: ## a signed release, a dashboard and a wizard, served here (ARGS=--once: do not stay)
 	@$(PYTHON) dev/packages.py run
 	@$(MAKE) -sq $(VENV)/made || $(MAKE) -s $(VENV)/made-to-run
 	@$(VENV)/bin/python dev/run.py $(ARGS)
+
+.PHONY: wizard
+wizard: ## the first-boot wizard alone, on port 8088; it sets up dev-out/ (ARGS=--help: its options)
+	@$(PYTHON) dev/packages.py wizard
+	@$(MAKE) -sq $(VENV)/made || $(MAKE) -s $(VENV)/made-to-run
+	@$(VENV)/bin/wizard-app serve --dev-out dev-out $(ARGS)
 
 .PHONY: test
 test: ## run every check: lint, types, tests, the wheel (ARGS='-e types': one of them)

@@ -50,6 +50,7 @@ SIGNS = {
 _IMAGES = ("ca-certificates", "e2fsprogs", "python3-venv", "qemu-utils", "xz-utils")
 NEEDS: Mapping[str, Sequence[str]] = {
     "run": _IMAGES,
+    "wizard": ("ca-certificates", "python3-venv"),
     "test": (
         *_IMAGES,
         "alsa-utils",

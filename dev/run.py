@@ -1,4 +1,4 @@
-"""`make run`: a signed release of real images, served and verified, and a device's dashboard.
+"""`make run`: a signed release of real images, served and verified; a dashboard and a wizard.
 
 Each step is a command that anyone can run; it is shown, and its output is let
 through. Everything made lies in one folder. Then the services run until Ctrl-C.
@@ -7,6 +7,7 @@ through. Everything made lies in one folder. Then the services run until Ctrl-C.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shlex
 import signal
@@ -69,6 +70,14 @@ SERVICES = (
         (_program("pwa-app"), "serve", "--bind", LOOPBACK + ":{port}"),
         {"PLATFORM_ROOT": "{folder}", "PLATFORM_CTL": _program("platformctl")},
     ),
+    Service(
+        "wizard",
+        8088,
+        (
+            *(_program("wizard-app"), "serve", "--bind", LOOPBACK + ":{port}"),
+            *("--dev-out", "{folder}"),
+        ),
+    ),
 )
 
 
@@ -82,7 +91,7 @@ SERVICES = (
 @click.option("--once", is_flag=True, help="Stop when everything has answered.")
 @click.pass_context
 def main(context: click.Context, folder: Path, once: bool) -> None:
-    """Build, sign, serve and verify a release of sample images, and show a device.
+    """Build, sign, serve and verify a release of sample images; show a device, and set it up.
 
     Ctrl-C ends the serving with exit code 0 and a step before it with 130; a
     step that fails ends it with 1.
@@ -97,12 +106,17 @@ def main(context: click.Context, folder: Path, once: bool) -> None:
         _step([sys.executable, ROOT / "dev/sample_device.py", folder, VERSION, update_url])
         _title(5, "Served on loopback")
         with _running(SERVICES, folder) as (services, processes):
-            releases, dashboard = (service.url for service in services)
+            releases, dashboard, wizard = (service.url for service in services)
             _title(6, "Verified over HTTP, with the public key alone")
             public = folder / "keys/release.pub"
             _step([_program("release-tools"), "verify", releases, "-p", public])
             _title(7, "The device, in its dashboard")
             _open(dashboard)
+            click.secho(f"Open {dashboard} in a browser.", bold=True)
+            _title(8, "The first-boot wizard, for the same device")
+            _open(f"{wizard}/healthz")
+            link = _launch_link(folder)
+            click.secho(f"Open {link} in a browser; the link works once.", bold=True)
             _try_next(folder, releases)
             if not once:
                 _serve(services, processes)
@@ -130,7 +144,7 @@ def _make_release(folder: Path) -> None:
 
 
 def _open(url: str) -> None:
-    """Fetch the dashboard once; a failure ends the program."""
+    """Fetch a page once; a failure ends the program."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(url, timeout=_STEP_TIMEOUT_S) as answer:
@@ -139,8 +153,20 @@ def _open(url: str) -> None:
                 f"{answer.geturl()}: {len(page):,} bytes of {answer.headers.get_content_type()}"
             )
     except OSError as error:
-        _fail(f"The dashboard did not answer: {error}")
-    click.secho(f"Open {url} in a browser.", bold=True)
+        _fail(f"{url} did not answer: {error}")
+
+
+def _launch_link(folder: Path) -> str:
+    """The address that opens the wizard; asking for it leaves it unused."""
+    command = [_program("wizard-app"), "launch-url", "--dev-out", str(folder)]
+    _show_command(_line(command, {}))
+    try:
+        told = subprocess.run(
+            [*command, "--json"], timeout=_STEP_TIMEOUT_S, check=True, stdout=subprocess.PIPE
+        )
+    except (subprocess.SubprocessError, OSError) as error:
+        _fail(f"This step failed: {error}")
+    return str(json.loads(told.stdout)["url"])
 
 
 def _prepare_terminal(context: click.Context) -> None:
@@ -281,8 +307,9 @@ def _await_answer(service: Service, process: subprocess.Popen[bytes], folder: Pa
 
 def _try_next(folder: Path, url: str) -> None:
     out = shlex.quote(str(folder))
-    program, control = (
-        shlex.quote(_shown(Path(_program(name)))) for name in ("release-tools", "platformctl")
+    program, control, wizard = (
+        shlex.quote(_shown(Path(_program(name))))
+        for name in ("release-tools", "platformctl", "wizard-app")
     )
     public, dist = f"{out}/keys/release.pub", f"{out}/dist"
     image = f"{CHANNEL}/{VERSION}/platform-khoj-wsl2-{VERSION}-{CHANNEL}.tar.gz"
@@ -309,6 +336,9 @@ def _try_next(folder: Path, url: str) -> None:
         ],
         "Lower the daily cap of the sample device, then reload its dashboard": [
             f"PLATFORM_ROOT={out} {control} cost set --daily 2",
+        ],
+        "Make another link that opens the wizard, when the first was used": [
+            f"{wizard} new-token --dev-out {out}",
         ],
         "Ask which of two versions is newer": [
             f"{program} compare 2026.11.1-rc1 2026.11.1",

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 _PARTS = ("home", "etc")
-_PLACES = ("etc", "home", "run", "var")
+_STATE = ("run", "var")
 _NOT_A_KEY = "sk-sample-this-is-not-a-real-key"
 _DAYS = 30
 _TIMEOUT_S = 60
@@ -34,7 +34,7 @@ def main() -> None:
     if len(sys.argv) != 4:
         raise SystemExit("usage: sample_device.py FOLDER VERSION UPDATE_URL")
     folder, version, update_url = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
-    if any((folder / place).exists() for place in _PLACES):
+    if is_there(folder):
         print(f"kept  the device in {folder}", flush=True)
         return
     folder.mkdir(parents=True, exist_ok=True)
@@ -44,6 +44,14 @@ def main() -> None:
         for part in _PARTS:
             (root / part).rename(folder / part)
     print(f"made  the device in {folder}; its values are made up", flush=True)
+
+
+def is_there(folder: Path) -> bool:
+    """Whether the folder holds a device; what the wizard alone left in it is none yet."""
+    state = (path for place in _STATE for path in (folder / place).rglob("*"))
+    return any((folder / part).exists() for part in _PARTS) or any(
+        "wizard" not in path.name for path in state if not path.is_dir()
+    )
 
 
 def make(root: Path, version: str, update_url: str, now: datetime) -> None:

@@ -118,6 +118,7 @@ def test_the_verbs_that_make_lists_are_those_of_the_makefile() -> None:
     assert verbs == [
         "help",
         "run",
+        "wizard",
         "test",
         "bench",
         "release",

@@ -57,6 +57,12 @@ class Serving:
     def dashboard(self) -> str:
         return self._url("dashboard")
 
+    @property
+    def launch_link(self) -> str:
+        line = r"^Open (\S+) in a browser; the link works once"
+        (link,) = re.findall(line, self.output, re.MULTILINE)
+        return str(link)
+
     def _url(self, service: str) -> str:
         serving = self.output.partition("\nServing ")[2]
         (url,) = re.findall(rf"\b{service} on (http://[0-9.:]+)", serving)
@@ -119,7 +125,7 @@ def test_a_first_run_ends_with_a_release_to_trust(first_run: FirstRun) -> None:
 
 def test_its_steps_are_numbered_in_order(first_run: FirstRun) -> None:
     titles = re.findall(r"^([1-9])\. ", first_run.finished.stdout, re.MULTILINE)
-    assert titles == ["1", "2", "3", "4", "5", "6", "7"]
+    assert titles == ["1", "2", "3", "4", "5", "6", "7", "8"]
 
 
 def test_it_writes_into_its_folder_alone(first_run: FirstRun) -> None:
@@ -176,6 +182,21 @@ def test_the_dashboard_shows_the_sample_device_with_values_of_its_own(
     assert "sample values" not in page
 
 
+def test_the_wizard_opens_with_the_link_and_knows_the_same_device(first_run: FirstRun) -> None:
+    said = r"^http://127\.0\.0\.1:\d+/healthz: 2 bytes of text/plain$"
+    assert re.search(said, first_run.finished.stdout, re.MULTILINE)
+    with serving(first_run.folder) as running:
+        opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        page = opener.open(running.launch_link, timeout=MINUTE_S).read().decode()
+    assert "sample-device" in page
+    assert 'action="/wizard/system"' in page
+
+
+def test_a_run_with_once_leaves_no_link_behind(first_run: FirstRun) -> None:
+    assert "?token=" in first_run.finished.stdout
+    assert list((first_run.folder / "run").rglob("wizard.token")) == []
+
+
 def test_the_sample_device_has_spent_something_today_and_its_key_is_none(
     first_run: FirstRun,
 ) -> None:
@@ -185,6 +206,21 @@ def test_the_sample_device_has_spent_something_today_and_its_key_is_none(
     assert len({day["usd"] for day in cost["days"]}) > 10
     keys = (first_run.folder / "etc/platform/secrets.env").read_text()
     assert keys == "OPENAI_API_KEY=sk-sample-this-is-not-a-real-key\n"
+
+
+def test_what_a_wizard_left_is_no_device_yet(tmp_path: Path) -> None:
+    state = tmp_path / "out/var/lib/platform/wizard-state.json"
+    state.parent.mkdir(parents=True)
+    state.write_text("mine\n")
+    subprocess.run(
+        [sys.executable, SAMPLE_DEVICE, tmp_path / "out", "1.1.1", "https://x.example/dev/"],
+        env=clean_environment(),
+        stdout=subprocess.DEVNULL,
+        timeout=MINUTE_S,
+        check=True,
+    )
+    assert (tmp_path / "out/etc/hostname").read_text() == "sample-device\n"
+    assert state.read_text() == "mine\n"
 
 
 @pytest.mark.parametrize("place", ["etc/platform/version", "home/agent/notes", "var/x"])
@@ -315,5 +351,5 @@ def test_it_serves_until_told_to_stop_and_leaves_no_process(
         ended = running.end(number)
     assert verified.returncode == 0, verified.stdout
     assert ended == status
-    assert len(children) == 2
+    assert len(children) == 3
     assert not any(Path(f"/proc/{child}").exists() for child in children)
