@@ -10,7 +10,7 @@ import ssl
 import subprocess
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,15 +50,17 @@ def served(
     host: str = "127.0.0.1",
     scheme: str = "http",
     port: int | None = None,
+    before: Sequence[str] = (),
 ) -> Iterator[Served]:
     """Run `<name> serve` with `environment` and `options`; it has ended when the block has.
 
-    It listens on `port`, by default on one that is free.
+    It listens on `port`, by default on one that is free. `before` is put before the
+    command, and becomes it.
     """
     port = free_port() if port is None else port
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [program(name), "serve", "--bind", f"{host}:{port}", *options],
+            [*before, program(name), "serve", "--bind", f"{host}:{port}", *options],
             env=clean_environment() | dict(environment),
             stdin=subprocess.DEVNULL,
             stdout=output,

@@ -212,13 +212,8 @@ def test_a_file_of_256_kib_is_read_and_a_larger_one_is_not(
     too_large = _send(small, data.ljust(LIMIT + 1))
     assert too_large.status_code == 413
     assert "A setup file has 256 KiB at most" in too_large.text
-    much = _PART.ljust(LIMIT * 20)
-    assert (
-        small.post(
-            "/wizard/import", data=much, content_type="multipart/form-data; boundary=x"
-        ).status_code
-        == 413
-    )
+    much = {"data": _PART.ljust(LIMIT * 20), "content_type": "multipart/form-data; boundary=x"}
+    assert small.post("/wizard/import", **much).status_code == 413
     assert not state_file.exists()
     assert _send(small, data.ljust(LIMIT)).status_code == 302
 
