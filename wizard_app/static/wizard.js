@@ -2,8 +2,9 @@
 // What a browser knows and the device does not: nothing here is needed to set it up.
 (() => {
   const { searchParams } = new URL(location);
-  if (searchParams.has("token")) {
+  if (searchParams.has("token") || searchParams.has("retry")) {
     searchParams.delete("token");
+    searchParams.delete("retry");
     const rest = String(searchParams);
     history.replaceState(null, "", location.pathname + (rest && `?${rest}`));
   }
@@ -13,8 +14,10 @@
   const preview = (id, line, pattern, words) => {
     const field = find(id);
     const show = () => {
-      find(line).hidden = !pattern.test(field.value.trim());
-      find(line).lastElementChild.textContent = words(field.value.trim());
+      const value = field.value.trim();
+      const fits = pattern.test(value);
+      find(line).hidden = !fits;
+      find(line).lastElementChild.textContent = fits ? words(value) : "";
     };
     field?.addEventListener("input", show);
     if (field) show();
