@@ -1,0 +1,142 @@
+"""The wizard's state and its setup files: damaged, they are refused or every page still shows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from platform_common.decoding import DecodingError
+from platform_common.resources import schema
+from platform_common.sentence import Sentence
+from tests.support.mutations import mutations
+from tests.support.properties import examples
+from tests.support.record_cases import changed
+from tests.support.wizard_files import ANSWERS, CASES, GOOD, document
+from wizard_app import importing, state
+from wizard_app.app import create_app
+from wizard_app.machine import Machine
+from wizard_app.settings import WizardSettings
+from wizard_app.standing import Kept, Standing
+from wizard_app.state import WizardState
+from wizard_app.steps import STEPS
+
+_VALIDATOR = Draft202012Validator(schema("wizard-state"))
+_SEEDS = [json.dumps(document(case)).encode() for case in CASES if case.good]
+_WORDS = [f'"{name}"'.encode() for name in (*GOOD, *ANSWERS)]
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
+    """A device without records of its own."""
+    return Machine(_settings(tmp_path_factory.mktemp("device")))
+
+
+def _settings(folder: Path) -> WizardSettings:
+    root, out = str(folder / "device"), str(folder / "out")
+    return WizardSettings.from_env(
+        {"PLATFORM_ROOT": root, "WIZARD_DEV_OUT": out, "WIZARD_NO_TOKEN": "1"}
+    )
+
+
+def _parsed(data: bytes) -> WizardState | str:
+    """The state, or why it is none."""
+    try:
+        return state.parse(data, STEPS)
+    except DecodingError as error:
+        return error.message
+
+
+def test_wiz_01_a_damaged_state_is_refused_or_can_be_asked_for_everything(
+    machine: Machine,
+) -> None:
+    steps = {step.slug: step for step in STEPS}
+
+    @examples(2000)
+    @given(mutations(_SEEDS, _WORDS))
+    def check(data: bytes) -> None:
+        found = _parsed(data)
+        if isinstance(found, str):
+            assert 0 < len(found) < 1000
+            return
+        assert state.parse(state.render(found), STEPS) == found
+        standing = Standing(steps, machine, Kept(found))
+        for step in STEPS:
+            assert standing.revision(step)
+        assert all(str(lack.why) for lack in standing.lacks())
+        assert json.loads(importing.render(found.answers, STEPS))["version"] == 2
+
+    check()
+
+
+def test_wiz_01_a_wizard_begins_with_whatever_is_in_its_file(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    folder = tmp_path_factory.mktemp("wizard")
+    settings = _settings(folder)
+    settings.state_file.parent.mkdir(parents=True)
+
+    @examples(40)
+    @given(mutations(_SEEDS, _WORDS))
+    def check(data: bytes) -> None:
+        for path in settings.state_file.parent.iterdir():
+            path.unlink()
+        settings.state_file.write_bytes(data)
+        client = create_app(settings).test_client()
+        for page in ("", "/review", *(f"/{step.slug}" for step in STEPS)):
+            assert client.get(f"/wizard{page}").status_code in (200, 302)
+
+    check()
+
+
+def test_a_damaged_setup_file_is_refused_in_words_or_holds_answers(machine: Machine) -> None:
+    @examples(2000)
+    @given(mutations(_SEEDS, _WORDS))
+    def check(data: bytes) -> None:
+        found = importing.parse(data, STEPS, machine)
+        assert all(isinstance(problem, Sentence) for problem in found.problems)
+        assert bool(found.problems) or found.steps > 0
+        assert found.problems or json.loads(importing.render(found.answers, STEPS))["answers"]
+
+    check()
+
+
+def _places(document: Any) -> Iterator[tuple[str | int, ...]]:
+    if not isinstance(document, dict | list):
+        return
+    pairs = document.items() if isinstance(document, dict) else enumerate(document)
+    for step, child in pairs:
+        yield (step,)
+        for place in _places(child):
+            yield (step, *place)
+
+
+_texts = st.text(st.characters(codec="ascii"), max_size=12)
+_values = st.recursive(
+    st.booleans()
+    | st.none()
+    | st.integers()
+    | st.sampled_from([0, 1.5, 3])
+    | _texts
+    | st.sampled_from([case.value for case in CASES if isinstance(case.value, str)]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_texts, inner, max_size=3),
+    max_leaves=4,
+)
+# What only code can tell: that a time is one, and that a key is not a private one.
+_BEYOND_SCHEMAS = {(case.place, repr(case.value)) for case in CASES if case.schema_cannot}
+
+
+@examples(2000)
+@given(st.sampled_from(list(_places(GOOD))), _values)
+def test_schema_and_code_agree_about_other_values(place: tuple[str | int, ...], value: Any) -> None:
+    if (place, repr(value)) in _BEYOND_SCHEMAS:
+        return
+    other = changed(GOOD, place, value)
+    found = _parsed(json.dumps(other).encode())
+    assert _VALIDATOR.is_valid(other) != isinstance(found, str), found
