@@ -20,6 +20,8 @@ from tests.support.devices import Device
 from tests.support.layout import clipped, sideways_scroll
 from tests.support.pseudo_language import PseudoLanguage, leftovers, texts, values_of
 from tests.support.scenes import SCENES, STATUSES, Scene, faulty_app, serving
+from tests.support.wizard_states import SCENES as WIZARD_SCENES
+from tests.support.wizard_states import known_values
 
 WIDTHS = (320, 1280)
 HEIGHT = 900
@@ -65,6 +67,16 @@ def too_narrow(page: Page) -> list[str]:
     return found
 
 
+def not_german() -> set[str]:
+    """The texts of ours that are another one in German."""
+    said = {
+        message.id: language("de").gettext(message.id)
+        for message in collected()
+        if isinstance(message.id, str)
+    }
+    return said.keys() - said.values()
+
+
 def scenes(name: str) -> Iterator[Scene]:
     return (scene for scene in SCENES[name] if scene.state not in ODD)
 
@@ -83,6 +95,23 @@ def test_all_of_a_page_is_translated_and_has_room_for_longer_texts(
                 faults = [*leftovers(page, values_of(ctl)), *too_narrow(page)]
                 found += [f"{scene.state} {address}: {fault}" for fault in faults]
             page.goto("about:blank")
+    assert found == []
+
+
+@pytest.mark.usefixtures("in_pseudo_language")
+@pytest.mark.parametrize("state", [state for state in WIZARD_SCENES if state not in ODD])
+def test_all_of_the_wizard_is_translated_and_has_room_for_longer_texts(
+    state: str, open_page: OpenPage, tmp_path: Path
+) -> None:
+    page = open_page("about:blank", reduced_motion="reduce")
+    found = []
+    scene = WIZARD_SCENES[state]
+    with serving(scene.app(tmp_path)) as url:
+        for view in scene.views:
+            view.open(page, url)
+            faults = [*leftovers(page, known_values()), *too_narrow(page)]
+            found += [f"{view.name}: {fault}" for fault in faults]
+        page.goto("about:blank")
     assert found == []
 
 
@@ -117,12 +146,7 @@ def test_what_scripts_say_is_translated(open_page: OpenPage, show: Show, ctl: Fa
 def test_a_german_page_has_no_english_text_and_has_room(
     name: str, open_page: OpenPage, show: Show
 ) -> None:
-    said = {
-        message.id: language("de").gettext(message.id)
-        for message in collected()
-        if isinstance(message.id, str)
-    }
-    english = said.keys() - said.values()
+    english = not_german()
     page = open_page("about:blank", locale="de-CH", reduced_motion="reduce")
     found = []
     for scene in scenes(name):
@@ -133,6 +157,24 @@ def test_a_german_page_has_no_english_text_and_has_room(
                 faults = [text for text, _ in texts(page) if text in english] + too_narrow(page)
                 found += [f"{scene.state} {address}: {fault}" for fault in faults]
             page.goto("about:blank")
+    assert found == []
+
+
+@pytest.mark.parametrize("state", [state for state in WIZARD_SCENES if state not in ODD])
+def test_the_wizard_in_german_has_no_english_text_and_has_room(
+    state: str, open_page: OpenPage, tmp_path: Path
+) -> None:
+    english = not_german()
+    page = open_page("about:blank", locale="de-CH", reduced_motion="reduce")
+    found = []
+    scene = WIZARD_SCENES[state]
+    with serving(scene.app(tmp_path)) as url:
+        for view in scene.views:
+            view.open(page, url)
+            assert page.evaluate("document.documentElement.lang") == "de"
+            faults = [text for text, _ in texts(page) if text in english] + too_narrow(page)
+            found += [f"{view.name}: {fault}" for fault in faults]
+        page.goto("about:blank")
     assert found == []
 
 

@@ -132,25 +132,26 @@ def values_of(ctl: FakeCtl) -> set[str]:
     sample = StubCli(Sentence("none"))
     outputs += [sample.run(view.words).output for view in VIEWS]
     found = {" ".join(view.words) for view in VIEWS}
-    found |= set(_leaves(msgspec.to_builtins([view.default for view in VIEWS])))
+    found |= set(leaves(msgspec.to_builtins([view.default for view in VIEWS])))
     for output in outputs:
         try:
-            found |= set(_leaves(json.loads(output)))
+            found |= set(leaves(json.loads(output)))
         except ValueError:
             continue
     return found
 
 
-def _leaves(value: Any) -> Iterator[str]:
+def leaves(value: Any) -> Iterator[str]:
+    """Every text in what JSON or TOML holds."""
     match value:
         case str():
             yield value
         case list():
             for one in value:
-                yield from _leaves(one)
+                yield from leaves(one)
         case dict():
             for one in value.values():
-                yield from _leaves(one)
+                yield from leaves(one)
 
 
 def _longer(word: re.Match[str]) -> str:

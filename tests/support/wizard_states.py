@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from flask import Flask
 from playwright.sync_api import Page
 
+from platform_common.resources import data_path
 from tests.support.browsers import send
 from tests.support.dashboard_states import MARKUP
 from tests.support.devices import Device
+from tests.support.pseudo_language import leaves
 from wizard_app.app import create_app
+from wizard_app.channel_names import channel_name
 from wizard_app.settings import WizardSettings
 
 Fields = Mapping[str, str | list[str]]
@@ -79,6 +83,36 @@ REFUSED: Mapping[str, Mapping[str, Fields]] = {
     },
 }
 
+# Of units, of a site, of a profile that cannot be read, of devices, of what answers hold.
+_NAMES = {
+    *("GB", "MB", "GitHub", "broken", "sample-device.local", "agent-kitchen.local"),
+    *("my-kitchen", "agent", "x" * 63, "kitchen", "someone@home", "ED25519"),
+    "SHA256:ZkAslGjFiUHdGf/WUL8rQvkib4PTvQatUV0OUQSncCA",
+    "https://0123456789abcdef0123456789abcdef.r2.cloudflarestorage.com",
+}
+_LIMITS = {
+    "target": "pi-zero",
+    "tier": "low",
+    "ram_mb": 512,
+    "ram_class": "low",
+    "storage_class": "sd",
+    "capabilities": {
+        "local_llm": False,
+        "voice_wake_word": False,
+        "voice_tts": False,
+        "clamav_daemon": False,
+        "channels_heavy": ["slack"],
+        "channels_disabled_by_ram": ["signal", "whatsapp", "telegram"],
+    },
+    "limitations": [
+        {
+            "id": "channel-signal",
+            "reason": "Signal needs 2 GB of memory.",
+            "unblock": "Use a device with more.",
+        }
+    ],
+}
+
 
 class View(NamedTuple):
     """A page: its address, and the form that was sent there, if one was."""
@@ -139,6 +173,14 @@ def answer(app: Flask, forms: Mapping[str, Fields]) -> None:
         assert given.status_code == 302, (slug, given.text)
 
 
+def known_values() -> set[str]:
+    """What on the wizard's pages is no text of ours: of records, names, and what was typed."""
+    records: list[Any] = [json.loads(data_path("providers.json").read_bytes()), _LIMITS]
+    records += [tomllib.loads(file.read_text()) for file in data_path("profiles").iterdir()]
+    found = set(leaves([records, ANSWERS, REFUSED]))
+    return found | {str(channel_name(one)) for one in found} | _NAMES
+
+
 def _pages(*slugs: str) -> tuple[View, ...]:
     return tuple(View(slug, f"/wizard/{slug}") for slug in slugs or (*STEPS, "review"))
 
@@ -175,29 +217,7 @@ def _unreadable_records(device: Device, _: Device) -> None:
 
 
 def _small(device: Device, _: Device) -> None:
-    limits = {
-        "target": "pi-zero",
-        "tier": "low",
-        "ram_mb": 512,
-        "ram_class": "low",
-        "storage_class": "sd",
-        "capabilities": {
-            "local_llm": False,
-            "voice_wake_word": False,
-            "voice_tts": False,
-            "clamav_daemon": False,
-            "channels_heavy": ["slack"],
-            "channels_disabled_by_ram": ["signal", "whatsapp", "telegram"],
-        },
-        "limitations": [
-            {
-                "id": "channel-signal",
-                "reason": "Signal needs 2 GB of memory.",
-                "unblock": "Use a device with more.",
-            }
-        ],
-    }
-    device.put("/etc/platform/limits.json", json.dumps(limits))
+    device.put("/etc/platform/limits.json", json.dumps(_LIMITS))
 
 
 def _offline(device: Device, _: Device) -> None:
