@@ -217,10 +217,13 @@ def _clean_address(mark: str = "") -> str:
 
 def _is_loopback(address: str | None) -> bool:
     """Whether that is this machine, also through a socket file, which has no address."""
+    if not address:
+        return True
     try:
-        return not address or ipaddress.ip_address(address).is_loopback
+        found = ipaddress.ip_address(address)
     except ValueError:
         return False
+    return (getattr(found, "ipv4_mapped", None) or found).is_loopback
 
 
 def asks_for_loopback() -> bool:

@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 import os
+import pwd
 import re
 import signal
 import socket
@@ -171,6 +172,17 @@ def test_tok_01_new_token_makes_a_link_for_the_running_wizard(place: Place) -> N
         third = enter(app, place.link("new-token"))
         assert ask(app, "/wizard/system", session)[0] == 200
         assert ask(app, "/wizard/system", third)[0] == 200
+
+
+def test_a_new_token_belongs_to_who_serves(place: Place) -> None:
+    with place.serve():
+        address = place.token_file.with_name("wizard.token.address")
+        if os.geteuid() == 0:
+            nobody = pwd.getpwnam("nobody")
+            os.chown(address, nobody.pw_uid, nobody.pw_gid)
+        place.link("new-token")
+        assert place.token_file.stat().st_uid == address.stat().st_uid
+        assert place.token_file.stat().st_gid == address.stat().st_gid
 
 
 def test_without_a_wizard_there_is_no_link(place: Place) -> None:
