@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,29 +16,15 @@ from wizard_app.answers import Answers
 from wizard_app.machine import Machine
 from wizard_app.pending import Held, PendingSecrets
 from wizard_app.settings import WizardSettings
-from wizard_app.standing import Kept, Lack, Standing
+from wizard_app.shown import Page, shown
+from wizard_app.standing import Kept, Standing
 from wizard_app.state import DONE, REVIEW, WizardState, order
 from wizard_app.state_file import StateFile
-from wizard_app.steps.step import Accepted, Again, AnyStep, Errors, Form, Passed
+from wizard_app.steps.step import Accepted, Again, AnyStep, Form, Passed
 
 # The field of a form, and of a page's address, that says where to go on.
 RETURN = "return"
 _STALE = 409
-
-
-class Page(NamedTuple):
-    """A step as it is shown; `fields` are the values in its form, each a list."""
-
-    step: AnyStep
-    fields: Mapping[str, list[str]]
-    errors: Errors
-    status: int
-    more: Mapping[str, Any]
-    revision: str
-    held: Held
-    lost: Sequence[Lack]
-    problems: Sequence[str]
-    notice: Sentence | None = None
 
 
 class Refused(NamedTuple):
@@ -93,8 +79,8 @@ class Wizard:
         standing = self.standing()
         asked, answer = standing.asked(step), standing.answer(step)
         if answer is None:
-            return _page(standing, step, step.suggested(asked), Again())
-        return _page(standing, step, step.filled(answer), Again(step.check(answer, asked)))
+            return shown(standing, step, step.suggested(asked), Again())
+        return shown(standing, step, step.filled(answer), Again(step.check(answer, asked)))
 
     def submit(self, step: AnyStep, form: Form) -> Page | str:
         """What a form leads to: its page again, or the value of `step` to go on with.
@@ -108,7 +94,7 @@ class Wizard:
             return self._onward(step, form, before)
         now = self.standing(before.machine)
         notice = _CHANGED if again.status == _STALE or now.is_stale(step, form) else None
-        return _page(now, step, step.typed(form), again, notice)
+        return shown(now, step, step.typed(form), again, notice)
 
     def take_over(self, answers: Answers, *, replace: bool) -> str | Refused:
         """Have `answers` in place of all that were given: the value of `step` to go on with.
@@ -158,7 +144,7 @@ class Wizard:
             if now.state.step == DONE:
                 return None
             # Somebody else was quicker, perhaps while the test ran.
-            if now.revision(step) != before.revision(step) and not now.has(step, accepted):
+            if now.differs(before, step) and not now.has(step, accepted):
                 return Again(status=_STALE)
             state = msgspec.structs.replace(
                 now.state,
@@ -209,29 +195,6 @@ class Wizard:
                     self._kept = Kept(self.file.load())
                     self._process = os.getpid()
         return self._kept
-
-
-def _page(
-    standing: Standing,
-    step: AnyStep,
-    fields: Mapping[str, list[str]],
-    again: Again,
-    notice: Sentence | None = None,
-) -> Page:
-    asked = standing.asked(step)
-    more = {**step.view(asked), **again.more}
-    return Page(
-        step,
-        fields,
-        again.errors,
-        again.status,
-        more,
-        standing.revision(step),
-        asked.held,
-        list(standing.lost()),
-        asked.machine.problems,
-        notice,
-    )
 
 
 _CHANGED = Sentence(

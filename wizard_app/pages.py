@@ -9,7 +9,8 @@ from flask import Blueprint, Flask, Response, current_app, redirect, render_temp
 from werkzeug import Response as Redirect
 from werkzeug.routing import AnyConverter, BaseConverter, Map
 
-from wizard_app.flow import RETURN, Page, Wizard
+from wizard_app.flow import RETURN, Wizard
+from wizard_app.shown import Page
 from wizard_app.state import DONE, REVIEW
 from wizard_app.steps.step import Form
 

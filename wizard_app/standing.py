@@ -85,6 +85,11 @@ class Standing:
         """A word for what a step was answered: another one once that, or a secret, is another."""
         return f"{self._fingerprint(step)}.{self.pending.of(step.slug).mark}"
 
+    def differs(self, other: Standing, step: AnyStep) -> bool:
+        """Whether the step was answered otherwise at another moment."""
+        marks = {one.pending.of(step.slug).mark for one in (self, other)}
+        return len(marks) > 1 or self.answer(step) != other.answer(step)
+
     def is_stale(self, step: AnyStep, form: Form) -> bool:
         """Whether the step was answered otherwise since the page of `form` was made.
 
