@@ -8,9 +8,10 @@ from werkzeug import Response as Redirect
 from platform_common.errors import PlatformError
 from platform_common.sentence import Sentence
 from platform_common.web.errors import error_page
-from wizard_app import launching
+from wizard_app import codes, launching
 from wizard_app.access import new_token
-from wizard_app.gate import asks_for_loopback, door
+from wizard_app.arriving import asks_for_loopback
+from wizard_app.gate import door
 
 blueprint = Blueprint("another_device", __name__)
 
@@ -37,7 +38,7 @@ def share() -> Response:
         render_template(
             "wizard/another_device.html",
             url=url,
-            code=launching.code_as_image(url),
+            code=codes.as_image(url),
             only_here=asks_for_loopback(),
         )
     )

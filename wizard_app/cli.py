@@ -214,9 +214,9 @@ def _show(serving: Serving, token: str, *, as_json: bool = False, unit: bool = F
     if serving.fingerprint:
         click.echo(f"SHA-256 fingerprint of its certificate: {serving.fingerprint}")
     if sys.stdout.isatty() and serving.bases:
-        from wizard_app.launching import code_on_terminal
+        from wizard_app import codes
 
-        click.echo(code_on_terminal(urls[0], colour=not os.environ.get("NO_COLOR")), color=True)
+        click.echo(codes.on_terminal(urls[0], colour=not os.environ.get("NO_COLOR")), color=True)
 
 
 def _is_journal() -> bool:

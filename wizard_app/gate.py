@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 from collections.abc import Callable
 from math import ceil
-from urllib.parse import quote, urlencode
 
 from flask import Flask, Response, current_app, g, render_template, request
 from werkzeug.http import dump_cookie
 
 from platform_common.web.errors import error_page
-from platform_common.web.gate import name_of
 from platform_common.web.rate import RateLimit
 from wizard_app import refusals
 from wizard_app.access import LIFETIME_S, Access, boot_time
+from wizard_app.arriving import (
+    RETRY,
+    asks_for_loopback,
+    clean_address,
+    is_forwarded,
+    is_from_loopback,
+    is_only_looking,
+    presented,
+)
 from wizard_app.refusals import Refusal
 from wizard_app.settings import WizardSettings
 from wizard_app.token_file import TokenFile
 from wizard_app.wiping import Wiping
 
 _NAME = "wizard_gate"
-_TOKEN, _RETRY = "token", "retry"
 _COOKIES = {True: "__Host-platform-session", False: "platform-session"}
 _MOST_WRONG, _MOST_WRONG_OVERALL, _MINUTE_S = 10, 100, 60
-# A proxy adds one of these; who is on this machine and asks directly sends none.
-_FORWARDED = (
-    *("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"),
-    *("X-Forwarded-Protocol", "X-Forwarded-Ssl"),
-)
-_START = "/wizard"
 _LOG = logging.getLogger(__name__)
 
 
@@ -83,17 +82,17 @@ class Gate:
         if request.path == "/healthz" or request.path.startswith("/static/"):
             return None
         self._wiping.check()
-        presented = [] if _is_only_looking() else _presented()
+        tokens = [] if is_only_looking() else presented()
         exposed = self._settings.production and not self._is_safe()
-        if len(presented) == 1 and not exposed:
-            session = self.access.enter(presented[0])
+        if len(tokens) == 1 and not exposed:
+            session = self.access.enter(tokens[0])
             if session is not None:
                 return self._let_in(session)
         if self.access.is_live(self._sessions()):
             return None
-        if exposed and presented:
+        if exposed and tokens:
             return self._page(refusals.EXPOSED)
-        return self._refused(presented)
+        return self._refused(tokens)
 
     def with_cookie(self, response: Response) -> Response:
         """Add the cookie of a session that this request opened."""
@@ -127,18 +126,18 @@ class Gate:
         if request.headers.get("Sec-Fetch-Site") != "cross-site":
             return None
         # A browser would not send the new cookie when it is led on from another site.
-        page = Response(render_template("wizard/continue.html", onward=_clean_address()))
+        page = Response(render_template("wizard/continue.html", onward=clean_address()))
         page.headers["Referrer-Policy"] = "no-referrer"
         return page
 
-    def _refused(self, presented: list[str]) -> Response:
-        if len(presented) == 1 and self.access.was_used(presented[0]):
+    def _refused(self, tokens: list[str]) -> Response:
+        if len(tokens) == 1 and self.access.was_used(tokens[0]):
             return self._page(refusals.USED, mark="used")
-        if presented:
+        if tokens:
             return self._wrong_token()
         if self._sessions():
             return self._page(refusals.ENDED)
-        was_used = request.args.get(_RETRY) == "used"
+        was_used = request.args.get(RETRY) == "used"
         return self._page(refusals.USED if was_used else refusals.NOTHING, mark="1")
 
     def _wrong_token(self) -> Response:
@@ -152,7 +151,7 @@ class Gate:
         return self._page(refusals.WRONG)
 
     def _page(self, refusal: Refusal, *, mark: str = "") -> Response:
-        again = _clean_address(mark) if mark and self._may_have_cookie() else ""
+        again = clean_address(mark) if mark and self._may_have_cookie() else ""
         body = render_template(
             "wizard/refused.html",
             refusal=refusal,
@@ -172,7 +171,7 @@ class Gate:
         """
         return (
             request.method == "GET"
-            and _RETRY not in request.args
+            and RETRY not in request.args
             and request.headers.get("Sec-Fetch-Site") in (None, "cross-site")
             and not self._sessions()
             and self.access.is_used
@@ -180,53 +179,6 @@ class Gate:
 
     def _is_safe(self) -> bool:
         """Whether nobody on the way could read this request."""
-        forwarded = any(name in request.headers for name in _FORWARDED)
-        if request.is_secure and (self._settings.behind_proxy or not forwarded):
-            return True
-        return not forwarded and _is_loopback(request.remote_addr) and asks_for_loopback()
-
-
-def _presented() -> list[str]:
-    """The launch tokens in the address and the header of this request."""
-    tokens = request.args.getlist(_TOKEN)
-    scheme, _, value = request.headers.get("Authorization", "").partition(" ")
-    return [*tokens, value.strip(" ")] if scheme.lower() == "bearer" else tokens
-
-
-def _is_only_looking() -> bool:
-    """Whether nobody will see the answer to this request, or perhaps nobody."""
-    purposes = (request.headers.get(name, "") for name in ("Sec-Purpose", "Purpose", "X-Moz"))
-    return request.method in ("HEAD", "OPTIONS") or any(
-        purpose.lower().startswith("prefetch") for purpose in purposes
-    )
-
-
-def _clean_address(mark: str = "") -> str:
-    """Where this request leads, without its token; `mark` says that it is a second try."""
-    path = request.path
-    if request.method != "GET" or request.url_rule is None or path.startswith("//"):
-        path = _START
-    rest = [
-        (name, value)
-        for name, value in request.args.items(multi=True)
-        if name not in (_TOKEN, _RETRY)
-    ]
-    query = urlencode(rest + ([(_RETRY, mark)] if mark else []))
-    return quote(path) + (f"?{query}" if query else "")
-
-
-def _is_loopback(address: str | None) -> bool:
-    """Whether that is this machine, also through a socket file, which has no address."""
-    if not address:
-        return True
-    try:
-        found = ipaddress.ip_address(address)
-    except ValueError:
-        return False
-    return (getattr(found, "ipv4_mapped", None) or found).is_loopback
-
-
-def asks_for_loopback() -> bool:
-    """Whether this request calls the device by an address that only works on itself."""
-    name = name_of(request.environ.get("HTTP_HOST", "")) or "unknown"
-    return name == "localhost" or name.endswith(".localhost") or _is_loopback(name)
+        if is_forwarded():
+            return self._settings.behind_proxy and request.is_secure
+        return request.is_secure or (is_from_loopback() and asks_for_loopback())

@@ -1,10 +1,9 @@
-"""How a browser gets in: the launch URLs, their code to scan, and where a wizard is served."""
+"""How a browser gets in: the launch URLs, and where a wizard is served."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
-import io
 import os
 import re
 import socket
@@ -30,9 +29,6 @@ _EVERYWHERE = ("0.0.0.0", "[::]")  # noqa: S104 - compared with, not listened on
 _OUTSIDE = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
 # SIOCGIFADDR, and where its answer has the address.
 _ADDRESS_OF, _ADDRESS = 0x8915, slice(20, 24)
-# Black on white, whatever the terminal's colours are.
-_CODE, _PLAIN = "\x1b[97;40m", "\x1b[0m"
-_ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Serving(Struct, frozen=True):
@@ -142,24 +138,6 @@ def interface_addresses() -> list[str]:
 def machine_name() -> str:
     """The first label of this machine's name, in lower case."""
     return socket.gethostname().partition(".")[0].lower()
-
-
-def code_on_terminal(url: str, *, colour: bool = True) -> str:
-    """A QR code of `url` in block characters, with its quiet zone."""
-    import segno
-
-    out = io.StringIO()
-    segno.make(url, error="l", micro=False).terminal(out, border=4, compact=True)
-    lines = [_ANSI.sub("", line) for line in out.getvalue().splitlines()]
-    return "\n".join(f"{_CODE}{line}{_PLAIN}" if colour else line for line in lines)
-
-
-def code_as_image(url: str) -> str:
-    """A QR code of `url` as the address of an image: black on white, with its quiet zone."""
-    import segno
-
-    code = segno.make(url, error="l", micro=False)
-    return str(code.svg_data_uri(border=4, dark="#000", light="#fff", omitsize=True))
 
 
 @contextlib.contextmanager

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from platform_common.errors import PlatformError
-from wizard_app import launching
-from wizard_app.launching import Serving, ServingFile, bases, code_as_image, code_on_terminal
+from wizard_app import codes, launching
+from wizard_app.launching import Serving, ServingFile, bases
 
 TOKEN = "0123456789abcdef" * 4
 
@@ -62,12 +62,12 @@ def test_the_interfaces_have_the_addresses_that_the_system_tells() -> None:
 
 def test_the_codes_have_their_quiet_zone_and_are_black_on_white() -> None:
     url = f"https://192.0.2.2:8088/?token={TOKEN}"
-    lines = code_on_terminal(url, colour=False).splitlines()
+    lines = codes.on_terminal(url, colour=False).splitlines()
     assert {len(line) for line in lines} == {len(lines[0])}
     assert len(lines[0]) <= 80
     assert set(lines[0]) == set(lines[1]) == {"█"}
-    assert code_on_terminal(url).startswith("\x1b[97;40m")
-    image = code_as_image(url)
+    assert codes.on_terminal(url).startswith("\x1b[97;40m")
+    image = codes.as_image(url)
     assert image.startswith("data:image/svg+xml")
     assert "fff" in image
     assert "style" not in image
