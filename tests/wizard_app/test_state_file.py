@@ -21,6 +21,8 @@ from tests.support.releases import clean_environment, program
 from tests.support.small_steps import ColourStep, WordStep
 from tests.support.web_servers import Served, served
 from tests.support.wizard_files import GOOD
+from tests.support.wizard_secrets import found
+from tests.support.wizard_states import ANSWERS, SECRETS
 from tests.wizard_app.conftest import MakeWizard
 
 NOTICE = "The stored answers could not be used, so setup begins again"
@@ -238,3 +240,24 @@ def test_wiz_04_a_worker_that_dies_has_the_next_one_go_on_with_the_same_answers(
                 assert 'value="second"' in page
         assert "Step 2 of 9" in _get(wizard, "/")
         assert json.loads(state_file.read_bytes())["answers"]["hostname"] == "second"
+
+
+def test_wiz_02_and_leak_01_no_secret_of_any_step_is_on_the_disk_or_on_a_page(
+    wizard: MakeWizard, out: Path, device: Device, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = wizard()
+    texts: list[str | bytes] = []
+    for slug, form in ANSWERS.items():
+        stale = client.post(f"/wizard/{slug}", data={**form, "revision": "another"})
+        assert stale.status_code == 409
+        bad = {name: f"{value}\0" for name, value in form.items()}
+        texts += [stale.text, client.post(f"/wizard/{slug}", data=bad).text]
+        assert client.post(f"/wizard/{slug}", data=form).status_code == 302
+    pages = (*ANSWERS, "review", "answers.json", "import")
+    for _ in range(2):
+        texts += [client.get(f"/wizard/{page}").text for page in pages]
+        client = wizard()
+    files = [path for folder in (out, device.root) for path in folder.rglob("*") if path.is_file()]
+    texts += [path.read_bytes() for path in files]
+    texts.append(caplog.text)
+    assert [leak for secret in SECRETS for leak in found(secret, *texts)] == []
