@@ -49,8 +49,13 @@ def parse(data: bytes, steps: Sequence[AnyStep], machine: Machine) -> SetupFile:
     except DecodingError as error:
         return _refused(Sentence("This is not a setup file: {why}", why=error.message))
     if file.version != VERSION:
-        said = "This setup file has version {version}; this device reads version {known}"
-        return _refused(Sentence(said, version=file.version, known=VERSION))
+        return _refused(
+            Sentence(
+                "This setup file has version {version}; this device reads version {known}",
+                version=file.version,
+                known=VERSION,
+            )
+        )
     given = [step for step in steps if file.answers.keys() & set(members(step.answer_type))]
     problems = [problem for step in given for problem in _problems_of_shape(step, file.answers)]
     if not given:

@@ -91,8 +91,11 @@ def problem_of_endpoint(url: str, *, needed: bool) -> Sentence | None:
         return _ADDRESS.missing if needed else None
     try:
         check_base_url(url)
-    except ValueError as error:
-        return Sentence("The base URL {why}", why=str(error))
+    except ValueError:
+        return Sentence(
+            "Enter the whole base URL, such as http://192.168.1.20:8000/v1,"
+            " without a user name, ? or #"
+        )
     return None
 
 

@@ -266,7 +266,7 @@ RULES: Mapping[str, tuple[str, list[str], list[str], str]] = {
             *("http://user:word@127.0.0.1/v1", "http://127.0.0.1/v1?key=1", "http://a/#b"),
             *("http://a b/", "http://a:99999/", "http://é.example/", "http://a\nb/"),
         ],
-        "The base URL m",
+        "Enter the whole base URL, such as http://192.168.1.20:8000/v1",
     ),
 }
 
