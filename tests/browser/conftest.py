@@ -130,7 +130,14 @@ def serve_wizard(tmp_path: Path, device: Device) -> Iterator[ServeWizard]:
             }
             variables |= {} if "WIZARD_TOKEN" in environment else {"WIZARD_NO_TOKEN": "1"}
             log = tmp_path / "wizard-app.log"
-            app = served("wizard-app", variables | environment, log, host=host, port=port)
+            app = served(
+                "wizard-app",
+                variables | environment,
+                log,
+                host=host,
+                scheme="https" if "WIZARD_PRODUCTION" in environment else "http",
+                port=port,
+            )
             return running.enter_context(app)
 
         yield serve

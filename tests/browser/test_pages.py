@@ -128,8 +128,8 @@ def documents(device: Device, ctl: FakeCtl, tmp_path: Path) -> Mapping[str, str]
             for address in scene.addresses:
                 found[f"{scene.state} {address}"] = client.get(address).text
     for state, of_wizard in WIZARD_SCENES.items():
-        app = of_wizard.app(tmp_path / f"wizard-{state}")
-        found |= {f"wizard, {state}, {view.name}": view.html(app) for view in of_wizard.views}
+        client = of_wizard.app(tmp_path / f"wizard-{state}").test_client()
+        found |= {f"wizard, {state}, {view.name}": view.html(client) for view in of_wizard.views}
     client = faulty_app().test_client()
     return found | {f"{status}": client.get(f"/error/{status}").text for status in STATUSES}
 

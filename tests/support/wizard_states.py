@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from flask import Flask
+from flask.testing import FlaskClient
 from playwright.sync_api import Page
 
 from platform_common.resources import data_path
@@ -22,6 +23,7 @@ from wizard_app.settings import WizardSettings
 
 Fields = Mapping[str, str | list[str]]
 
+TOKEN = "0123456789abcdef" * 4
 STATE_FILE = "/var/lib/platform/wizard-state.json"
 KEY = "sk-CaNaRy-0123456789abcdef"
 AUTH_KEY = "tskey-CaNaRy-0123456789"
@@ -127,9 +129,8 @@ class View(NamedTuple):
         if self.form is not None:
             send(page, url + self.address, self.form)
 
-    def html(self, app: Flask) -> str:
+    def html(self, client: FlaskClient) -> str:
         """The page itself."""
-        client = app.test_client()
         if self.form is None:
             return client.get(self.address).text
         return client.post(self.address, data=self.form).text
@@ -139,7 +140,8 @@ class WizardScene(NamedTuple):
     """A wizard in one state, and its pages.
 
     It sets up what `prepare` is given: a device, and the folder that the wizard writes to.
-    The forms in `answered` are sent to it; then it may be `restarted`.
+    The forms in `answered` are sent to it; then it may be `restarted`. One that is `locked`
+    opens with TOKEN.
     """
 
     state: str
@@ -147,6 +149,7 @@ class WizardScene(NamedTuple):
     prepare: Callable[[Device, Device], object] = lambda device, out: None
     answered: Mapping[str, Fields] = {}
     restarted: bool = False
+    locked: bool = False
 
     def app(self, folder: Path) -> Flask:
         """The wizard in this state; its files are in `folder`."""
@@ -157,7 +160,7 @@ class WizardScene(NamedTuple):
             {
                 "PLATFORM_ROOT": str(device.root),
                 "WIZARD_DEV_OUT": str(out.root),
-                "WIZARD_NO_TOKEN": "1",
+                **({"WIZARD_TOKEN": TOKEN} if self.locked else {"WIZARD_NO_TOKEN": "1"}),
             }
         )
         app = create_app(settings)
@@ -233,6 +236,17 @@ SCENES: Mapping[str, WizardScene] = {
         WizardScene("answered", (*_pages(), _FROM_REVIEW), answered=ANSWERS),
         WizardScene(
             "restarted", _pages("profile", "backup", "review"), answered=ANSWERS, restarted=True
+        ),
+        WizardScene(
+            "locked",
+            (
+                View("no link", "/"),
+                View("wrong link", "/?token=0"),
+                View("let in", f"/?token={TOKEN}"),
+                View("another device", "/wizard/another-device", {}),
+                View("no file", "/wizard/import", {"file": ""}),
+            ),
+            locked=True,
         ),
         WizardScene("damaged", (View("system", "/wizard/system"),), _damaged),
         WizardScene("done", (View("done", "/wizard/done"),), _done),

@@ -40,7 +40,7 @@
     const look = () => {
       if (end - Date.now() > 600_000) return;
       clearInterval(looking);
-      session.querySelector("time").textContent = new Date(end)
+      session.querySelector("strong").textContent = new Date(end)
         .toLocaleTimeString(document.documentElement.lang, { hour: "2-digit", minute: "2-digit" });
       session.firstElementChild.hidden = false;
     };
