@@ -97,7 +97,7 @@ def test_another_channel_is_refused(
 ) -> None:
     answer = chosen.post("/wizard/channels", data={"channels": sent})
     assert answer.status_code == 200
-    assert '<div class="error"' in answer.text
+    assert '<div class="error">' in answer.text
     assert said in answer.text
     assert MARKUP not in answer.text
     assert "channels" not in answers(state_file)
@@ -119,7 +119,7 @@ def test_a_channel_that_the_device_is_too_small_for_is_refused_with_422(
 ) -> None:
     answer = chosen.post("/wizard/channels", data={"channels": sent})
     assert answer.status_code == 422
-    assert '<div class="error"' in answer.text
+    assert '<div class="error">' in answer.text
     assert said in answer.text
     assert "channels" not in answers(state_file)
 

@@ -87,7 +87,7 @@ def test_what_was_answered_fills_its_page_and_a_refused_form_fills_it_as_typed(
     small.post("/wizard/word", data={"word": WORD})
     refused = small.post("/wizard/word", data={"word": "bad", "other": "typed"})
     assert refused.status_code == 200
-    assert '<div class="error"' in refused.text
+    assert '<div class="error">' in refused.text
     assert "Enter another word" in refused.text
     assert json.loads(state_file.read_bytes())["answers"] == {"has_word": True}
 

@@ -152,7 +152,7 @@ def test_a_file_that_is_not_right_is_refused_in_words_and_changes_nothing(
     data, words = NOT_TAKEN[file]
     refused = _send(small, data)
     assert refused.status_code == 200
-    assert '<div class="error"' in refused.text
+    assert '<div class="error">' in refused.text
     assert words in refused.text
     assert "Nothing was changed" in refused.text
     assert parse_errors(refused.text) == []

@@ -63,7 +63,7 @@ def test_tun_04_what_can_be_no_key_is_refused_in_words(
 ) -> None:
     answer = client.post(URL, data={"authkey": key})
     assert answer.status_code == 200
-    assert '<div class="error"' in answer.text
+    assert '<div class="error">' in answer.text
     assert answer.text.count(error) == 2
     assert len(key) < len(KEY) or key not in answer.text
     assert not state_file.exists()

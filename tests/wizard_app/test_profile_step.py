@@ -64,7 +64,7 @@ def test_what_is_not_installed_is_refused(
 ) -> None:
     answer = client.post("/wizard/profile", data={"profile": profile})
     assert answer.status_code == 200
-    assert '<div class="error"' in answer.text
+    assert '<div class="error">' in answer.text
     assert "Select a profile" in answer.text
     assert MARKUP not in answer.text
     assert not state_file.exists()

@@ -94,7 +94,7 @@ def test_key_01_a_test_that_fails_leaks_no_key(
         for kind in KINDS:
             failed = here.post(PAGE, data=form(kind))
             assert failed.status_code == 200
-            assert '<div class="error"' in failed.text
+            assert '<div class="error">' in failed.text
             assert 'id="api-key-error"' in failed.text
             assert TRY_AGAIN in failed.text
             assert leaks(failed.text) == set()
@@ -308,7 +308,7 @@ def test_nothing_is_kept_unasked_or_for_another_provider(
     kept: FlaskClient, data: dict[str, str]
 ) -> None:
     refused = kept.post(PAGE, data=data | {"skip_validation": "1"})
-    assert (refused.status_code, '<div class="error"' in refused.text) == (200, True)
+    assert (refused.status_code, '<div class="error">' in refused.text) == (200, True)
     assert "AWS_REGION" in held(kept)
 
 

@@ -69,7 +69,7 @@ def test_tun_01_odd_credentials_are_refused_in_words(client: FlaskClient, state_
     for case, (text, error) in ODD.items():
         answer = client.post(URL, data={**NAMED, "credentials": text})
         assert answer.status_code == 200, case
-        assert '<div class="error"' in answer.text, case
+        assert '<div class="error">' in answer.text, case
         assert answer.text.count(error) == 2, case
         assert found(CANARY, answer.text) == [], case
     assert not state_file.exists()

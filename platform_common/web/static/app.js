@@ -35,7 +35,7 @@
   addEventListener("pageshow", () => {
     for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
   });
-  document.querySelector("div.error[tabindex]")?.focus();
+  document.querySelector(".error > [tabindex]")?.focus();
   // An app that can be installed has an offline page, which its worker keeps.
   if (document.querySelector("link[rel=manifest]")) {
     addEventListener("load", () => navigator.serviceWorker?.register("/sw.js").catch(() => {}));
