@@ -17,6 +17,12 @@ def test_a_name_that_follows_the_rules_is_taken(client: FlaskClient, name: str) 
     assert (answer.status_code, answer.location) == (302, "/wizard/profile")
 
 
+def test_blanks_that_a_keyboard_adds_are_left_out(client: FlaskClient, state_file: Path) -> None:
+    typed = {"hostname": " kitchen-agent  ", "timezone": "Europe/Berlin "}
+    assert client.post("/wizard/system", data=typed).status_code == 302
+    assert json.loads(state_file.read_bytes())["answers"] == GOOD
+
+
 @pytest.mark.parametrize(
     ("name", "error"),
     {
@@ -27,6 +33,10 @@ def test_a_name_that_follows_the_rules_is_taken(client: FlaskClient, name: str) 
         "a.b": "can only contain",
         "a_b": "can only contain",
         "a\nb": "can only contain",
+        "agent\n": "can only contain",
+        "agent\r\n": "can only contain",
+        "\u00a0agent": "can only contain",
+        "\n": "can only contain",
         "a\0b": "can only contain",
         "küche": "can only contain",
         "\u0430gent": "can only contain",
@@ -39,7 +49,7 @@ def test_ssh_07_a_name_that_breaks_a_rule_is_refused_in_words(
 ) -> None:
     answer = client.post("/wizard/system", data=GOOD | {"hostname": name})
     assert answer.status_code == 200
-    assert '<div class="error"' in answer.text
+    assert '<div class="error">' in answer.text
     assert error in answer.text
     assert not state_file.exists()
 
@@ -53,7 +63,11 @@ def test_a_time_zone_of_the_database_is_taken(
 
 
 @pytest.mark.parametrize(
-    "zone", ["", "Europe/ Berlin", "Mars/Olympus", "../../etc/passwd", "-H", "UTC\0", "/UTC"]
+    "zone",
+    [
+        *("", "Europe/ Berlin", "Mars/Olympus", "../../etc/passwd", "-H", "UTC\0", "/UTC"),
+        *("UTC\n", "UTC\r", "\u2028UTC", "UTC\t"),
+    ],
 )
 def test_ssh_09_what_is_no_time_zone_is_refused(
     client: FlaskClient, state_file: Path, zone: str

@@ -54,7 +54,8 @@ class SystemStep(Step[SystemAnswer]):
 
     def parse(self, form: Form, asked: Question) -> Accepted[SystemAnswer] | Again:
         # The button that offers a better name sends it in place of what was typed.
-        name, zone = form.get("better_name") or form.get("hostname"), form.get("timezone")
+        name = form.get("better_name") or _line(form, "hostname")
+        zone = _line(form, "timezone")
         errors = {}
         if (problem := _problem_of_name(name)) is not None:
             errors["hostname"] = problem
@@ -72,6 +73,11 @@ class SystemStep(Step[SystemAnswer]):
     def summary(self, answer: SystemAnswer, asked: Question) -> Iterable[tuple[Sentence, Any]]:
         yield Sentence("Name"), answer.hostname
         yield Sentence("Time zone"), answer.timezone
+
+
+def _line(form: Form, field: str) -> str:
+    """A field without the blanks that a phone's keyboard adds; a line feed is not one of them."""
+    return form.raw(field).strip(" ")
 
 
 def _problem_of_name(name: str) -> Sentence | None:
