@@ -112,6 +112,17 @@ def test_no_backup_is_an_answer(client: FlaskClient, state_file: Path) -> None:
     assert "Not backed up" in client.get("/wizard/review").text
 
 
+@pytest.mark.parametrize("name", ["backup_kind", "choice"])
+def test_a_script_may_call_the_kind_as_the_state_file_and_the_tunnel_do(
+    client: FlaskClient, state_file: Path, name: str
+) -> None:
+    form = GOOD["store_b"].copy()
+    form[name] = form.pop("kind")
+    assert client.post(URL, data=form).location == "/wizard/review"
+    assert answers(state_file)["backup_kind"] == "store_b"
+    assert client.post(URL, data={name: "store_d"}).status_code == 200
+
+
 @pytest.mark.parametrize("kind", ["", "store_d", "STORE_A", "b2", "store_a\n x"])
 def test_no_kind_of_the_four_is_refused(client: FlaskClient, state_file: Path, kind: str) -> None:
     answer = client.post(URL, data=GOOD["store_a"] | {"kind": kind})

@@ -15,6 +15,9 @@ from wizard_app.steps.step import Accepted, Again, Form, Question, Step, in_memo
 from wizard_app.stores import ENDPOINT, STORE_B_HOST, STORES, Field, Store, store_b_endpoint
 
 SKIP = "skip"
+# The field that our page sends, and what a script may call it that knows the state file, or
+# the tunnel's form.
+_KINDS = ("kind", "backup_kind", "choice")
 
 
 class BackupAnswer(Struct, frozen=True):
@@ -38,7 +41,8 @@ class BackupAnswer(Struct, frozen=True):
 class BackupStep(Step[BackupAnswer]):
     """Back up this device (optional) (spec, validation per step).
 
-    Beyond the spec: with `keep=1`, a key that is left empty is the one held already.
+    Beyond the spec: with `keep=1`, a key that is left empty is the one held already. The
+    kind is in `kind`, `backup_kind` or `choice`.
     """
 
     slug = "backup"
@@ -62,7 +66,7 @@ class BackupStep(Step[BackupAnswer]):
         return fields
 
     def parse(self, form: Form, asked: Question) -> Accepted[BackupAnswer] | Again:
-        kind = form.get("kind")
+        kind = next(filter(None, map(form.get, _KINDS)), "")
         if kind == SKIP:
             return Accepted(BackupAnswer(SKIP))
         if (store := STORES.get(kind)) is None:
