@@ -11,8 +11,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import OpenPage, ServeWizard
+from tests.support.browsers import send
 from tests.support.web_servers import Served
-from tests.support.wizard_states import ANSWERS, SECRETS, STEPS, Fields
+from tests.support.wizard_states import ANSWERS, REFUSED, SECRETS, STEPS, Fields
 
 TITLES: Mapping[str, str] = {
     "system": "Name this device",
@@ -25,6 +26,7 @@ TITLES: Mapping[str, str] = {
     "backup": "Back up this device (optional)",
     "review": "Check your answers",
 }
+NEVER_SHOWN = {"api_key", "authkey", "credentials"}
 # The secrets of each step that has some, as the pages name them when they are gone.
 FORGOTTEN = {"provider": 1, "mesh-vpn": 1, "tunnel": 1, "backup": 2}
 
@@ -226,3 +228,126 @@ def test_a_power_cut_at_every_step_costs_no_answer(
         go_on(page)
         expect_step(page, "review")
     assert forgotten(page) == []
+
+
+def tab_to(page: Page, selector: str) -> None:
+    """Press the Tab key until the focus is where it should be."""
+    for _ in range(200):
+        if page.evaluate("wanted => document.activeElement.matches(wanted)", selector):
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"the Tab key does not lead to {selector}")
+
+
+def press_answer(page: Page, fields: Fields) -> None:
+    """Answer the form that is shown with the keyboard alone."""
+    for name, value in fields.items():
+        kind = page.locator(f'main [name="{name}"]').first.get_attribute("type")
+        if kind == "radio":
+            tab_to(page, f'main [name="{name}"]')
+            page.keyboard.press("Space")
+            while not page.locator(f'[name="{name}"][value="{value}"]').is_checked():
+                page.keyboard.press("ArrowDown")
+        elif kind == "checkbox":
+            for one in [value] if isinstance(value, str) else value:
+                tab_to(page, f'main [name="{name}"][value="{one}"]')
+                page.keyboard.press("Space")
+        else:
+            tab_to(page, f'main [name="{name}"]')
+            page.keyboard.press("Control+A")
+            page.keyboard.insert_text("".join(value))
+    tab_to(page, "main form .row button")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+
+
+def test_n22_the_keyboard_alone_leads_through_all_of_it(
+    open_page: OpenPage, serve_wizard: ServeWizard
+) -> None:
+    page = open_page(serve_wizard().url, reduced_motion="reduce")
+    for slug in STEPS:
+        expect_step(page, slug)
+        press_answer(page, ANSWERS[slug])
+    expect_step(page, "review")
+    tab_to(page, 'main a[href="/wizard/backup?return=review"]')
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    expect_step(page, "backup")
+
+
+def test_the_enter_key_never_takes_another_name(
+    open_page: OpenPage, serve_wizard: ServeWizard
+) -> None:
+    page = open_page(serve_wizard().url)
+    page.get_by_label("Time zone").fill("Europe/Berlin")
+    page.get_by_label("Device name").fill("My Kitchen")
+    go_on(page)
+    expect(page.get_by_role("button", name="Use my-kitchen")).to_be_visible()
+    page.get_by_label("Device name").fill("garden")
+    with page.expect_navigation():
+        page.get_by_label("Device name").press("Enter")
+    expect_step(page, "profile")
+    page.get_by_role("link", name="Back", exact=True).click()
+    expect(page.get_by_label("Device name")).to_have_value("garden")
+
+
+def test_every_error_is_led_to_and_nothing_typed_is_lost(
+    open_page: OpenPage, serve_wizard: ServeWizard
+) -> None:
+    url = serve_wizard().url
+    page = open_page(url, phone=True, reduced_motion="reduce")
+    send(page, f"{url}/wizard/profile", ANSWERS["profile"])
+    for slug, forms in REFUSED.items():
+        for wrong, fields in forms.items():
+            page.goto(f"{url}/wizard/{slug}")
+            send(page, f"{url}/wizard/{slug}", fields)
+            about = f"{slug}: {wrong}"
+            assert page.title().startswith("Error: "), about
+            summary = page.get_by_role("alert")
+            expect(summary, about).to_be_focused()
+            links = summary.get_by_role("link")
+            assert links.count() == summary.get_by_role("listitem").count() > 0, about
+            for one in links.all():
+                one.click()
+                name = page.evaluate("document.activeElement.id || document.activeElement.name")
+                field = page.locator(page.evaluate("location.hash"))
+                expect(field).to_be_in_viewport()
+                assert name, about
+                words = one.inner_text()
+                near = page.locator(".mistake").filter(has_text=words)
+                assert near.count() >= 1, (about, words)
+            for name, value in fields.items():
+                shown = page.locator(f'main [name="{name}"]:not([type=radio], [type=checkbox])')
+                again = "" if name in NEVER_SHOWN or "PRIVATE KEY" in value else "".join(value)
+                if shown.count():
+                    expect(shown, about).to_have_value(again)
+
+
+def test_the_browser_suggests_its_time_zone_once(
+    open_page: OpenPage, serve_wizard: ServeWizard
+) -> None:
+    url = serve_wizard().url
+    page = open_page(url, timezone_id="Asia/Kathmandu", locale="en-GB")
+    zone = page.get_by_label("Time zone")
+    assert zone.input_value() in {"Asia/Kathmandu", "Asia/Katmandu"}
+    expect(page.get_by_text("Taken from this browser.")).to_be_visible()
+    page.get_by_label("Device name").fill("")
+    zone.fill("Europe/Berlin")
+    go_on(page)
+    expect(zone).to_have_value("Europe/Berlin")
+    page.get_by_label("Device name").fill("agent-kitchen")
+    go_on(page)
+    page.goto(f"{url}/wizard/system")
+    expect(zone).to_have_value("Europe/Berlin")
+    expect(page.get_by_text("Taken from this browser.")).to_be_hidden()
+
+
+def test_the_address_of_the_device_is_told_while_its_name_is_typed(
+    open_page: OpenPage, serve_wizard: ServeWizard
+) -> None:
+    page = open_page(serve_wizard().url)
+    name, address = page.get_by_label("Device name"), page.locator("#reached")
+    name.fill("agent-garden")
+    expect(address).to_have_text("You will reach it at agent-garden.local")
+    name.fill("Not a name")
+    expect(address).to_be_hidden()
