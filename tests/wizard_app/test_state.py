@@ -59,6 +59,11 @@ def test_the_schema_names_every_step_and_every_answer() -> None:
     assert all("description" in one for one in properties["answers"]["properties"].values())
 
 
+def test_no_two_steps_answer_the_same_member() -> None:
+    names = [name for step in STEPS for name in members(step.answer_type)]
+    assert sorted(names) == sorted(set(names))
+
+
 def test_a_new_state_is_what_the_schema_says() -> None:
     new = state.WizardState(state.now(), "system")
     _VALIDATOR.validate(json.loads(state.render(new)))
