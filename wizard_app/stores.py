@@ -96,7 +96,7 @@ def _pair(prefix: str) -> tuple[Field, Field]:
             _ACCESS_KEY,
             no_access,
             store_rules.key(_ACCESS_KEY),
-            Sentence("Also called access key ID."),
+            Sentence("Also called access key id."),
             secret=True,
         ),
         Field(
