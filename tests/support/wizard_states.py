@@ -14,8 +14,10 @@ from playwright.sync_api import Page
 
 from platform_common.resources import data_path
 from tests.support.browsers import send
+from tests.support.catalogues import entry, install
 from tests.support.dashboard_states import MARKUP
 from tests.support.devices import Device
+from tests.support.key_tests import KINDS
 from tests.support.pseudo_language import leaves
 from wizard_app.app import create_app
 from wizard_app.channel_names import channel_name
@@ -114,6 +116,20 @@ _LIMITS = {
         }
     ],
 }
+_PROFILE = """
+[profile]
+id = "openclaw"
+display_name = {name}
+min_ram_mb = 4096
+pinned_version = {name}
+[paths]
+data_dir = "~/.openclaw"
+[service]
+unit = "openclaw-gateway.service"
+ports = [8080]
+[channels]
+supported = {channels}
+"""
 
 
 class View(NamedTuple):
@@ -174,6 +190,59 @@ def answer(app: Flask, forms: Mapping[str, Fields]) -> None:
     for slug, fields in forms.items():
         given = client.post(f"/wizard/{slug}", data=fields)
         assert given.status_code == 302, (slug, given.text)
+
+
+def _named(text: str) -> Callable[[Device, Device], object]:
+    """Records in which everything that may be any text is `text`."""
+
+    def prepare(device: Device, _: Device) -> None:
+        device.put("/etc/hostname", text.partition("\n")[0].replace("\0", "") + "\n")
+        entries = [
+            entry(
+                kind,
+                "https://127.0.0.1:1",
+                kind=kind,
+                **dict.fromkeys(("display_name", "key_format", "default_model"), text),
+                supported_models_hint=text,
+            )
+            for kind in KINDS
+        ]
+        install(device, entries)
+        device.put(
+            "/etc/platform/profiles/openclaw.toml",
+            _PROFILE.format(name=json.dumps(text), channels=json.dumps(["telegram", "signal"])),
+        )
+        limitation = {"id": "channel-signal", "reason": text, "unblock": text}
+        device.put("/etc/platform/limits.json", json.dumps(_LIMITS | {"limitations": [limitation]}))
+
+    return prepare
+
+
+def _odd(state: str, text: str) -> WizardScene:
+    """The pages with `text` wherever there may be any."""
+    line = text.replace("\0", "").replace("\n", " ")
+    answered = {
+        "profile": ANSWERS["profile"],
+        "ssh": {"ssh_keys": f"{SSH_KEY} {line[:200]}"},
+        "backup": {
+            "kind": "store_c",
+            "c_endpoint": f"https://{'s' * 60}.example:8443",
+            "c_access_key": STORE_SECRETS[0],
+            "c_secret_key": STORE_SECRETS[1],
+            "c_bucket": "b" * 63,
+        },
+    }
+    forms: Mapping[str, Fields] = {
+        "system": {"hostname": text, "timezone": text},
+        "profile": {"profile": text},
+        "provider": {"provider": KINDS[0], "model": text, "endpoint": text, "region": text},
+        "channels": {"channels": [text, "signal"]},
+        "ssh": {"ssh_keys": text, "code_host_user": text},
+        "tunnel": {"choice": text, "credentials": text},
+        "backup": {"kind": "store_c", "c_endpoint": text, "c_bucket": text},
+    }
+    views = [View(f"{slug}: typed", f"/wizard/{slug}", fields) for slug, fields in forms.items()]
+    return WizardScene(state, (*_pages(), *views), _named(text), answered=answered)
 
 
 def known_values() -> set[str]:
@@ -251,6 +320,8 @@ SCENES: Mapping[str, WizardScene] = {
         WizardScene("damaged", (View("system", "/wizard/system"),), _damaged),
         WizardScene("done", (View("done", "/wizard/done"),), _done),
         WizardScene("unreadable", _pages("profile", "provider", "channels"), _unreadable_records),
+        _odd("hostile", MARKUP),
+        _odd("long", "x" * 500),
         WizardScene("offline", _pages("provider"), _offline),
         WizardScene(
             "small",
