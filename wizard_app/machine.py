@@ -23,6 +23,9 @@ from wizard_app.settings import WizardSettings
 from wizard_app.ssh_keys import Key
 
 T = TypeVar("T")
+# Names of the database for whatever is set, or nothing is: as an answer, `localtime` would
+# have the device's clock follow a link to itself.
+_NO_ZONES = frozenset({"localtime", "posixrules", "Factory"})
 
 
 class Machine:
@@ -114,5 +117,5 @@ class Machine:
 
 @cache
 def zones() -> frozenset[str]:
-    """The names in the time zone database."""
-    return frozenset(zoneinfo.available_timezones())
+    """The names of zones in the time zone database."""
+    return frozenset(zoneinfo.available_timezones()) - _NO_ZONES

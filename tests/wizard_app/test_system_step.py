@@ -67,6 +67,7 @@ def test_a_time_zone_of_the_database_is_taken(
     [
         *("", "Europe/ Berlin", "Mars/Olympus", "../../etc/passwd", "-H", "UTC\0", "/UTC"),
         *("UTC\n", "UTC\r", "\u2028UTC", "UTC\t"),
+        *("localtime", "posixrules", "Factory"),
     ],
 )
 def test_ssh_09_what_is_no_time_zone_is_refused(
