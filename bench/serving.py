@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,12 +28,14 @@ class Server:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - `end` closes it
         self.process = subprocess.Popen(
             [*command, "--bind", f"127.0.0.1:{self.port}"],
             cwd=ROOT,
             env=ENVIRONMENT | dict(variables),
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
+            stdout=self._said,
+            stderr=self._said,
             start_new_session=True,
         )
 
@@ -64,7 +67,8 @@ class Server:
                 self.get("/healthz")
                 return
             time.sleep(0.002)
-        raise SystemExit(f"{self.process.args!r} did not start")
+        self._said.seek(0)
+        raise SystemExit(f"{self.process.args!r} did not start: {self._said.read().decode()}")
 
     def memory_mib(self) -> float:
         """What it takes of the machine: the proportional share of its two processes."""
@@ -79,6 +83,7 @@ class Server:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGTERM)
         self.process.wait(30)
+        self._said.close()
 
 
 def gunicorn(app: str) -> list[str]:

@@ -158,12 +158,15 @@ def key_tests(folder: Path, runs: int) -> Iterator[Row]:
         providers.write_text(json.dumps({"providers": [_provider(port)]}))
         with wizard(folder / "wizard", PLATFORM_PROVIDERS_FILE=str(providers)) as (server, token):
             session = _session(server, token)
-            rest = {path: _asked(server, path, session, 3) for path in ("/healthz", PAGE)}
+            rest = {path: _asked(server, path, session, 2) for path in ("/healthz", PAGE)}
             with _testing(server, session):
                 _until(lambda: len(taken) == KEY_TESTS)
                 busy = {path: _asked(server, path, session, 3) for path in rest}
                 if len(taken) != KEY_TESTS:
                     raise SystemExit("the key tests did not wait")
+            # Once more, so that a change in the machine's pace falls on both.
+            for path, before in rest.items():
+                before.extend(_asked(server, path, session, 2))
     for path, at_rest in rest.items():
         first, second = p99(busy[path]), p99(at_rest)
         detail = f"{first * 1000:.1f} ms against {second * 1000:.1f} ms, {len(busy[path])} asked"
