@@ -77,3 +77,29 @@ def test_ssh_09_what_is_no_time_zone_is_refused(
     assert answer.status_code == 200
     assert "Enter a time zone, like Europe/Berlin" in answer.text
     assert not state_file.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "better"),
+    {
+        "My Kitchen": "my-kitchen",
+        "Küche": "kueche",
+        "Café №1": "cafe-no1",
+        "a_b.": "a-b",
+        "K" * 70: "k" * 63,
+    }.items(),
+)
+def test_a_better_name_is_offered_for_one_that_breaks_a_rule(
+    client: FlaskClient, state_file: Path, name: str, better: str
+) -> None:
+    page = client.post("/wizard/system", data=GOOD | {"hostname": name}).text
+    assert f'name="better_name" value="{better}"' in page
+    again = client.post("/wizard/system", data=GOOD | {"hostname": name, "better_name": better})
+    assert again.location == "/wizard/profile"
+    assert json.loads(state_file.read_bytes())["answers"]["hostname"] == better
+
+
+@pytest.mark.parametrize("name", ["", "家", "---"])
+def test_no_name_is_offered_where_nothing_is_left_of_one(client: FlaskClient, name: str) -> None:
+    page = client.post("/wizard/system", data=GOOD | {"hostname": name}).text
+    assert "better_name" not in page

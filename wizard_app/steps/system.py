@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -17,6 +18,8 @@ LONGEST_NAME = 63
 _NAME = re.compile(r"[a-z0-9-]+")
 _ZONE = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+)*")
 _LONGEST_ZONE = 64
+# Letters that are spelt otherwise without their marks.
+_SPELT = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
 
 
 class SystemAnswer(Struct, frozen=True):
@@ -94,7 +97,9 @@ def _problem_of_name(name: str) -> Sentence | None:
 
 def _better_name(name: str) -> str:
     """A name like that which follows the rules; empty when it does, or nothing is left of it."""
-    better = re.sub(r"[^a-z0-9]+", "-", name.lower())[:LONGEST_NAME].strip("-")
+    plain = unicodedata.normalize("NFKD", name.lower().translate(_SPELT))
+    plain = "".join(one for one in plain if not unicodedata.combining(one))
+    better = re.sub(r"[^a-z0-9]+", "-", plain.lower())[:LONGEST_NAME].strip("-")
     return better if better != name else ""
 
 
