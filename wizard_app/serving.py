@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 import msgspec
 
+from platform_common.errors import PlatformError
+from platform_common.files import make_folder
+from platform_common.locks import LockedError, changing
 from platform_common.web import tls
 from platform_common.web.listening import check_bind
 from platform_common.web.server import serve
@@ -17,6 +21,9 @@ from wizard_app.access import new_token
 from wizard_app.app import create_app
 from wizard_app.launching import Serving
 from wizard_app.settings import WizardSettings
+
+# A worker whose server was killed ends by itself, and holds its place until then.
+_WAIT_S = 5.0
 
 
 class Certificate(NamedTuple):
@@ -37,8 +44,18 @@ def serve_wizard(
     `given` is the certificate to use; in production one is made where none is and no
     proxy has one. `show` gets the launch token once it is written. Raises `PlatformError`.
     """
-    # Before anything is written: another wizard may be served here already.
+    # Before anything is written: another program may listen there already.
     check_bind(bind)
+    with _alone(settings.token_file):
+        _serve(settings, bind, given, show)
+
+
+def _serve(
+    settings: WizardSettings,
+    bind: str,
+    given: Certificate | None,
+    show: Callable[[Serving, str], None],
+) -> NoReturn:
     used = given or _own_certificate(settings)
     gunicorn: dict[str, Any] = {}
     if not settings.behind_proxy:
@@ -54,6 +71,27 @@ def serve_wizard(
         app = create_app(msgspec.structs.replace(settings, token=token))
         show(serving, token)
         serve(app, bind, settings=gunicorn)
+
+
+@contextlib.contextmanager
+def _alone(token_file: Path) -> Iterator[None]:
+    """Keep any other wizard from setting up the same device until the block ends.
+
+    Each would put its own answers in place of the other's. A lock, unlike a number of a
+    process, does not outlast a power cut.
+    """
+    make_folder(token_file.parent)
+    place = token_file.with_name(f"{token_file.name}.served")
+    with contextlib.ExitStack() as held:
+        try:
+            held.enter_context(changing(place, wait_s=_WAIT_S))
+        except LockedError as error:
+            raise PlatformError(
+                "Another wizard sets up this device already",
+                hint="See its link with wizard-app launch-url, or end it first;"
+                " another --dev-out is another device.",
+            ) from error
+        yield
 
 
 def _own_certificate(settings: WizardSettings) -> Certificate | None:

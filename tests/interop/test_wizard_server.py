@@ -204,6 +204,25 @@ def test_a_second_wizard_on_the_same_port_leaves_the_first_its_link(place: Place
         enter(app, place.link())
 
 
+def test_a_second_wizard_of_the_same_device_is_refused_on_any_port(place: Place) -> None:
+    with place.serve() as app:
+        token = place.token_file.read_text()
+        second = place.command("serve", "--bind", f"127.0.0.1:{free_port()}")
+        assert second.returncode == 1
+        assert "Another wizard sets up this device already" in second.stderr
+        assert place.token_file.read_text() == token
+        enter(app, place.link())
+
+
+def test_what_a_killed_wizard_held_is_free_for_the_next(place: Place) -> None:
+    with place.serve() as app:
+        # Its worker lives on, and ends once it has seen that it is alone.
+        os.kill(app.process.pid, signal.SIGKILL)
+        app.process.wait()
+        with place.serve() as next_one:
+            enter(next_one, place.link())
+
+
 def test_tok_02_of_requests_at_the_same_moment_one_opens_a_session(place: Place) -> None:
     with place.serve() as app:
         for round_ in range(ROUNDS):
