@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from dev.distributions import ROOT
-from tests.support import dashboard_states, key_states, system_states
-from tests.support.browsers import CHROMIUM, FLAGS
+from tests.support import dashboard_states, key_states, system_states, wizard_states
+from tests.support.browsers import CHROMIUM, FLAGS, send
 from tests.support.control_cli import FakeCtl
 from tests.support.devices import Device
 from tests.support.journals import NEXT_BOOT, Logged, RealJournal
@@ -49,6 +49,16 @@ class Picture(NamedTuple):
     dark: bool = False
 
 
+class Step(NamedTuple):
+    """A page of the wizard, with what is before it answered; `chosen` is ticked on it."""
+
+    name: str
+    step: str
+    chosen: str = ""
+    phone: bool = False
+    dark: bool = False
+
+
 PICTURES = (
     Picture("dashboard", "/app/dashboard"),
     Picture("dashboard-phone", "/app/dashboard", phone=True, dark=True),
@@ -58,6 +68,13 @@ PICTURES = (
     Picture("key", "/app/keys/anthropic", phone=True),
     Picture("notifications", "/app/notifications", phone=True),
     Picture("system", "/app/system"),
+)
+
+STEPS = (
+    Step("wizard-name", "system", phone=True),
+    Step("wizard-provider", "provider", chosen="[value=anthropic]", phone=True, dark=True),
+    Step("wizard-backup", "backup", chosen="[value=store_b]", phone=True),
+    Step("wizard-review", "review"),
 )
 
 
@@ -73,12 +90,38 @@ def make(browser: Browser, picture: Picture, folder: Path) -> Path:
     with served("pwa-app", variables, folder / "log") as running, _page(browser, picture) as page:
         page.goto(running.url + picture.address, wait_until="networkidle")
         data = _taken(page)
-    file = FOLDER / f"{picture.name}.webp"
+    return _written(picture.name, data)
+
+
+def make_step(browser: Browser, step: Step, folder: Path) -> Path:
+    """Make the picture of a wizard's page, with a device in `folder`; its file."""
+    device = Device(folder / "device")
+    device.put("/etc/hostname", f"{_NAME}\n")
+    variables = {
+        "PLATFORM_ROOT": str(device.root),
+        "WIZARD_DEV_OUT": str(folder / "out"),
+        "WIZARD_NO_TOKEN": "1",
+    }
+    with served("wizard-app", variables, folder / "log") as running, _page(browser, step) as page:
+        for slug, fields in wizard_states.ANSWERS.items():
+            if slug == step.step:
+                break
+            page.goto(running.url)
+            send(page, f"{running.url}/wizard/{slug}", fields)
+        page.goto(f"{running.url}/wizard/{step.step}", wait_until="networkidle")
+        if step.chosen:
+            page.check(step.chosen)
+        data = _taken(page)
+    return _written(step.name, data)
+
+
+def _written(name: str, data: bytes) -> Path:
+    file = FOLDER / f"{name}.webp"
     file.write_bytes(data)
     return file
 
 
-def _page(browser: Browser, picture: Picture) -> Page:
+def _page(browser: Browser, picture: Picture | Step) -> Page:
     options: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}}
     if picture.phone:
         options = {
@@ -113,9 +156,14 @@ def main() -> None:
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as scratch:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         for picture in PICTURES:
-            file = make(browser, picture, Path(scratch) / picture.name)
-            print(f"{file.relative_to(ROOT)}  {file.stat().st_size:,} bytes")
+            _tell(make(browser, picture, Path(scratch) / picture.name))
+        for step in STEPS:
+            _tell(make_step(browser, step, Path(scratch) / step.name))
         browser.close()
+
+
+def _tell(file: Path) -> None:
+    print(f"{file.relative_to(ROOT)}  {file.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":

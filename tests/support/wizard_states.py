@@ -71,6 +71,7 @@ REFUSED: Mapping[str, Mapping[str, Fields]] = {
     "channels": {"unknown": {"channels": [MARKUP, "pigeon"]}},
     "ssh": {
         "no key": {"ssh_keys": f"hello\n{SSH_KEY}"},
+        "beside fetched": {"ssh_keys": "hello", "fetched": [SSH_KEY]},
         "private": {"ssh_keys": "-----BEGIN OPENSSH PRIVATE KEY-----"},
     },
     "mesh-vpn": {"short": {"authkey": "short"}},

@@ -84,9 +84,9 @@ class SshStep(Step[SshAnswer]):
 
     def summary(self, answer: SshAnswer, asked: Question) -> Iterable[tuple[Sentence, Any]]:
         if not answer.ssh_keys:
-            yield Sentence("Keys"), Sentence("None: you won't be able to log in over SSH")
+            yield self.short, Sentence("None: you won't be able to log in over SSH")
         for key in asked.machine.examined(answer.ssh_keys[:_MOST_SHOWN]):
-            yield Sentence("Key"), _told(key)
+            yield Sentence("SSH key"), _told(key)
         if (more := len(answer.ssh_keys) - _MOST_SHOWN) > 0:
             yield Sentence("More keys"), more
 
