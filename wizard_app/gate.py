@@ -73,7 +73,8 @@ class Gate:
         self.is_locked = settings.require_token
         self._settings = settings
         self._cookie = _COOKIES[settings.production]
-        self._wrong = RateLimit(_MOST_WRONG, _MINUTE_S, everybody=True)
+        # Behind a proxy on this machine all have its address.
+        self._wrong = RateLimit(_MOST_WRONG, _MINUTE_S)
         self._wrong_overall = RateLimit(_MOST_WRONG_OVERALL, _MINUTE_S, everybody=True)
         self._wiping = Wiping(self.access.alone_s, forget)
 

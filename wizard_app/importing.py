@@ -16,6 +16,7 @@ from wizard_app.state import VERSION
 from wizard_app.steps.step import AnyStep, Question
 
 LIMIT_BYTES = 256 << 10
+_LONGEST_VERSION = 20
 
 
 class SetupFile(NamedTuple):
@@ -52,7 +53,7 @@ def parse(data: bytes, steps: Sequence[AnyStep], machine: Machine) -> SetupFile:
         return _refused(
             Sentence(
                 "This setup file has version {version}; this device reads version {known}",
-                version=file.version,
+                version=str(file.version)[:_LONGEST_VERSION],
                 known=VERSION,
             )
         )

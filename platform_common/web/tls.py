@@ -42,7 +42,7 @@ def settings(certificate: Path, key: Path | None = None) -> Mapping[str, Any]:
         context.load_cert_chain(certificate, key, password=_no_password)
     except ssl.SSLError as error:
         raise WrongUsageError(
-            f"{certificate} and {key or 'itself'} are no certificate with its key",
+            f"{certificate} is no certificate with its key in {key or 'the same file'}",
             hint="Give a certificate and its private key, both as PEM and without a password.",
         ) from error
     except OSError as error:

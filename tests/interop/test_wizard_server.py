@@ -550,8 +550,10 @@ def test_a_client_that_says_nothing_holds_up_nobody(secure: Served) -> None:
 @pytest.mark.parametrize(
     ("options", "status", "told"),
     [
-        (("--token", "A" * 64), 2, "no launch token"),
-        (("--token", "abc"), 2, "no launch token"),
+        (("--token", "x" * 64), 2, "no launch token"),
+        (("--token", "a" * 129), 2, "no launch token"),
+        (("--production", "--token", "A" * 64), 2, "no launch token"),
+        (("--production", "--token", "abc"), 2, "no launch token"),
         (("--token", ""), 2, "no launch token"),
         (("--token", "a" * 64, "--no-token"), 2, "exclude each other"),
         (("--production", "--no-token"), 2, "always asks for its launch token"),

@@ -424,7 +424,7 @@ def wrong(door: Door, number: int, address: str) -> TestResponse:
     return door.get(f"/?token={token}", environ_base={"REMOTE_ADDR": address})
 
 
-@pytest.mark.parametrize("address", ["192.0.2.7", "127.0.0.1", ""])
+@pytest.mark.parametrize("address", ["192.0.2.7", "2001:db8::7"])
 def test_tok_03_the_eleventh_wrong_try_in_a_minute_is_429(door: Door, address: str) -> None:
     statuses = [wrong(door, number, address).status_code for number in range(12)]
     assert statuses == [401] * 10 + [429] * 2
@@ -433,8 +433,12 @@ def test_tok_03_the_eleventh_wrong_try_in_a_minute_is_429(door: Door, address: s
     assert wrong(door, 13, "192.0.2.8").status_code == 401
 
 
-def test_tok_03_a_hundred_wrong_tries_from_everywhere_are_the_limit(door: Door) -> None:
-    statuses = [wrong(door, number, f"192.0.2.{number}").status_code for number in range(120)]
+@pytest.mark.parametrize("address", ["192.0.2.{}", "127.0.0.1", ""])
+def test_tok_03_a_hundred_wrong_tries_from_everywhere_are_the_limit(
+    door: Door, address: str
+) -> None:
+    # Behind a proxy on this machine, one address is everybody's.
+    statuses = [wrong(door, number, address.format(number)).status_code for number in range(120)]
     assert statuses == [401] * 100 + [429] * 20
 
 
