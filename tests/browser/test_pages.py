@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -41,11 +41,11 @@ LIGHTS = (
 )
 
 
-def faults(page: Page) -> Iterator[str]:
+def faults(page: Page, lights: Iterable[Light] = LIGHTS) -> Iterator[str]:
     """What is wrong with the page that is open, at every width and in every light."""
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": HEIGHT})
-        for light in LIGHTS:
+        for light in lights:
             page.emulate_media(color_scheme=light.scheme, forced_colors=light.forced)
             found = [*violations(page), *sideways_scroll(page), *small_targets(page)]
             yield from (f"{width} px, {light.name}: {fault}" for fault in found)
@@ -87,11 +87,16 @@ def test_n22_a_page_of_the_wizard_is_fit_for_everybody(
 ) -> None:
     page = open_page("about:blank", reduced_motion="reduce")
     scene = WIZARD_SCENES[state]
-    found = []
+    found, seen = [], set()
     with serving(scene.app(tmp_path)) as url:
         for view in scene.views:
             view.open(page, url)
-            found += [f"{view.name}: {fault}" for fault in faults(page)]
+            kind = (view.address, view.form is None)
+            # A page with odd values, or with another error, has the colours that it had before.
+            known = state in {"hostile", "long"} or kind in seen
+            seen.add(kind)
+            lights = LIGHTS[:1] if known else LIGHTS
+            found += [f"{view.name}: {fault}" for fault in faults(page, lights)]
         page.goto("about:blank")
     assert found == []
 

@@ -351,3 +351,19 @@ def test_the_address_of_the_device_is_told_while_its_name_is_typed(
     expect(address).to_have_text("You will reach it at agent-garden.local")
     name.fill("Not a name")
     expect(address).to_be_hidden()
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
+def test_colours_and_language_are_chosen_on_any_page(
+    scripts: bool, open_page: OpenPage, serve_wizard: ServeWizard
+) -> None:
+    url = serve_wizard().url
+    page = open_page("about:blank", phone=True, java_script_enabled=scripts, locale="en-GB")
+    walk(page, url, "profile")
+    page.get_by_label("Colours").select_option("dark")
+    page.get_by_label("Language").select_option("de")
+    with page.expect_navigation():
+        page.get_by_role("button", name="Save").click()
+    assert page.url == f"{url}/wizard/profile"
+    assert page.locator("html").get_attribute("data-theme") == "dark"
+    assert page.locator("html").get_attribute("lang") == "de"
