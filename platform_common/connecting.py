@@ -16,6 +16,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from platform_common.errors import PlatformError
+from platform_common.sentence import Sentence
 
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _SocketAddress = tuple[socket.AddressFamily, tuple[Any, ...]]
@@ -35,6 +36,8 @@ _CARRIERS = [ipaddress.ip_network(net) for net in ("::/96", "::ffff:0:0/96", "64
 # Addresses of documentation: nothing is sent by connecting a datagram socket to them.
 _OUTSIDE = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
 
+_OTHER_ADDRESS = Sentence("Put in the address of the provider.")
+
 
 class RefusedAddressError(PlatformError):
     """An address that nothing is sent to."""
@@ -50,8 +53,11 @@ def connect(host: str, port: int, deadline: float) -> socket.socket:
     for _, (ip, *_) in addresses:
         if is_refused(ip):
             raise RefusedAddressError(
-                f"No key is sent to {ip}: it is a link-local or reserved address",
-                hint="Put in the address of the provider.",
+                Sentence(
+                    "No key is sent to {address}: it is a link-local or reserved address",
+                    address=ip,
+                ),
+                hint=_OTHER_ADDRESS,
             )
         if port in OWN_PORTS and _is_this_machine(ip):
             raise _own_page(host, port)
@@ -131,8 +137,8 @@ def _connected(address: _SocketAddress, timeout_s: float) -> socket.socket:
 
 def _own_page(host: str, port: int) -> RefusedAddressError:
     return RefusedAddressError(
-        f"Port {port} of {host} is a web page of this device itself",
-        hint="Put in the address of the provider.",
+        Sentence("Port {port} of {host} is a web page of this device itself", port=port, host=host),
+        hint=_OTHER_ADDRESS,
     )
 
 

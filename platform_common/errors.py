@@ -5,18 +5,23 @@ from __future__ import annotations
 import errno
 import os
 
+from platform_common.sentence import Sentence, quoted
+
 
 class PlatformError(Exception):
     """A failure told in one sentence, with what to do next where that helps.
 
     `message` is a complete sentence without its full stop and never holds a
-    secret; `hint` is a second one, or empty.
+    secret; `hint` is a second one, or empty. A page has them as `said` and `advice`,
+    in its language where they were given as a `Sentence`.
     """
 
-    def __init__(self, message: str, *, hint: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+    def __init__(self, message: str | Sentence, *, hint: str | Sentence = "") -> None:
+        super().__init__(str(message))
+        self.message = str(message)
+        self.hint = str(hint)
+        self.said = _sentence(message)
+        self.advice = _sentence(hint) if hint else None
 
 
 class WrongUsageError(PlatformError):
@@ -32,3 +37,7 @@ class UnreadableError(PlatformError):
         forbidden = error.errno in (errno.EACCES, errno.EPERM) and os.geteuid() != 0
         hint = "Run this as root, or as another user who may do that." if forbidden else ""
         return cls(f"{what}: {error.strerror or error}", hint=hint)
+
+
+def _sentence(text: str | Sentence) -> Sentence:
+    return text if isinstance(text, Sentence) else quoted(text)

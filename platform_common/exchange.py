@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from platform_common.connecting import connect, left
 from platform_common.exchange_errors import ExchangeError, TooMuchError, told
+from platform_common.sentence import Sentence
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -92,7 +93,10 @@ def _asked(parts: SplitResult, headers: Mapping[str, str], wire: _Wire) -> Answe
         return Answer(response.status, response.headers.get("Location", ""))
     if response.headers.get("Content-Encoding", "identity").lower() != "identity":
         raise ExchangeError(
-            f"{parts.netloc} sends its answer compressed, although it was asked not to"
+            Sentence(
+                "{server} sends its answer compressed, although it was asked not to",
+                server=parts.netloc,
+            )
         )
     body = response.read(wire.limit_bytes)
     if response.length:

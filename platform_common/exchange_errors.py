@@ -14,19 +14,21 @@ import ssl
 from platform_common.clock import is_implausible, today
 from platform_common.connecting import is_offline
 from platform_common.errors import PlatformError
+from platform_common.sentence import Sentence
 
-_TRY_AGAIN = "Try again later."
-_CHECK_ADDRESS = "Check the address, and that the service is running."
+_TRY_AGAIN = Sentence("Try again later.")
+_CHECK_ADDRESS = Sentence("Check the address, and that the service is running.")
 # OpenSSL's X509_V_ERR_CERT_NOT_YET_VALID and its like (x509_vfy.h).
 _NOT_YET_VALID = 9
+_UNKNOWN_AUTHORITY = Sentence("it is signed by an authority that this device does not know")
 _UNTRUSTED = {
-    10: "it has expired",
-    18: "it is signed by itself",
-    19: "it is signed by an authority that this device does not know",
-    20: "it is signed by an authority that this device does not know",
-    21: "it is signed by an authority that this device does not know",
-    62: "it is for another name",
-    64: "it is for another address",
+    10: Sentence("it has expired"),
+    18: Sentence("it is signed by itself"),
+    19: _UNKNOWN_AUTHORITY,
+    20: _UNKNOWN_AUTHORITY,
+    21: _UNKNOWN_AUTHORITY,
+    62: Sentence("it is for another name"),
+    64: Sentence("it is for another address"),
 }
 _UNREACHABLE = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EHOSTDOWN})
 
@@ -51,25 +53,35 @@ def told(error: Exception, server: str, host: str | None, limit_s: float) -> Exc
         case socket.gaierror() | UnicodeError():
             return _unknown(error, host)
         case TimeoutError():
-            said = f"{server} did not answer within {round(limit_s, 1):g} s"
+            seconds = f"{round(limit_s, 1):g}"
+            said = Sentence(
+                "{server} did not answer within {seconds} s", server=server, seconds=seconds
+            )
             return ExchangeError(said, hint=_TRY_AGAIN)
         case ConnectionRefusedError():
-            return ExchangeError(f"{server} refused the connection", hint=_CHECK_ADDRESS)
+            said = Sentence("{server} refused the connection", server=server)
+            return ExchangeError(said, hint=_CHECK_ADDRESS)
         case OSError(errno=number) if number in _UNREACHABLE:
-            return _unreachable(f"There is no way from this device to {server}", _CHECK_ADDRESS)
+            said = Sentence("There is no way from this device to {server}", server=server)
+            return _unreachable(said, _CHECK_ADDRESS)
         case ConnectionError() | http.client.IncompleteRead() | ssl.SSLEOFError():
-            said = f"{server} closed the connection before its answer was complete"
+            said = Sentence(
+                "{server} closed the connection before its answer was complete", server=server
+            )
             return ExchangeError(said, hint=_TRY_AGAIN)
         case ssl.SSLError():
-            said = f"{server} does not speak TLS as this device does"
-            return ExchangeError(said, hint="Is its address one with http:// instead?")
+            said = Sentence("{server} does not speak TLS as this device does", server=server)
+            return ExchangeError(said, hint=Sentence("Is its address one with http:// instead?"))
         case TooMuchError():
-            return TooLongAnswerError(f"{server} sends more than a list of models can be")
+            return TooLongAnswerError(
+                Sentence("{server} sends more than a list of models can be", server=server)
+            )
         case http.client.HTTPException() | ValueError():
-            said = f"{server} answers with something that is not HTTP"
+            said = Sentence("{server} answers with something that is not HTTP", server=server)
             return ExchangeError(said, hint=_CHECK_ADDRESS)
         case _:
-            return ExchangeError(f"{server} could not be reached", hint=_CHECK_ADDRESS)
+            said = Sentence("{server} could not be reached", server=server)
+            return ExchangeError(said, hint=_CHECK_ADDRESS)
 
 
 def _distrusted(verify_code: int, server: str) -> ExchangeError:
@@ -78,36 +90,45 @@ def _distrusted(verify_code: int, server: str) -> ExchangeError:
         return wrong_clock()
     if verify_code == _NOT_YET_VALID:
         return ExchangeError(
-            f"The certificate of {server} is not valid yet, or the device's clock is wrong ({day})",
-            hint="Set the clock if that is not the date.",
+            Sentence(
+                "The certificate of {server} is not valid yet, or the device's clock is wrong"
+                " ({day})",
+                server=server,
+                day=day,
+            ),
+            hint=Sentence("Set the clock if that is not the date."),
         )
-    why = _UNTRUSTED.get(verify_code, "it does not prove who that is")
+    reason = _UNTRUSTED.get(verify_code, Sentence("it does not prove who that is"))
     return ExchangeError(
-        f"The certificate of {server} is not trusted: {why}",
-        hint=f"Check the address, and the device's clock (it says {day}).",
+        Sentence(
+            "The certificate of {server} is not trusted: {reason}", server=server, reason=reason
+        ),
+        hint=Sentence("Check the address, and the device's clock (it says {day}).", day=day),
     )
 
 
 def wrong_clock() -> ExchangeError:
     """The sentence for a device that has not been told what day it is."""
     return ExchangeError(
-        f"The device's clock is wrong ({today()})",
-        hint="Connect the device to the internet, or set the clock with timedatectl.",
+        Sentence("The device's clock is wrong ({day})", day=today()),
+        hint=Sentence("Connect the device to the internet, or set the clock with timedatectl."),
     )
 
 
 def _unknown(error: Exception, host: str | None) -> ExchangeError:
     if isinstance(error, socket.gaierror) and error.errno == socket.EAI_AGAIN:
         return _unreachable(
-            f"The name {host} could not be looked up: no name server answers",
-            "Check the device's network.",
+            Sentence("The name {host} could not be looked up: no name server answers", host=host),
+            Sentence("Check the device's network."),
         )
-    return _unreachable(f"There is no server called {host}", "Check the address for a slip.")
+    said = Sentence("There is no server called {host}", host=host)
+    return _unreachable(said, Sentence("Check the address for a slip."))
 
 
-def _unreachable(said: str, hint: str) -> ExchangeError:
+def _unreachable(said: Sentence, hint: Sentence) -> ExchangeError:
     if is_offline():
         return ExchangeError(
-            "This device has no internet connection", hint="Connect it to a network."
+            Sentence("This device has no internet connection"),
+            hint=Sentence("Connect it to a network."),
         )
     return ExchangeError(said, hint=hint)

@@ -15,9 +15,10 @@ import msgspec
 from platform_common.errors import PlatformError
 from platform_common.exchange import Answer, fetch
 from platform_common.key_request import KeyRequest, build_request
-from platform_common.key_verdict import KeyCheck, verdict
+from platform_common.key_verdict import Outcome, outcome, verdict
 from platform_common.records.catalogue import Provider
 from platform_common.secret import Secret
+from platform_common.sentence import Sentence
 
 LIMIT_S = 10.0
 _AT_ONCE = 4
@@ -37,33 +38,36 @@ def check_key(
     model: str = "",
     limit_s: float = LIMIT_S,
     ca_file: Path | None = None,
-) -> KeyCheck:
+) -> Outcome:
     """Ask `provider` whether it takes `credentials` (values by variable), in `limit_s` at most.
 
-    `endpoint` stands in for the provider's own. Whatever goes wrong is a
-    `KeyCheck` that is not ok; raises only `BusyError`, when four tests are running
-    and none ends within two seconds.
+    `endpoint` stands in for the provider's own. Whatever goes wrong is an outcome
+    that is not ok; raises only `BusyError`, when four tests are running and none
+    ends within two seconds.
     """
     began = time.monotonic()
     request = None
     try:
         request = build_request(provider, credentials, endpoint=endpoint, model=model)
         answer = _answer(request, began + limit_s, ca_file)
-        check = verdict(provider, credentials, request, answer)
+        found = verdict(provider, credentials, request, answer)
     except BusyError:
         raise
     except PlatformError as error:
-        check = KeyCheck(ok=False, message=error.message, hint=error.hint)
-    return msgspec.structs.replace(
-        check,
+        found = outcome(error.said, error.advice)
+    check = msgspec.structs.replace(
+        found.check,
         elapsed_ms=round((time.monotonic() - began) * 1000),
         endpoint=request.endpoint if request else "",
     )
+    return found._replace(check=check)
 
 
 def _answer(request: KeyRequest, deadline: float, ca_file: Path | None) -> Answer:
     if not _slots.acquire(timeout=_PATIENCE_S):
-        raise BusyError("Other keys are being tested", hint="Try again in a few seconds.")
+        raise BusyError(
+            Sentence("Other keys are being tested"), hint=Sentence("Try again in a few seconds.")
+        )
     try:
         limit_s = deadline - time.monotonic()
         return fetch(request.url, request.headers, limit_s=limit_s, ca_file=ca_file)

@@ -102,7 +102,7 @@ def _check(
         given if complete else _credentials(paths, provider, given),
         endpoint=chosen_endpoint,
         model=model or chosen_model or provider.default_model,
-    )
+    ).check
 
 
 def _credentials(

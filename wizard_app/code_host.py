@@ -64,7 +64,7 @@ def fetch_keys(
     except TooLongAnswerError:
         return Sentence("{host} sends more than a list of keys can be", host=host)
     except PlatformError as error:
-        return Sentence("The keys could not be fetched: {why}", why=error.message)
+        return Sentence("The keys could not be fetched: {reason}", reason=error.said)
     finally:
         _slots.release()
     return _read(answer, host, user)

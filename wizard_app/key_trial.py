@@ -7,10 +7,10 @@ from typing import NamedTuple, Protocol
 
 from platform_common.exchange import server_of
 from platform_common.key_check import BusyError
-from platform_common.key_verdict import KeyCheck
+from platform_common.key_verdict import KeyCheck, Outcome
 from platform_common.records.catalogue import Provider
 from platform_common.secret import Secret
-from platform_common.sentence import Sentence, listed, quoted
+from platform_common.sentence import Sentence, listed
 from wizard_app.key_hints import looks_like
 from wizard_app.provider_form import ENDPOINT, MOST_NAMES, is_own, needed
 from wizard_app.steps.step import Again, Passed
@@ -25,7 +25,7 @@ class CheckKey(Protocol):
 
     def __call__(
         self, provider: Provider, credentials: Mapping[str, Secret], *, endpoint: str, model: str
-    ) -> KeyCheck:
+    ) -> Outcome:
         """How the test of a key went; raises `BusyError`."""
 
 
@@ -33,6 +33,7 @@ class Failure(NamedTuple):
     """What the page says of a key that did not pass, beside the error itself."""
 
     check: KeyCheck
+    advice: Sentence | None
     server: str
     looks_like: Sentence | None
 
@@ -49,23 +50,22 @@ class KeyTrial(NamedTuple):
     def run(self, check_key: CheckKey) -> Passed:
         """Ask the provider, which may take as long as its answer."""
         try:
-            check = check_key(self.provider, self.secrets, endpoint=self.endpoint, model=self.model)
+            found = check_key(self.provider, self.secrets, endpoint=self.endpoint, model=self.model)
         except BusyError as busy:
-            said = quoted(f"{busy.message}. {busy.hint}")
-            return Passed(Again({"": said}, status=_TOO_MANY))
-        return self._passed(check) if check.ok else Passed(self._failed(check))
+            return Passed(Again({"": _whole(busy.said, busy.advice)}, status=_TOO_MANY))
+        return self._passed(found) if found.check.ok else Passed(self._failed(found))
 
-    def _passed(self, check: KeyCheck) -> Passed:
-        said = quoted(" ".join(filter(None, (f"{check.message}.", check.hint))))
-        unproved = not (check.proved or self.provider.takes_address)
-        return Passed(note=said, doubtful=unproved or bool(check.hint))
+    def _passed(self, found: Outcome) -> Passed:
+        unproved = not (found.check.proved or self.provider.takes_address)
+        doubtful = unproved or found.advice is not None
+        return Passed(note=_whole(found.said, found.advice), doubtful=doubtful)
 
-    def _failed(self, check: KeyCheck) -> Again:
+    def _failed(self, found: Outcome) -> Again:
         key = self.secrets[self.provider.key_env_var]
         others = looks_like(key, self.provider, self.others)
         names = listed(others[:MOST_NAMES]) if others else None
-        failure = Failure(check, server_of(check.endpoint), names)
-        return Again({self._blamed(check): quoted(check.message)}, more={"failure": failure})
+        failure = Failure(found.check, found.advice, server_of(found.check.endpoint), names)
+        return Again({self._blamed(found.check): found.said}, more={"failure": failure})
 
     def _blamed(self, check: KeyCheck) -> str:
         """The field that is at fault: of a server of one's own it may well be the address."""
@@ -73,3 +73,9 @@ class KeyTrial(NamedTuple):
         if is_own(self.provider) and not answered:
             return ENDPOINT
         return needed(self.provider)[0].field
+
+
+def _whole(said: Sentence, advice: Sentence | None) -> Sentence:
+    if advice is None:
+        return Sentence("{said}.", said=said)
+    return Sentence("{said}. {advice}", said=said, advice=advice)

@@ -32,7 +32,7 @@ def test_any_answer_becomes_a_verdict(answer: bytes) -> None:
     with ours, theirs, patch("platform_common.exchange.connect", return_value=ours):
         theirs.sendall(answer)
         theirs.shutdown(socket.SHUT_WR)
-        check = check_key(provider(), credentials(), endpoint="http://api.example", limit_s=2)
+        check = check_key(provider(), credentials(), endpoint="http://api.example", limit_s=2).check
     assert isinstance(check, KeyCheck)
     assert check.message
     assert CANARY.lower() not in repr(check).lower()

@@ -44,7 +44,7 @@ def server(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ngi
 def ask(base: str, kind: Kind = "chat-compatible", *, ca_file: Path | None = None) -> KeyCheck:
     return check_key(
         provider(kind), credentials(kind), endpoint=base, model="m", limit_s=2, ca_file=ca_file
-    )
+    ).check
 
 
 @pytest.mark.parametrize("kind", KINDS)

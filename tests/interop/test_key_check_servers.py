@@ -28,20 +28,20 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Amazon]:
 
 
 def test_the_right_key_works_and_the_models_are_counted(proxy: OpenAiProxy) -> None:
-    check = check_key(provider(), credentials(key=proxy.key), endpoint=proxy.endpoint)
+    check = check_key(provider(), credentials(key=proxy.key), endpoint=proxy.endpoint).check
     assert (check.ok, check.proved, check.http_status) == (True, True, 200)
     assert check.message == "Key works. 2 models available"
 
 
 def test_a_wrong_key_is_rejected(proxy: OpenAiProxy) -> None:
-    check = check_key(provider(), credentials(key="sk-wrong"), endpoint=proxy.endpoint)
+    check = check_key(provider(), credentials(key="sk-wrong"), endpoint=proxy.endpoint).check
     assert (check.ok, check.http_status) == (False, 403)
     assert check.message == "Test Cloud rejected this key (HTTP 403)"
 
 
 def test_a_base_url_without_its_version_is_told(proxy: OpenAiProxy) -> None:
     endpoint = proxy.endpoint.removesuffix("/v1")
-    check = check_key(provider(), credentials(key=proxy.key), endpoint=endpoint)
+    check = check_key(provider(), credentials(key=proxy.key), endpoint=endpoint).check
     assert (check.ok, check.http_status) == (False, 404)
     assert "not as a chat-compatible service" in check.message
 
@@ -60,7 +60,7 @@ def signed(cloud: Amazon, **changed: str) -> KeyCheck:
     found = {name: Secret(value) for name, value in (values | changed).items()}
     return check_key(
         provider("signed-cloud"), credentials("signed-cloud") | found, endpoint=cloud.endpoint
-    )
+    ).check
 
 
 def test_a_right_signature_passes_the_check_of_another_implementation(cloud: Amazon) -> None:

@@ -99,7 +99,7 @@ def test_key_03_an_address_that_is_not_a_providers_gets_nothing(url: str, said: 
     with serving(LISTING) as stub:
         check = check_key(
             provider(), credentials(), endpoint=url.replace("{port}", stub.url.rpartition(":")[2])
-        )
+        ).check
     assert not check.ok
     assert said in check.message
     assert stub.requests == []
@@ -115,7 +115,7 @@ def test_key_03_an_address_that_is_not_a_providers_gets_nothing(url: str, said: 
 def test_key_03_a_model_at_home_is_legal(url: str) -> None:
     with serving(LISTING) as stub:
         endpoint = url.replace("{port}", stub.url.rpartition(":")[2])
-        assert check_key(provider(), credentials(), endpoint=endpoint).ok
+        assert check_key(provider(), credentials(), endpoint=endpoint).check.ok
     assert len(stub.requests) == 1
 
 
@@ -197,7 +197,7 @@ def test_a_resolver_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> N
     over = threading.Event()
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: over.wait(30) and [])
     began = time.monotonic()
-    check = check_key(provider(), credentials(), endpoint="http://slow.example", limit_s=0.3)
+    check = check_key(provider(), credentials(), endpoint="http://slow.example", limit_s=0.3).check
     over.set()
     assert time.monotonic() - began < 2
     assert not check.ok
@@ -229,13 +229,13 @@ def test_a_name_that_leads_nowhere_is_told(
 
     monkeypatch.setattr(socket, "getaddrinfo", fail)
     monkeypatch.setattr("platform_common.exchange_errors.is_offline", lambda: offline)
-    check = check_key(provider(), credentials(), endpoint="https://api.example/v1")
+    check = check_key(provider(), credentials(), endpoint="https://api.example/v1").check
     assert (check.ok, check.message) == (False, message)
 
 
 @pytest.mark.parametrize("host", ["x" * 64 + ".example", "a..b", ".", "-.example"])
 def test_a_host_that_no_name_can_be_is_told(host: str) -> None:
-    check = check_key(provider(), credentials(), endpoint=f"http://{host}/v1")
+    check = check_key(provider(), credentials(), endpoint=f"http://{host}/v1").check
     assert not check.ok
     assert host in check.message or "internet connection" in check.message
 

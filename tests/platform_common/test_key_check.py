@@ -68,7 +68,7 @@ def flooding(begin: bytes, piece: bytes) -> Script:
 def ask(server: RawServer, kind: Kind = "chat-compatible", *, limit_s: float = 0.4) -> KeyCheck:
     return check_key(
         provider(kind), credentials(kind), endpoint=server.url, model="m", limit_s=limit_s
-    )
+    ).check
 
 
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -123,7 +123,7 @@ def test_a_reset_is_told() -> None:
 
 def test_a_refused_connection_is_told() -> None:
     server = f"127.0.0.1:{free_port()}"
-    check = check_key(provider(), credentials(), endpoint=f"http://{server}/v1")
+    check = check_key(provider(), credentials(), endpoint=f"http://{server}/v1").check
     assert (check.ok, check.message) == (False, f"{server} refused the connection")
 
 
@@ -139,7 +139,9 @@ def test_key_06_ten_seconds_are_the_end_of_everything() -> None:
     began = time.monotonic()
     with ThreadPoolExecutor(4) as pool:
         checks = list(
-            pool.map(lambda url: check_key(provider(), credentials(), endpoint=url), endpoints)
+            pool.map(
+                lambda url: check_key(provider(), credentials(), endpoint=url).check, endpoints
+            )
         )
     wall_s = time.monotonic() - began
     for server in servers:
@@ -156,7 +158,7 @@ from tests.support.key_tests import credentials, provider
 def peak():
     status = pathlib.Path("/proc/self/status").read_text()
     return int(re.search(r"VmHWM:\\s*([0-9]+) kB", status)[1])
-def ask(url): return check_key(provider(), credentials(), endpoint=url).ok
+def ask(url): return check_key(provider(), credentials(), endpoint=url).check.ok
 assert ask(sys.argv[1])
 before = peak()
 assert [ask(url) for url in sys.argv[2:]] == [False] * (len(sys.argv) - 3) + [True]
@@ -303,7 +305,7 @@ def test_key_01_no_message_or_log_holds_a_secret(
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_key_01_a_server_that_is_not_there_leaks_nothing(kind: Kind, scheme: str) -> None:
     endpoint = f"{scheme}://127.0.0.1:{free_port()}"
-    check = check_key(provider(kind), credentials(kind), endpoint=endpoint, model="m")
+    check = check_key(provider(kind), credentials(kind), endpoint=endpoint, model="m").check
     assert (check.ok, {shape for shape in SHAPES if shape in repr(check)}) == (False, set())
 
 

@@ -20,7 +20,7 @@ ASKED = KeyRequest("https://api.example/v1", "https://api.example/v1/models", {}
 
 def judged(answer: Answer, kind: Kind = "chat-compatible", **changed: object) -> KeyCheck:
     judge = msgspec.structs.replace(provider(kind), **changed)
-    return verdict(judge, credentials(kind), ASKED, answer)
+    return verdict(judge, credentials(kind), ASKED, answer).check
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_a_model_at_home_that_asks_for_a_key_is_told() -> None:
 )
 def test_key_04_a_redirect_names_the_host_and_never_a_key(location: str, onward: str) -> None:
     found = credentials() | {"OTHER": Secret("LongEnough")}
-    check = verdict(provider(), found, ASKED, Answer(301, location=location))
+    check = verdict(provider(), found, ASKED, Answer(301, location=location)).check
     assert check.message == f"api.example leads {onward}, and no key is sent there (HTTP 301)"
 
 

@@ -14,7 +14,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from platform_common.key_check import BusyError
-from platform_common.key_verdict import KeyCheck
+from platform_common.key_verdict import Outcome
 from platform_common.records.catalogue import Provider
 from platform_common.secret import Secret
 from tests.support.catalogues import entry, form, install, of_each_kind
@@ -238,7 +238,7 @@ def test_key_03_what_a_server_says_is_not_shown(wizard: MakeWizard, device: Devi
 def test_key_07_a_test_too_many_is_a_429_with_the_page(device: Device, out: Path) -> None:
     def busy(
         provider: Provider, credentials: Mapping[str, Secret], *, endpoint: str, model: str
-    ) -> KeyCheck:
+    ) -> Outcome:
         raise BusyError("Other keys are being tested", hint="Try again in a few seconds.")
 
     install(device, of_each_kind("http://127.0.0.1:9"))
@@ -382,3 +382,18 @@ def test_a_key_of_another_provider_is_recognised_when_it_fails(
         own = here.post(PAGE, data={"provider": "first", "api_key": "aa-0123"}).text
     assert "This looks like a key of second provider." in other
     assert "This looks like a key" not in own
+
+
+def test_a_test_that_is_not_passed_is_told_in_the_language_of_the_page(
+    wizard: MakeWizard, device: Device
+) -> None:
+    with sending(said("401")) as server:
+        install(device, of_each_kind(server.url))
+        page = (
+            wizard()
+            .post(PAGE, data=form("chat-compatible"), headers={"Accept-Language": "de"})
+            .text
+        )
+    assert "hat diesen Schlüssel abgelehnt (HTTP 401)" in page
+    assert "Prüfen, ob er vollständig, von diesem Anbieter und noch gültig ist" in page
+    assert "rejected this key" not in page
