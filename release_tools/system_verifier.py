@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 
 from platform_common.feeding import Feed, feeding
+from platform_common.left_overs import signals_held
 from platform_common.processes import ProcessError
 from platform_common.terminal import printable
 from release_tools.keys import candidates
@@ -19,14 +22,30 @@ from release_tools.verifiers import Judging, NativeVerifier, Verifier
 PROGRAM = "minisign"
 _PROGRAM_TIMEOUT_S = 30.0
 _SHOWN_OUTPUT = 300
+_REMOVING_TRIES, _REMOVING_WAIT_S = 40, 0.05
 
 
 @contextlib.contextmanager
 def open_system_verifier(keys: Sequence[PublicKey], *, with_native: bool) -> Iterator[Verifier]:
     """A verifier that runs the program, and with `with_native` our own code too."""
-    with TemporaryDirectory(prefix="release-tools-", ignore_cleanup_errors=True) as folder:
-        system = SystemVerifier(keys, Path(folder))
+    with _private_folder() as folder:
+        system = SystemVerifier(keys, folder)
         yield BothVerifiers(NativeVerifier(keys), system) if with_native else system
+
+
+@contextlib.contextmanager
+def _private_folder() -> Iterator[Path]:
+    """A folder that is gone behind the block, whatever threads of it that stop still do there."""
+    folder = Path(mkdtemp(prefix="release-tools-"))
+    try:
+        yield folder
+    finally:
+        with signals_held():
+            for _ in range(_REMOVING_TRIES):
+                shutil.rmtree(folder, ignore_errors=True)
+                if not folder.exists():
+                    break
+                time.sleep(_REMOVING_WAIT_S)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ import msgspec
 
 from platform_common.errors import PlatformError
 from platform_common.files import make_folder
-from platform_common.locks import LockedError, changing
+from platform_common.locks import LockedError, hold
+from platform_common.reading import close, descriptor_of
 from platform_common.web import tls
 from platform_common.web.listening import check_bind
 from platform_common.web.server import serve
@@ -81,10 +82,12 @@ def _alone(token_file: Path) -> Iterator[None]:
     process, does not outlast a power cut.
     """
     make_folder(token_file.parent)
-    place = token_file.with_name(f"{token_file.name}.served")
-    with contextlib.ExitStack() as held:
+    place = token_file.with_name(f".{token_file.name}.served.lock")
+    # Not for writing: a disk can be made read-only as long as no such file is open.
+    descriptor = descriptor_of(place, os.O_RDONLY | os.O_CREAT)
+    try:
         try:
-            held.enter_context(changing(place, wait_s=_WAIT_S))
+            hold(descriptor, place, wait_s=_WAIT_S)
         except LockedError as error:
             raise PlatformError(
                 "Another wizard sets up this device already",
@@ -92,6 +95,8 @@ def _alone(token_file: Path) -> Iterator[None]:
                 " another --dev-out is another device.",
             ) from error
         yield
+    finally:
+        close(descriptor)
 
 
 def _own_certificate(settings: WizardSettings) -> Certificate | None:

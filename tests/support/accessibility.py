@@ -11,21 +11,26 @@ from tests.support.environments import node_modules
 
 # WCAG 2.0 to 2.2, levels A and AA, and what axe-core advises beside them.
 _TAGS = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22a", "wcag22aa", "best-practice")
+_ALL = {"type": "tag", "values": _TAGS}
+_COLOURS = {"type": "rule", "values": ("color-contrast", "link-in-text-block")}
 # In forced colours the browser sees to the contrast; there Chromium gives as
 # -webkit-text-fill-color, which axe-core goes by, a colour that it does not paint.
-_RUN = """tags => axe.run(document, {
-  runOnly: {type: "tag", values: tags},
-  rules: {"color-contrast": {enabled: !matchMedia("(forced-colors: active)").matches}},
+_RUN = """only => axe.run(document, {
+  runOnly: only,
+  rules: matchMedia("(forced-colors: active)").matches ? {"color-contrast": {enabled: false}} : {},
   resultTypes: ["violations"],
 }).then(found => found.violations)"""
 
 
-def violations(page: Page) -> list[str]:
-    """What axe-core objects to: the rule, why, and the element, a line each."""
+def violations(page: Page, *, colours_alone: bool = False) -> list[str]:
+    """What axe-core objects to: the rule, why, and the element, a line each.
+
+    With `colours_alone` only the rules are tried that other colours can break.
+    """
     # Evaluated, since the page's policy forbids a script element with it.
     if not page.evaluate("() => typeof axe === 'object'"):
         page.evaluate(_axe())
-    found: list[dict[str, Any]] = page.evaluate(_RUN, _TAGS)
+    found: list[dict[str, Any]] = page.evaluate(_RUN, _COLOURS if colours_alone else _ALL)
     return [_line(rule, node) for rule in found for node in rule["nodes"]]
 
 
