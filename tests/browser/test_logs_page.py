@@ -9,11 +9,9 @@ import pytest
 from playwright.sync_api import Dialog, Page, expect
 
 from tests.browser.conftest import OpenPage, ServeDashboard
-from tests.support.accessibility import violations
 from tests.support.control_cli import FakeCtl
 from tests.support.journals import HOSTILE, NEXT_BOOT, Logged, RealJournal
-from tests.support.log_states import STATES, STATUS, usual
-from tests.support.markup import parse_errors
+from tests.support.log_states import STATUS, usual
 
 # Polls are two seconds apart, or up to fifteen after a failure; the machine may be busy.
 PATIENCE_MS = 60_000
@@ -264,20 +262,3 @@ def test_the_keyboard_is_enough(open_log: OpenLog, real: RealJournal) -> None:
     expect(page.get_by_role("region", name="Log of openclaw.service")).to_be_focused()
     page.keyboard.press("Home")
     expect(page.locator("#log > span").first).to_be_in_viewport()
-
-
-@pytest.mark.parametrize("state", STATES)
-def test_every_state_is_accessible_in_form_and_narrow(
-    state: str,
-    serve_dashboard: ServeDashboard,
-    open_page: OpenPage,
-    ctl: FakeCtl,
-    tmp_path: Path,
-) -> None:
-    environment = STATES[state].prepare(ctl, tmp_path)
-    address = serve_dashboard(**environment).url + STATES[state].address
-    for phone, dark in ((False, False), (True, False), (False, True)):
-        page = open_page(address, phone=phone, dark=dark)
-        assert violations(page) == []
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    assert parse_errors(page.request.get(address).text()) == []

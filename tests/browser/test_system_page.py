@@ -10,11 +10,9 @@ from playwright.sync_api import Page
 
 from tests.browser.conftest import OpenPage, ServeDashboard
 from tests.support import system_states
-from tests.support.accessibility import violations
 from tests.support.control_cli import FakeCtl
-from tests.support.layout import focus_walk, sideways_scroll, small_targets
-from tests.support.markup import parse_errors
-from tests.support.system_states import PAGES, STATES, pages_of, voice
+from tests.support.layout import focus_walk
+from tests.support.system_states import PAGES, voice
 
 LIGHT, DARK = "rgb(246, 247, 249)", "rgb(14, 17, 22)"
 _GROUND = "() => getComputedStyle(document.body).backgroundColor"
@@ -31,23 +29,6 @@ def ground(page: Page) -> str:
     """The colour behind the page."""
     found: str = page.evaluate(_GROUND)
     return found
-
-
-@pytest.mark.parametrize("state", STATES)
-def test_every_page_in_every_state_is_in_form_and_for_everybody(
-    open_page: OpenPage, serve_dashboard: ServeDashboard, ctl: FakeCtl, state: str
-) -> None:
-    STATES[state](ctl)
-    served = serve_dashboard(**ctl.environment)
-    problems = []
-    for path in pages_of(state):
-        for phone in (True, False):
-            page = open_page(f"{served.url}{path}", phone=phone, dark=not phone)
-            found = violations(page) + sideways_scroll(page)
-            found += small_targets(page) if phone else parse_errors(page.content())
-            problems += [f"{path} phone={phone}: {problem}" for problem in found]
-            page.context.close()
-    assert problems == []
 
 
 @pytest.mark.parametrize("path", PAGES)
