@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.support.control_cli import FakeCtl
 
-_SYSTEM, _VOICE_PAGE, _DIAGNOSTICS = PAGES = (
+PAGES = (
     "/app/system",
     "/app/voice",
     "/app/system/diagnostics",
@@ -154,10 +154,3 @@ STATES: Mapping[str, Callable[[FakeCtl], None]] = {
     "voice-off-but-running": off_but_running,
     "without-voice": without_voice,
 }
-
-
-def pages_of(state: str) -> tuple[str, ...]:
-    """The pages that look different in that state."""
-    if "voice" in state:
-        return (_VOICE_PAGE,)
-    return PAGES if state == "fine" else (_SYSTEM, _VOICE_PAGE)
