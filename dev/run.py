@@ -23,6 +23,8 @@ from typing import NoReturn
 
 import click
 
+from platform_common.left_overs import signals_held
+
 ROOT = Path(__file__).resolve().parents[1]
 VERSION, CHANNEL = "2026.11.1", "dev"
 LOOPBACK = "127.0.0.1"
@@ -268,7 +270,7 @@ def _process(service: Service, folder: Path) -> Iterator[subprocess.Popen[bytes]
             process.wait(_STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait()
+            process.wait(_STOP_TIMEOUT_S)
 
 
 def _log(service: Service, folder: Path) -> Path:
@@ -355,7 +357,11 @@ def _serve(services: Sequence[Service], processes: Sequence[subprocess.Popen[byt
     click.secho(f"\nServing {where} until Ctrl-C.", bold=True)
     sys.stdout.flush()
     try:
-        while all(process.poll() is None for process in processes):
+        while True:
+            # A signal in the midst of asking would leave a process locked, and unstoppable.
+            with signals_held():
+                if any(process.poll() is not None for process in processes):
+                    break
             time.sleep(0.5)
     except KeyboardInterrupt:
         click.echo("\nStopped.")
