@@ -15,7 +15,7 @@ def free_port() -> int:
     return port
 
 
-def wait_for_port(port: int, process: subprocess.Popen[bytes], timeout_s: float = 20) -> None:
+def wait_for_port(port: int, process: subprocess.Popen[bytes], timeout_s: float = 90) -> None:
     """Return when `port` takes connections; raises when `process` ends or time runs out."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:

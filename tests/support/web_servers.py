@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tests.support.releases import clean_environment, program
 
-_START_S = 20
+_START_S = 60
 
 
 @dataclass(frozen=True)
