@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import click
 
-from platform_common.errors import PlatformError
+from platform_common.errors import PlatformError, WrongUsageError
 
 _AS_JSON = "platform_common.as_json"
 
@@ -26,8 +26,8 @@ class CommandGroup(click.Group):
     usage_exit_code = 2
 
     def exit_code(self, error: PlatformError) -> int:
-        """The exit code that stands for `error`."""
-        return 1
+        """The exit code that stands for `error`: that of wrong usage, or 1."""
+        return self.usage_exit_code if isinstance(error, WrongUsageError) else 1
 
     def failure(self, exit_code: int, error: PlatformError) -> Any:
         """The JSON document for a failed call; None for none."""

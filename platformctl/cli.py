@@ -8,7 +8,7 @@ from importlib import import_module
 import click
 
 from platform_common.command_line import CommandGroup, prepare, warn
-from platform_common.errors import PlatformError, WrongUsageError
+from platform_common.errors import PlatformError
 from platform_common.leaving import run_and_leave
 from platform_common.paths import Paths
 from platform_common.version import VERSION
@@ -38,9 +38,6 @@ class _Group(CommandGroup):
             return None
         command: click.Command = import_module(COMMANDS[cmd_name]).command
         return command
-
-    def exit_code(self, error: PlatformError) -> int:
-        return 64 if isinstance(error, WrongUsageError) else 1
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})

@@ -7,20 +7,12 @@ import os
 import click
 
 from platform_common.command_line import CommandGroup, prepare
-from platform_common.errors import PlatformError, WrongUsageError
+from platform_common.errors import PlatformError
 from platform_common.leaving import run_and_leave
 from platform_common.version import VERSION
 
 
-class _Program(CommandGroup):
-    """The group of all commands, with the exit codes of this program."""
-
-    def exit_code(self, error: PlatformError) -> int:
-        """2 for what was given wrongly, 1 for everything else."""
-        return 2 if isinstance(error, WrongUsageError) else 1
-
-
-@click.group(cls=_Program, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(VERSION, prog_name="pwa-app")
 @click.pass_context
 def main(ctx: click.Context) -> None:

@@ -23,14 +23,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 _ONCE = "Open one of these links, or scan the code; it lets one browser in, once:"
 
 
-class _Program(CommandGroup):
-    """The group of all commands, with the exit codes of this program."""
-
-    def exit_code(self, error: PlatformError) -> int:
-        """2 for what was given wrongly, 1 for everything else."""
-        return 2 if isinstance(error, WrongUsageError) else 1
-
-
 def _device(command: F) -> F:
     """The options by which every command finds the same wizard."""
     production = click.option(
@@ -45,7 +37,7 @@ def _device(command: F) -> F:
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
-@click.group(cls=_Program, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(VERSION, prog_name="wizard-app")
 @click.pass_context
 def main(ctx: click.Context) -> None:

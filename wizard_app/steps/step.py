@@ -6,6 +6,7 @@ a `Form`. What takes long, such as a key test, is left to `Accepted.test`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, NamedTuple
@@ -100,7 +101,7 @@ class Question(NamedTuple):
     held: Held = Held({})
 
 
-class Step(Generic[A]):
+class Step(ABC, Generic[A]):
     """One question page.
 
     `title` is its heading, `short` its name on the review page. `secret_fields` are the
@@ -122,17 +123,17 @@ class Step(Generic[A]):
         """What the page offers beside its fields."""
         return {}
 
+    @abstractmethod
     def filled(self, answer: A) -> Mapping[str, list[str]]:
         """The fields as they are for an answer, without secrets."""
-        raise NotImplementedError
 
     def suggested(self, asked: Question) -> Mapping[str, list[str]]:
         """The fields as they are before the first answer."""
         return {}
 
+    @abstractmethod
     def parse(self, form: Form, asked: Question) -> Accepted[A] | Again:
         """What a form answers."""
-        raise NotImplementedError
 
     def typed(self, form: Form) -> Mapping[str, list[str]]:
         """The fields of a form as the page may show them again."""
@@ -146,9 +147,9 @@ class Step(Generic[A]):
         """Names of the secrets that an answer calls for and that are not held."""
         return ()
 
+    @abstractmethod
     def summary(self, answer: A, asked: Question) -> Iterable[tuple[Sentence, Any]]:
         """Rows of the review page: a label and a value, which may be a `Sentence`."""
-        raise NotImplementedError
 
 
 AnyStep = Step[Any]
