@@ -1,0 +1,219 @@
+"""The stand-in gateway, as a chat meets it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from dev.gateway import LIMIT_BYTES, Gateway, Manner
+from tests.support.releases import clean_environment
+
+ROOT = Path(__file__).resolve().parents[2]
+MINUTE_S = 60
+CHAT, COMPLETIONS = "/chat", "/v1/chat/completions"
+HELLO: dict[str, dict[str, Any]] = {
+    CHAT: {"message": "hello"},
+    COMPLETIONS: {"messages": [{"content": "hello"}]},
+}
+
+
+@contextlib.contextmanager
+def running(**manner: Any) -> Iterator[str]:
+    """The address of a stand-in that behaves so, while the block lasts."""
+    with Gateway("127.0.0.1", 0, Manner(**({"pause_s": 0} | manner))) as gateway:
+        thread = threading.Thread(target=gateway.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield gateway.url
+        finally:
+            gateway.shutdown()
+            thread.join()
+
+
+@pytest.fixture(scope="module")
+def gateway() -> Iterator[str]:
+    with running() as url:
+        yield url
+
+
+def post(url: str, body: Any, **options: Any) -> requests.Response:
+    return requests.post(url, json=body, timeout=MINUTE_S, **options)
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/api/health", "/v1/models"])
+def test_a_check_of_its_health_is_answered(gateway: str, path: str) -> None:
+    assert requests.get(gateway + path, timeout=MINUTE_S).status_code == 200
+    assert requests.head(gateway + path, timeout=MINUTE_S).status_code == 200
+
+
+def test_a_message_gets_one_reply_that_repeats_it_and_says_what_it_is(gateway: str) -> None:
+    answer = post(gateway + CHAT, {"message": "Is it *late*?\nHow late?"})
+    assert list(answer.json()) == ["reply"]
+    reply = answer.json()["reply"]
+    assert "stand-in" in reply
+    assert "> Is it *late*?\n> How late?\n" in reply
+    assert "| words | 5 |" in reply
+
+
+def test_a_conversation_gets_an_answer_to_its_last_message(gateway: str) -> None:
+    told = [{"role": "user", "content": text} for text in ("first", "second", "third")]
+    answer = post(gateway + COMPLETIONS, {"model": "x", "messages": told}).json()
+    (choice,) = answer["choices"]
+    assert answer["object"] == "chat.completion"
+    assert choice["message"]["role"] == "assistant"
+    assert "> third\n" in choice["message"]["content"]
+    assert "first" not in choice["message"]["content"]
+    assert "message number 3" in choice["message"]["content"]
+
+
+def test_a_stream_has_the_same_answer_in_pieces_and_an_end(gateway: str) -> None:
+    whole = post(gateway + COMPLETIONS, HELLO[COMPLETIONS]).json()
+    streamed = post(gateway + COMPLETIONS, HELLO[COMPLETIONS] | {"stream": True}, stream=True)
+    assert streamed.headers["Content-Type"] == "text/event-stream"
+    lines = [line for line in streamed.iter_lines(decode_unicode=True) if line]
+    assert all(line.startswith("data: ") for line in lines)
+    *events, end = (line.removeprefix("data: ") for line in lines)
+    assert end == "[DONE]"
+    choices = [json.loads(event)["choices"][0] for event in events]
+    pieces = [choice["delta"].get("content", "") for choice in choices]
+    assert len([piece for piece in pieces if piece]) > 10
+    assert "".join(pieces) == whole["choices"][0]["message"]["content"]
+    assert [choice["finish_reason"] for choice in choices][-2:] == [None, "stop"]
+
+
+def test_a_stream_of_the_longest_message_has_not_endless_pieces(gateway: str) -> None:
+    body = {"messages": [{"content": "word " * 50_000}], "stream": True}
+    assert post(gateway + COMPLETIONS, body).text.count("data: ") < 70
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        pytest.param(CHAT, b"", id="nothing"),
+        pytest.param(CHAT, b"{", id="no-json"),
+        pytest.param(CHAT, b"\xff", id="no-utf-8"),
+        pytest.param(CHAT, b"[" * 100_000, id="too-deep"),
+        pytest.param(CHAT, b"[]", id="no-object"),
+        pytest.param(CHAT, b"{}", id="no-message"),
+        pytest.param(CHAT, b'{"message": 1}', id="a-number"),
+        pytest.param(CHAT, b'{"message": " "}', id="blank"),
+        pytest.param(COMPLETIONS, b"{}", id="no-messages"),
+        pytest.param(COMPLETIONS, b'{"messages": []}', id="none"),
+        pytest.param(COMPLETIONS, b'{"messages": ["a"]}', id="no-objects"),
+        pytest.param(COMPLETIONS, b'{"messages": [{"role": "user"}]}', id="no-content"),
+    ],
+)
+def test_what_is_no_message_is_refused_with_a_reason(gateway: str, path: str, body: bytes) -> None:
+    answer = requests.post(gateway + path, body, timeout=MINUTE_S)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"].endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/", 404),
+        ("POST", "/chat/", 404),
+        ("GET", CHAT, 405),
+        ("PUT", COMPLETIONS, 405),
+        ("BREW", "/healthz", 405),
+    ],
+)
+def test_a_wrong_address_or_method_is_refused(
+    gateway: str, method: str, path: str, status: int
+) -> None:
+    answer = requests.request(method, gateway + path, timeout=MINUTE_S)
+    assert answer.status_code == status
+    assert ("Allow" in answer.headers) is (status == 405)
+
+
+def test_a_body_too_large_is_refused_and_one_just_not_is_read(gateway: str) -> None:
+    def sent(size: int) -> int:
+        return requests.post(gateway + CHAT, b" " * size, timeout=MINUTE_S).status_code
+
+    assert sent(LIMIT_BYTES) == 400
+    assert sent(LIMIT_BYTES + 1) == 413
+
+
+@pytest.mark.parametrize("length", ["99999999999999999999", "-1", "one", "²"])
+def test_a_length_that_is_none_is_refused_without_waiting_for_it(gateway: str, length: str) -> None:
+    host, _, port = gateway.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), MINUTE_S) as client:
+        head = f"POST /chat HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}\r\n\r\n"
+        client.sendall(head.encode())
+        assert re.match(rb"HTTP/1.1 41[13] ", client.recv(64))
+
+
+def test_a_connection_stays_good_after_a_refusal(gateway: str) -> None:
+    with requests.Session() as session:
+        for path in ("/nowhere", CHAT, "/nowhere", CHAT):
+            answer = session.post(gateway + path, json=HELLO[CHAT], timeout=MINUTE_S)
+            assert answer.status_code == (200 if path == CHAT else 404)
+
+
+@pytest.mark.parametrize(("only", "other"), [("simple", COMPLETIONS), ("chat-completions", CHAT)])
+def test_with_one_protocol_alone_the_other_is_not_there(only: str, other: str) -> None:
+    with running(only=only) as url:
+        statuses = {path: post(url + path, HELLO[path]).status_code for path in HELLO}
+        assert requests.get(f"{url}/healthz", timeout=MINUTE_S).status_code == 200
+    assert statuses.pop(other) == 404
+    assert list(statuses.values()) == [200]
+
+
+@pytest.mark.parametrize("path", HELLO)
+def test_with_a_token_only_who_has_it_is_answered(path: str) -> None:
+    with running(token="right") as url:
+        answers = [
+            post(url + path, HELLO[path], headers={"Authorization": given} if given else {})
+            for given in ("", "Bearer wrong", "right", "Bearer rïght", "Bearer right")
+        ]
+        assert requests.get(f"{url}/healthz", timeout=MINUTE_S).status_code == 200
+    assert [answer.status_code for answer in answers] == [401, 401, 401, 401, 200]
+    assert answers[0].headers["WWW-Authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize("path", HELLO)
+def test_a_slow_one_takes_its_time_over_a_message(path: str) -> None:
+    with running(slow_s=1.0) as url:
+        assert post(url + path, HELLO[path]).elapsed.total_seconds() >= 1
+
+
+def test_a_slow_answer_holds_up_nobody_else() -> None:
+    with running(slow_s=3.0) as url:
+        slow = threading.Thread(target=post, args=(url + CHAT, HELLO[CHAT]))
+        slow.start()
+        requests.get(f"{url}/healthz", timeout=MINUTE_S)
+        assert slow.is_alive()
+        slow.join()
+
+
+def test_the_program_says_where_it_is_and_ends_with_ctrl_c() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "dev.gateway", "--port", "0"],
+        cwd=ROOT,
+        env=clean_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        said = process.stdout.readline()
+        assert "stand-in" in said
+        (url,) = re.findall(r"http://127\.0\.0\.1:\d+$", said, re.MULTILINE)
+        assert post(url + CHAT, HELLO[CHAT]).ok
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.read() == "Stopped.\n"
+        assert process.wait(MINUTE_S) == 0
