@@ -12,6 +12,11 @@ def today() -> date:
     return datetime.now(UTC).date()
 
 
+def now() -> str:
+    """The present moment: RFC 3339, UTC, whole seconds."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def is_implausible(day: date) -> bool:
     """Whether `day` lies before this software was made."""
     return day < _made()

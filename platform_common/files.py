@@ -55,7 +55,7 @@ def write_atomic_together(
     that fails takes those before it back.
     """
     *_, last = contents
-    ids = _ids(owner)
+    ids = ids_of(owner)
     staged = {path.name: temporary_name(path.name) for path in contents}
     kept = {path.name: temporary_name(path.name) for path in contents if path is not last}
     try:
@@ -101,7 +101,7 @@ def create_exclusive(
     try:
         with opened_folder(path.parent) as folder:
             with _temporary(folder, [temporary]):
-                _write_durable(folder, temporary, data, mode, _ids(owner))
+                _write_durable(folder, temporary, data, mode, ids_of(owner))
                 rename_to_free(temporary, path.name, folder)
             if durable:
                 confirm(folder, f"{path} is written")
@@ -161,7 +161,7 @@ def _write_durable(folder: int, name: str, data: bytes, mode: int, ids: tuple[in
         os.fsync(descriptor)
 
 
-def _ids(owner: Owner | None) -> tuple[int, int]:
+def ids_of(owner: Owner | None) -> tuple[int, int]:
     """The numbers of an owner; -1, which changes nothing, for who does not exist or is not asked.
 
     Only root may give a file away.

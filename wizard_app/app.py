@@ -12,6 +12,7 @@ from platform_common.identity import device_name
 from platform_common.web.application import new_application
 from wizard_app import another_device, gate, pages, review, sharing
 from wizard_app.access import boot_time, new_token
+from wizard_app.applying import Applying, executor
 from wizard_app.flow import Wizard
 from wizard_app.settings import WizardSettings
 from wizard_app.steps import STEPS
@@ -40,6 +41,7 @@ def create_app(
         device_name=lambda: device_name(settings.paths, settings.device),
     )
     wizard = Wizard(settings, steps)
+    review.install(app, Applying(wizard, executor(settings)))
     gate.install(app, settings, forget=wizard.forget_secrets, clock=clock)
     pages.install(app, wizard)
     for feature in (another_device, review, sharing, pages):

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from platform_common import clock
 from platform_common.errors import PlatformError
 from platform_common.sentence import Sentence
 from platform_common.web.flash import Flash, SingleShot
@@ -46,6 +47,7 @@ class Wizard:
         self._changing, self._reading = threading.Lock(), threading.Lock()
         self._kept = Kept(self.file.load())
         self._process = os.getpid()
+        self._settled = False
 
     @property
     def state(self) -> WizardState:
@@ -106,8 +108,8 @@ class Wizard:
         shapes = [step.answer_type for step in self.steps.values()]
         with self._changing:
             before = self.standing(machine)
-            if before.state.step == DONE:
-                return DONE
+            if before.state.step == DONE or self._settled:
+                return DONE if before.state.step == DONE else REVIEW
             if any(before.answered()) and not replace:
                 return Refused(Sentence("Tick the box to replace the answers given so far"))
             others = before.state.answers.without(shapes)
@@ -122,9 +124,32 @@ class Wizard:
             )
         return step if unsaved is None else Refused(unsaved, 500)
 
+    @property
+    def settled(self) -> bool:
+        """Whether the answers are being applied, so that none of them changes."""
+        return self._settled
+
+    def settle(self) -> Standing:
+        """What stands, and goes on to stand until `reopen`."""
+        with self._changing:
+            self._settled = True
+            return self.standing()
+
+    def reopen(self) -> None:
+        """Let answers be changed again."""
+        self._settled = False
+
+    def finish(self) -> Sentence | None:
+        """Be done: the last thing that is written, and no secret is held any more; why not."""
+        with self._changing:
+            state = msgspec.structs.replace(self._now().state, step=DONE, completed_at=clock.now())
+            return self._keep(state, PendingSecrets())
+
     def forget_secrets(self) -> None:
         """Hold no secret any more; the answers stay."""
         with self._changing:
+            if self._settled:
+                return
             self._kept = Kept(self._now().state)
 
     def _take(
@@ -141,7 +166,7 @@ class Wizard:
     ) -> Again | None:
         with self._changing:
             now = self.standing(before.machine)
-            if now.state.step == DONE:
+            if now.state.step == DONE or self._settled:
                 return None
             # Somebody else was quicker, perhaps while the test ran.
             if now.differs(before, step) and not now.has(step, accepted):
@@ -177,6 +202,8 @@ class Wizard:
         now = self.standing(before.machine)
         if now.state.step == DONE:
             return DONE
+        if self._settled:
+            return REVIEW
         if form.get(RETURN) != REVIEW:
             return self.after(step.slug)
         # A change from the review page leads back there, or first to what it made unfit.

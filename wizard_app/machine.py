@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import zoneinfo
 from collections.abc import Callable, Iterable
 from functools import cache, cached_property
@@ -17,9 +18,10 @@ from platform_common.records.limits import Limits
 from platform_common.records.profiles import Profile
 from platform_common.records.record_file import RecordError
 from platform_common.sentence import Sentence
-from wizard_app import code_host, ssh_keys
+from wizard_app import code_host, ssh_keys, ways_in
 from wizard_app.code_host import Fetched
-from wizard_app.settings import WizardSettings
+from wizard_app.journal import Try, read_try
+from wizard_app.settings import JOURNAL, WizardSettings
 from wizard_app.ssh_keys import Key
 
 T = TypeVar("T")
@@ -89,6 +91,25 @@ class Machine:
         """The time zone of its clock; empty when it has none of the database."""
         zone = identity.time_zone(self._settings.paths, self._settings.device)
         return zone if zone in zones() else ""
+
+    def has(self, path: str) -> bool:
+        """Whether there is anything at a path of the device."""
+        return self._settings.paths.has(Place(path))
+
+    def is_enabled(self, unit: str) -> bool:
+        """Whether systemd starts a unit when the device starts."""
+        folder = self._settings.paths.on_device("/etc/systemd/system")
+        return any(folder.glob(f"*.wants/{glob.escape(unit)}"))
+
+    @cached_property
+    def ways_in(self) -> frozenset[str]:
+        """The ports, beside the usual, by which who sets it up comes in: SSH's, and this page's."""
+        return frozenset(f"{port}/tcp" for port in ways_in.ports(self._settings))
+
+    @cached_property
+    def last_try(self) -> Try | None:
+        """How far the last try to set it up came; None when there was none."""
+        return read_try(self._settings.paths.writable(JOURNAL))
 
     @property
     def code_host(self) -> str:

@@ -51,8 +51,8 @@ def step(slug: str) -> Response | Redirect:
     """A step's page (spec, wizard endpoints)."""
     here = wizard()
     found = here.steps[slug]
-    if here.state.step == DONE:
-        return redirect(f"/wizard/{DONE}")
+    if (elsewhere := _elsewhere(here)) is not None:
+        return elsewhere
     return _shown(here, here.page(found), returns=request.args.get(RETURN) == REVIEW)
 
 
@@ -61,8 +61,8 @@ def answer(slug: str) -> Response | Redirect:
     """A step's answer: on to the next step, or its page again with what is wrong."""
     here = wizard()
     found = here.steps[slug]
-    if here.state.step == DONE:
-        return redirect(f"/wizard/{DONE}")
+    if (elsewhere := _elsewhere(here)) is not None:
+        return elsewhere
     files = {name: file.stream.read() for name, file in request.files.items()}
     form = Form(dict(request.form.lists()), files)
     outcome = here.submit(found, form)
@@ -71,6 +71,13 @@ def answer(slug: str) -> Response | Redirect:
         return _shown(here, outcome, returns=returns)
     onward = f"?{RETURN}={REVIEW}" if returns and outcome in here.steps else ""
     return redirect(f"/wizard/{outcome}{onward}")
+
+
+def _elsewhere(here: Wizard) -> Redirect | None:
+    """Where a step leads to while the answers are being applied, and after that."""
+    if here.state.step == DONE:
+        return redirect(f"/wizard/{DONE}")
+    return redirect(f"/wizard/{REVIEW}") if here.settled else None
 
 
 def _shown(here: Wizard, page: Page, *, returns: bool) -> Response:

@@ -69,7 +69,7 @@ def _serve(
         serving = msgspec.structs.replace(serving, fingerprint=mark)
     token = (settings.token or new_token()) if settings.require_token else ""
     with launching.announced(settings.token_file, serving):
-        app = create_app(msgspec.structs.replace(settings, token=token))
+        app = create_app(msgspec.structs.replace(settings, token=token, bind=bind))
         show(serving, token)
         serve(app, bind, settings=gunicorn)
 

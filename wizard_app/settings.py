@@ -13,8 +13,11 @@ from platform_common.paths import Paths, Place
 from platform_common.web.gate import ALLOWED_HOSTS_VARIABLE, allowed_hosts
 
 DEV_OUT = "dev-out"
+# Where the commands of a device in a folder are written down, in that folder.
+COMMANDS = "commands.jsonl"
 STATE = Place("/var/lib/platform/wizard-state.json", "WIZARD_STATE_FILE")
 TOKEN = Place("/run/platform/wizard.token", "WIZARD_TOKEN_FILE")
+JOURNAL = Place("/var/lib/platform/apply-journal.jsonl")
 TLS = Place("/var/lib/platform/wizard-tls")
 # Hexadecimal digits; in production (True) too many to be guessed.
 _TOKEN_SHAPES = {True: re.compile(r"[0-9a-f]{32,128}"), False: re.compile(r"[0-9A-Fa-f]{1,128}")}
@@ -26,7 +29,7 @@ class WizardSettings(Struct, frozen=True, kw_only=True):
 
     `paths` is where it writes, and looks first; `device` is where it looks next, the same
     in production. `token` is the first launch token, made when it is empty. `code_host` is
-    where the public SSH keys of a user are fetched.
+    where the public SSH keys of a user are fetched; `bind` is the address it is served on.
     """
 
     paths: Paths
@@ -37,6 +40,7 @@ class WizardSettings(Struct, frozen=True, kw_only=True):
     behind_proxy: bool = False
     allowed_hosts: frozenset[str] = frozenset()
     code_host: str = _CODE_HOST
+    bind: str = ""
 
     def __post_init__(self) -> None:
         """Refuse what would let anybody set up a real device."""

@@ -8,11 +8,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import msgspec
 
 from platform_common.sentence import Sentence
+from wizard_app.actions import Planned
 from wizard_app.machine import Machine
 from wizard_app.pending import PendingSecrets
 from wizard_app.state import WizardState
@@ -53,6 +55,21 @@ class Standing:
         """What a step was answered; None when it was not."""
         return self.state.answers.of(step.answer_type)
 
+    def actions(self, step: AnyStep) -> list[Planned]:
+        """What setting up does for the answer of a step that was answered."""
+        return list(step.actions(self.answer(step), self.asked(step)))
+
+    @cached_property
+    def applied(self) -> frozenset[str]:
+        """The ids of the actions that a try of this setup has done."""
+        last = self.machine.last_try
+        return last.applied if last and last.setup == self.state.started_at else frozenset()
+
+    def is_stored(self, step: AnyStep) -> bool:
+        """Whether all secrets of a step that are not held are on the device already."""
+        lacking = [action for _, action in self.actions(step) if action.lacks_secret]
+        return bool(lacking) and all(action.id in self.applied for action in lacking)
+
     def answered(self) -> Iterator[AnyStep]:
         """The steps that were."""
         return (step for step in self.steps.values() if self.answer(step) is not None)
@@ -70,10 +87,12 @@ class Standing:
                 yield Lack(step, why)
 
     def lost(self) -> Iterator[Lack]:
-        """The secrets that answers call for, and that are not held."""
+        """The secrets that answers call for, and that are neither held nor stored."""
         for step in self.answered():
-            for name in step.needs(self.answer(step), self.asked(step)):
-                yield Lack(step, Sentence("{name} – enter again", name=name))
+            needed = step.needs(self.answer(step), self.asked(step))
+            if needed and not self.is_stored(step):
+                for name in needed:
+                    yield Lack(step, Sentence("{name} – enter again", name=name))
 
     def lacks(self) -> list[Lack]:
         """All that must be answered, or entered again, before anything can be applied."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Literal
 
 import msgspec
@@ -46,11 +46,6 @@ class _File(Struct, frozen=True):
         for name in ("started_at", "completed_at"):
             if (value := getattr(self, name)) is not None:
                 check_member(name, _check_time, value)
-
-
-def now() -> str:
-    """The present moment as the file has it: RFC 3339, UTC, whole seconds."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def order(steps: Sequence[AnyStep]) -> list[str]:

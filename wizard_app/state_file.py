@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from platform_common.clock import now
 from platform_common.errors import PlatformError
 from platform_common.files import fsync_directory, rename_to_free
 from platform_common.left_overs import remove_left_overs
@@ -48,7 +49,7 @@ class StateFile:
         except RecordError as error:
             self.set_aside = self._put_aside(error)
             _log.warning("The stored answers are now %s. %s", self.set_aside, error.message)
-        return WizardState(states.now(), self._steps[0].slug)
+        return WizardState(now(), self._steps[0].slug)
 
     def save(self, state: WizardState) -> None:
         """Replace the file, durably; raises `PlatformError`, and the old one then stays."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from platform_common.secret import Secret
 from platform_common.sentence import Sentence
 from wizard_app import store_rules
 from wizard_app.store_rules import Rule
 
 STORE_B_HOST = "r2.cloudflarestorage.com"
 ENDPOINT = "endpoint"
+# For the stores that speak S3: how their fields begin, and what rclone calls them.
+_S3 = {"store_b": ("b", "Cloudflare"), "store_c": ("c", "Other")}
 
 
 class Field(NamedTuple):
@@ -57,6 +60,23 @@ class Store(NamedTuple):
         if self.kind == "store_b":
             found[ENDPOINT] = store_b_endpoint(found["account_id"])
         return found
+
+    def remote(
+        self, meta: Mapping[str, str], secrets: Mapping[str, Secret]
+    ) -> dict[str, str | Secret]:
+        """Its section of an rclone.conf, for secrets by the name of their field."""
+        if self.kind == "store_a":
+            key = secrets["a_application_key"]
+            return {"type": "b2", "account": meta["account_id"], "key": key}
+        prefix, provider = _S3[self.kind]
+        return {
+            "type": "s3",
+            "provider": provider,
+            "access_key_id": secrets[f"{prefix}_access_key"],
+            "secret_access_key": secrets[f"{prefix}_secret_key"],
+            "endpoint": meta[ENDPOINT],
+            "acl": "private",
+        }
 
     def filled(self, meta: Mapping[str, str]) -> dict[str, list[str]]:
         """The fields of the form for a `backup_meta`."""

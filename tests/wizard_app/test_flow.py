@@ -178,14 +178,6 @@ def test_http_20_an_address_with_two_slashes_leads_nowhere(
     assert answer.location is None
 
 
-@pytest.mark.parametrize("method", ["get", "post", "head"])
-def test_nothing_can_be_applied_yet(small: FlaskClient, method: str) -> None:
-    assert getattr(small, method)("/wizard/review/apply").status_code in (404, 405)
-    review = small.get("/wizard/review").text
-    assert "comes with a later version" in review
-    assert "apply" not in review
-
-
 def test_after_the_end_every_page_and_every_form_leads_to_the_last_page(
     wizard: MakeWizard, put_state: Callable[..., None], state_file: Path
 ) -> None:

@@ -129,13 +129,3 @@ def test_wiz_15_an_answer_that_is_not_in_the_file_is_listed(
     tree = _review(wizard())
     missing = [words for words in _missing(tree) if words.endswith(": Not answered yet")]
     assert len(missing) == 1
-
-
-def test_the_page_says_that_setting_up_comes_later_and_offers_no_button_for_it(
-    client: FlaskClient,
-) -> None:
-    tree = _review(client)
-    assert "Setting up this device with these answers comes with a later version" in _text(tree)
-    assert not [form for form in tree.iter("form") if "/review" in form.attrib["action"]]
-    saves = [link for link in tree.iter("a") if link.attrib["href"] == "/wizard/answers.json"]
-    assert [_text(link) for link in saves] == ["Save answers"]

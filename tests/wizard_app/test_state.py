@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
+from platform_common.clock import now
 from platform_common.decoding import DecodingError
 from platform_common.resources import schema
 from tests.support.record_cases import Case
@@ -65,7 +66,7 @@ def test_no_two_steps_answer_the_same_member() -> None:
 
 
 def test_a_new_state_is_what_the_schema_says() -> None:
-    new = state.WizardState(state.now(), "system")
+    new = state.WizardState(now(), "system")
     _VALIDATOR.validate(json.loads(state.render(new)))
 
 

@@ -239,12 +239,6 @@ def test_http_21_health_asks_nobody_and_says_nothing(
     assert not caplog.records
 
 
-@pytest.mark.parametrize("path", ["/wizard/review/apply", "/chat", "/chat/message"])
-def test_what_is_not_there_yet_is_no_page(client: FlaskClient, path: str) -> None:
-    assert client.post(path).status_code == 404
-    assert client.get(path).status_code == 404
-
-
 @pytest.fixture
 def locked(wizard: MakeWizard) -> FlaskClient:
     """A client of a wizard that asks for its launch token, and has not shown it."""

@@ -11,10 +11,13 @@ from platform_common.decoding import check_member
 from platform_common.secret import Secret
 from platform_common.sentence import Sentence
 from wizard_app import store_rules
+from wizard_app.actions import KEYS_OWNER, Phase, Planned, RemoveFile, WriteFile, held, write
 from wizard_app.steps.step import Accepted, Again, Form, Question, Step, in_memory
 from wizard_app.stores import ENDPOINT, STORE_B_HOST, STORES, Field, Store, store_b_endpoint
 
 SKIP = "skip"
+_REMOTE = "backup"
+_ACCESS, _BACKUP = "/etc/platform/rclone.conf", "/etc/platform/backup.toml"
 # The field that our page sends, and what a script may call it that knows the state file, or
 # the tunnel's form.
 _KINDS = ("kind", "backup_kind", "choice")
@@ -102,6 +105,20 @@ class BackupStep(Step[BackupAnswer]):
                 yield field.label, in_memory(held=_holds(asked, field))
             elif field.member != ENDPOINT:
                 yield field.label, answer.backup_meta[field.member]
+
+    def actions(self, answer: BackupAnswer, asked: Question) -> Iterable[Planned]:
+        store = STORES.get(answer.backup_kind)
+        if store is None:
+            for path in filter(asked.machine.has, (_ACCESS, _BACKUP)):
+                yield Phase.BACKUP, RemoveFile(path)
+            return
+        secrets = held(asked.held.secrets, (field.name for field in store.secrets))
+        remote = store.remote(answer.backup_meta, secrets)
+        lines = (part for name, value in remote.items() for part in (f"{name} = ", value, "\n"))
+        parts = (f"[{_REMOTE}]\n", *lines)
+        yield Phase.BACKUP, WriteFile(_ACCESS, parts, mode=0o640, owner=KEYS_OWNER)
+        bucket = f"{_REMOTE}:{answer.backup_meta['bucket']}"
+        yield Phase.BACKUP, write(_BACKUP, f'remote = "{bucket}"')
 
 
 def _goes_to(account_id: str) -> str:

@@ -12,12 +12,16 @@ from platform_common.names import check_id
 from platform_common.records.limits import Limitation, Limits
 from platform_common.records.profiles import Profile
 from platform_common.sentence import Sentence, listed
+from wizard_app import firewall
+from wizard_app.actions import Phase, Planned, RunCommand, write
 from wizard_app.channel_names import channel_name
 from wizard_app.steps.profile import ProfileAnswer
 from wizard_app.steps.step import Accepted, Again, Errors, Form, Question, Step
 
 _MOST = 64
 _MOST_NAMED = 5
+_RULES = "/etc/nftables.d/platform.nft"
+_LIMIT_S = 30.0
 
 
 class ChannelsAnswer(Struct, frozen=True):
@@ -96,6 +100,14 @@ class ChannelsStep(Step[ChannelsAnswer]):
     def summary(self, answer: ChannelsAnswer, asked: Question) -> Iterable[tuple[Sentence, Any]]:
         names = [channel_name(channel) for channel in answer.channels]
         yield Sentence("Channels"), listed(names) if names else Sentence("Only the private chat")
+
+    def actions(self, answer: ChannelsAnswer, asked: Question) -> Iterable[Planned]:
+        profile = _profile(asked)
+        inbound = profile.channel_ports if profile else {}
+        ports = {port for channel in answer.channels for port in inbound.get(channel, ())}
+        rules = firewall.ruleset({*firewall.ALWAYS, *asked.machine.ways_in, *ports})
+        yield Phase.FIREWALL, write(_RULES, rules.removesuffix("\n"))
+        yield Phase.FIREWALL, RunCommand(("nft", "-f", _RULES), _LIMIT_S, files=(_RULES,))
 
 
 def _profile(asked: Question) -> Profile | None:

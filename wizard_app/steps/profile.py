@@ -10,8 +10,12 @@ from msgspec import Struct
 from platform_common.decoding import check_member
 from platform_common.names import check_id
 from platform_common.sentence import Sentence
+from wizard_app.actions import Phase, Planned, RunCommand, write
 from wizard_app.channel_names import channel_name
 from wizard_app.steps.step import Accepted, Again, Errors, Form, Question, Step
+
+# systemd gives a unit 90 s to start or to stop, and a restart is both.
+_LIMIT_S = 200.0
 
 
 class ProfileAnswer(Struct, frozen=True):
@@ -70,3 +74,16 @@ class ProfileStep(Step[ProfileAnswer]):
     def summary(self, answer: ProfileAnswer, asked: Question) -> Iterable[tuple[Sentence, Any]]:
         found = asked.machine.profile(answer.profile)
         yield Sentence("Profile"), found.display_name if found else answer.profile
+
+    def actions(self, answer: ProfileAnswer, asked: Question) -> Iterable[Planned]:
+        yield Phase.SELECTION, write("/etc/platform/active-profile", answer.profile)
+        chosen = asked.machine.profile(answer.profile)
+        if chosen is None:
+            return
+        others = {one.unit for one in asked.machine.profiles} - {chosen.unit}
+        for unit in sorted(filter(asked.machine.is_enabled, others)):
+            # Of an earlier choice; two gateways would want the same ports.
+            stop = ("systemctl", "disable", "--now", unit)
+            yield Phase.GATEWAY, RunCommand(stop, _LIMIT_S)
+        for words in (("enable", "--now"), ("restart",)):
+            yield Phase.GATEWAY, RunCommand(("systemctl", *words, chosen.unit), _LIMIT_S)

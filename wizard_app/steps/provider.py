@@ -12,8 +12,10 @@ from platform_common.decoding import check_member
 from platform_common.endpoints import check_base_url
 from platform_common.key_check import check_key
 from platform_common.names import check_id
+from platform_common.paths import SECRETS
 from platform_common.records.catalogue import Provider
 from platform_common.sentence import Sentence
+from wizard_app.actions import Phase, Planned, RemoveFile, SetVariables, held, write
 from wizard_app.key_trial import CheckKey, KeyTrial
 from wizard_app.provider_form import (
     ENDPOINT,
@@ -141,6 +143,21 @@ class ProviderStep(Step[ProviderAnswer]):
             yield needed(provider)[0].name, in_memory(held=held)
             if held:
                 yield Sentence("Test"), asked.held.note or Sentence("Not tested")
+
+    def actions(self, answer: ProviderAnswer, asked: Question) -> Iterable[Planned]:
+        yield Phase.SELECTION, write("/etc/platform/active-provider", answer.provider)
+        chosen = {"active-model": answer.model, "active-endpoint": answer.endpoint}
+        for name, value in chosen.items():
+            path = f"/etc/platform/{name}"
+            if value:
+                yield Phase.SELECTION, write(path, value)
+            elif asked.machine.has(path):
+                # Chosen for another provider: its address must never get this one's key.
+                yield Phase.SELECTION, RemoveFile(path)
+        provider = _find(answer.provider, asked)
+        if provider is not None:
+            values = held(asked.held.secrets, provider.variables)
+            yield Phase.KEYS, SetVariables(SECRETS.device, values)
 
 
 def _offered(asked: Question) -> tuple[Provider, ...]:

@@ -9,8 +9,10 @@ from typing import Any
 from msgspec import Struct
 
 from platform_common.decoding import check_member
+from platform_common.paths import AGENT_HOME
 from platform_common.sentence import Sentence
 from wizard_app import ssh_keys
+from wizard_app.actions import AddKeys, Phase, Planned
 from wizard_app.machine import Machine
 from wizard_app.ssh_keys import MOST_KEYS, Key
 from wizard_app.steps.step import Accepted, Again, Form, Passed, Question, Step
@@ -89,6 +91,10 @@ class SshStep(Step[SshAnswer]):
             yield Sentence("SSH key"), _told(key)
         if (more := len(answer.ssh_keys) - _MOST_SHOWN) > 0:
             yield Sentence("More keys"), more
+
+    def actions(self, answer: SshAnswer, asked: Question) -> Iterable[Planned]:
+        if answer.ssh_keys:
+            yield Phase.SSH, AddKeys(f"{AGENT_HOME}/.ssh/authorized_keys", answer.ssh_keys)
 
 
 def _fit(form: Form) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, NamedTuple
 
 from platform_common.secret import Secret
 from platform_common.sentence import Sentence
+from wizard_app.actions import Planned
 from wizard_app.answers import A, Answers
 from wizard_app.machine import Machine
 from wizard_app.pending import Held
@@ -150,6 +151,10 @@ class Step(ABC, Generic[A]):
     @abstractmethod
     def summary(self, answer: A, asked: Question) -> Iterable[tuple[Sentence, Any]]:
         """Rows of the review page: a label and a value, which may be a `Sentence`."""
+
+    def actions(self, answer: A, asked: Question) -> Iterable[Planned]:
+        """What setting up does for an answer, each in its phase; `NOT_HELD` for a lost secret."""
+        return ()
 
 
 AnyStep = Step[Any]

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from platform_common.decoding import check_member
 from platform_common.sentence import Sentence
+from wizard_app.actions import Phase, Planned, RunCommand, write
 from wizard_app.machine import zones
 from wizard_app.steps.step import Accepted, Again, Errors, Form, Question, Step
 
@@ -18,6 +19,7 @@ LONGEST_NAME = 63
 _NAME = re.compile(r"[a-z0-9-]+")
 _ZONE = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+)*")
 _LONGEST_ZONE = 64
+_LIMIT_S = 30.0
 # Letters that are spelt otherwise without their marks.
 _SPELT = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
 
@@ -76,6 +78,14 @@ class SystemStep(Step[SystemAnswer]):
     def summary(self, answer: SystemAnswer, asked: Question) -> Iterable[tuple[Sentence, Any]]:
         yield Sentence("Name"), answer.hostname
         yield Sentence("Time zone"), answer.timezone
+
+    def actions(self, answer: SystemAnswer, asked: Question) -> Iterable[Planned]:
+        name, zone = answer.hostname, answer.timezone
+        yield Phase.SYSTEM, write("/etc/hostname", name)
+        set_name = ("hostnamectl", "set-hostname", "--static", name)
+        yield Phase.SYSTEM, RunCommand(set_name, _LIMIT_S)
+        yield Phase.SYSTEM, write("/etc/timezone", zone)
+        yield Phase.SYSTEM, RunCommand(("timedatectl", "set-timezone", zone), _LIMIT_S)
 
 
 def _line(form: Form, field: str) -> str:

@@ -13,6 +13,7 @@ from platform_common.errors import PlatformError
 from platform_common.jsonread import DuplicateMemberError, load_strict
 from platform_common.secret import Secret
 from platform_common.sentence import Sentence
+from wizard_app.actions import NOT_HELD, Phase, Planned, RemoveFile, RunCommand, WriteFile
 from wizard_app.steps.step import Accepted, Again, Form, Question, Step, in_memory
 
 SKIP, QUICK, NAMED = "skip", "quick", "named"
@@ -20,6 +21,10 @@ _MOST_BYTES = 64 << 10
 # What may name a file, and stand in a command line, as it is.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 _CREDENTIALS, _FILE = "credentials", "credentials_file"
+_STORED = "/etc/platform/tunnel/credentials.json"
+_UNIT = "platform-tunnel.service"
+# systemd gives a unit 90 s to start.
+_LIMIT_S = 120.0
 
 
 class TunnelAnswer(Struct, frozen=True):
@@ -85,6 +90,18 @@ class TunnelStep(Step[TunnelAnswer]):
             yield Sentence("Name of the tunnel"), answer.tunnel_name
             held = _held(asked) == answer.tunnel_name
             yield Sentence("Tunnel credentials"), in_memory(held=held)
+
+    def actions(self, answer: TunnelAnswer, asked: Question) -> Iterable[Planned]:
+        if answer.tunnel_choice == NAMED:
+            same = _held(asked) == answer.tunnel_name
+            key = asked.held.secrets[_CREDENTIALS] if same else NOT_HELD
+            yield Phase.TUNNEL, WriteFile(_STORED, (key,), mode=0o600)
+        elif asked.machine.has(_STORED):
+            yield Phase.TUNNEL, RemoveFile(_STORED)
+        if answer.tunnel_choice != SKIP:
+            yield Phase.TUNNEL, RunCommand(("systemctl", "enable", "--now", _UNIT), _LIMIT_S)
+        elif asked.machine.is_enabled(_UNIT):
+            yield Phase.TUNNEL, RunCommand(("systemctl", "disable", "--now", _UNIT), _LIMIT_S)
 
 
 _WORDS = {

@@ -1,0 +1,89 @@
+"""Setting up, as the pages see it: begun once, told while it goes on, and how it ended."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import NamedTuple
+
+from platform_common.errors import PlatformError
+from platform_common.locks import LockedError
+from platform_common.sentence import Sentence
+from wizard_app.apply import execute
+from wizard_app.flow import Wizard
+from wizard_app.plan import Plan, build_plan, mark
+from wizard_app.runners import on_machine, recorded
+from wizard_app.settings import COMMANDS, WizardSettings
+from wizard_app.standing import Standing
+from wizard_app.state import DONE
+
+# What does a plan that was made from a standing; raises `PlatformError`.
+Execute = Callable[[Standing, Plan], None]
+
+
+class Outcome(NamedTuple):
+    """How a request to set up went: `why` and `advice` say why not.
+
+    `busy` when it goes on for somebody else; `changed` when the plan is not the one that
+    was shown.
+    """
+
+    done: bool = False
+    busy: bool = False
+    changed: bool = False
+    why: Sentence | None = None
+    advice: Sentence | None = None
+
+
+class Applying:
+    """Setting up the device of one wizard, one at a time."""
+
+    def __init__(self, wizard: Wizard, execute: Execute) -> None:
+        self._wizard = wizard
+        self._execute = execute
+        self._lock = threading.Lock()
+        self.plan: Plan = ()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it goes on now; then `plan` is what is done."""
+        return self._lock.locked()
+
+    def apply(self, seen: str = "") -> Outcome:
+        """Do all that was answered; `seen` is the mark of the plan that was looked at, if any."""
+        if not self._lock.acquire(blocking=False):
+            return Outcome(busy=True)
+        try:
+            return self._apply(seen)
+        finally:
+            self._wizard.reopen()
+            self._lock.release()
+
+    def _apply(self, seen: str) -> Outcome:
+        standing = self._wizard.settle()
+        if standing.state.step == DONE:
+            return Outcome(done=True)
+        if standing.lacks():
+            return Outcome()
+        self.plan = build_plan(standing)
+        if seen and seen != mark(self.plan):
+            return Outcome(changed=True)
+        try:
+            self._execute(standing, self.plan)
+        except LockedError:
+            return Outcome(busy=True)
+        except PlatformError as error:
+            return Outcome(why=error.said, advice=error.advice)
+        unsaved = self._wizard.finish()
+        return Outcome(done=unsaved is None, why=unsaved)
+
+
+def executor(settings: WizardSettings) -> Execute:
+    """How this wizard sets up: on the machine, or in a folder, its commands written down."""
+    device = settings.paths
+    run = on_machine(device) if settings.production else recorded(device.root / COMMANDS)
+
+    def act(standing: Standing, plan: Plan) -> None:
+        execute(plan, device, run, setup=standing.state.started_at)
+
+    return act

@@ -1,0 +1,126 @@
+"""How far setting up came: `/var/lib/platform/apply-journal.jsonl`, which holds no secret.
+
+The first line lists the actions of one try, each further one says what became of one of
+them. The next try begins the file anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from msgspec import Struct
+
+from platform_common.appending import append_line
+from platform_common.clock import now
+from platform_common.decoding import DecodingError, from_json
+from platform_common.errors import PlatformError
+from platform_common.files import Owner, make_folder, write_atomic
+from platform_common.left_overs import remove_left_overs
+from platform_common.reading import read_own
+
+State = Literal["waiting", "running", "done", "failed", "kept"]
+_MODE, _OWNER = 0o640, Owner("root", "platform")
+_LIMIT_BYTES = 4 << 20
+
+
+class Entry(Struct, frozen=True):
+    """An action of a try: its id, itself in words, and what became of it last."""
+
+    id: str
+    what: str
+    state: State = "waiting"
+    at: str = ""
+    why: str = ""
+
+
+class Try(NamedTuple):
+    """One try to set up the device; `setup` tells it from those of another wizard state."""
+
+    setup: str
+    at: str
+    entries: tuple[Entry, ...]
+    ended: bool = False
+
+    @property
+    def applied(self) -> frozenset[str]:
+        """The ids of the actions that were done, in this try or before it."""
+        return frozenset(one.id for one in self.entries if one.state in ("done", "kept"))
+
+
+class _Begin(Struct, frozen=True):
+    setup: str
+    at: str
+    actions: tuple[Entry, ...]
+
+
+class _Change(Struct, frozen=True):
+    at: str
+    action: int
+    state: Literal["running", "done", "failed"]
+    why: str = ""
+
+
+class _End(Struct, frozen=True):
+    at: str
+    ended: Literal[True]
+
+
+class Journal:
+    """The journal of the try that goes on now."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def begin(self, setup: str, entries: Sequence[Entry]) -> None:
+        """Begin a try, in place of the one before; raises `PlatformError`."""
+        document = {
+            "setup": setup,
+            "at": now(),
+            "actions": [{"id": one.id, "what": one.what, "state": one.state} for one in entries],
+        }
+        make_folder(self._path.parent)
+        remove_left_overs(self._path.parent, of_name=self._path.name)
+        write_atomic(self._path, _line(document) + b"\n", mode=_MODE, owner=_OWNER)
+
+    def note(self, number: int, state: State, why: str = "") -> None:
+        """Say what became of an action; on the disk when this returns."""
+        self._append({"at": now(), "action": number, "state": state, "why": why})
+
+    def end(self) -> None:
+        """Say that every action is done."""
+        self._append({"at": now(), "ended": True})
+
+    def _append(self, document: dict[str, Any]) -> None:
+        append_line(self._path, _line(document), mode=_MODE, owner=_OWNER)
+
+
+def read_try(path: Path) -> Try | None:
+    """The last try; None when there is none, or nothing can be read of it."""
+    try:
+        begin, *changes = read_own(path, _LIMIT_BYTES).split(b"\n")
+        found = from_json(begin, _Begin)
+    except (FileNotFoundError, PlatformError):
+        return None
+    entries, ended = list(found.actions), False
+    for line in changes:
+        change = _parsed(line)
+        if isinstance(change, _End):
+            ended = True
+        elif change is not None and 0 <= change.action < len(entries):
+            one = entries[change.action]
+            entries[change.action] = Entry(one.id, one.what, change.state, change.at, change.why)
+    return Try(found.setup, found.at, tuple(entries), ended)
+
+
+def _parsed(line: bytes) -> _Change | _End | None:
+    try:
+        return from_json(line, _End) if b'"ended"' in line else from_json(line, _Change)
+    except DecodingError:
+        return None
+
+
+def _line(document: dict[str, Any]) -> bytes:
+    return json.dumps(document, ensure_ascii=False).encode()
