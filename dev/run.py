@@ -1,4 +1,4 @@
-"""`make run`: a signed release of real images, served and verified; a dashboard and a wizard.
+"""`make run`: a signed release of real images, served and verified, and a device to set up.
 
 Each step is a command that anyone can run; it is shown, and its output is let
 through. Everything made lies in one folder. Then the services run until Ctrl-C.
@@ -14,8 +14,10 @@ import signal
 import socket
 import subprocess
 import sys
+import textwrap
 import time
 import urllib.request
+import urllib.response
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -51,34 +53,41 @@ class Service:
         return f"http://{LOOPBACK}:{self.port}"
 
 
+Running = tuple[Service, "subprocess.Popen[bytes]"]
+
+
 def _program(name: str) -> str:
     """The path of an installed program of this environment."""
     return str(Path(sys.executable).with_name(name))
 
 
-# A program that is to run with the rest is one more entry here.
-SERVICES = (
-    Service(
-        "releases",
-        8087,
-        (
-            *(sys.executable, "-m", "http.server", "{port}"),
-            *("--bind", LOOPBACK, "--directory", "{folder}/dist"),
-        ),
+RELEASES = Service(
+    "releases",
+    8087,
+    (
+        *(sys.executable, "-m", "http.server", "{port}"),
+        *("--bind", LOOPBACK, "--directory", "{folder}/dist"),
     ),
-    Service(
-        "dashboard",
-        8089,
-        (_program("pwa-app"), "serve", "--bind", LOOPBACK + ":{port}"),
-        {"PLATFORM_ROOT": "{folder}", "PLATFORM_CTL": _program("platformctl")},
-    ),
-    Service(
-        "wizard",
-        8088,
-        (
-            *(_program("wizard-app"), "serve", "--bind", LOOPBACK + ":{port}"),
-            *("--dev-out", "{folder}"),
-        ),
+)
+# Where the shipped profiles have theirs.
+GATEWAY = Service(
+    "gateway",
+    8080,
+    (sys.executable, "-m", "dev.gateway", "--bind", LOOPBACK, "--port", "{port}"),
+    {"PYTHONPATH": str(ROOT)},
+)
+DASHBOARD = Service(
+    "dashboard",
+    8089,
+    (_program("pwa-app"), "serve", "--bind", LOOPBACK + ":{port}"),
+    {"PLATFORM_ROOT": "{folder}", "PLATFORM_CTL": _program("platformctl")},
+)
+WIZARD = Service(
+    "wizard",
+    8088,
+    (
+        *(_program("wizard-app"), "serve", "--bind", LOOPBACK + ":{port}"),
+        *("--dev-out", "{folder}"),
     ),
 )
 
@@ -93,7 +102,7 @@ SERVICES = (
 @click.option("--once", is_flag=True, help="Stop when everything has answered.")
 @click.pass_context
 def main(context: click.Context, folder: Path, once: bool) -> None:
-    """Build, sign, serve and verify a release of sample images; show a device, and set it up.
+    """Build, sign, serve and verify a release of sample images; set up a device, and show it.
 
     Ctrl-C ends the serving with exit code 0 and a step before it with 130; a
     step that fails ends it with 1.
@@ -103,25 +112,28 @@ def main(context: click.Context, folder: Path, once: bool) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     try:
         _make_release(folder)
-        _title(4, "A sample device, where there is none yet")
-        update_url = f"{SERVICES[0].url}/{CHANNEL}/"
-        _step([sys.executable, ROOT / "dev/sample_device.py", folder, VERSION, update_url])
-        _title(5, "Served on loopback")
-        with _running(SERVICES, folder) as (services, processes):
-            releases, dashboard, wizard = (service.url for service in services)
-            _title(6, "Verified over HTTP, with the public key alone")
+        _title(4, "Served on loopback: the release, and a stand-in for an assistant's gateway")
+        with _running((RELEASES, GATEWAY), folder) as first:
+            releases, gateway = (service.url for service, _ in first)
+            click.echo("The stand-in repeats what it is told, and thinks nothing.")
+            _title(5, "Verified over HTTP, with the public key alone")
             public = folder / "keys/release.pub"
             _step([_program("release-tools"), "verify", releases, "-p", public])
-            _title(7, "The device, in its dashboard")
-            _open(dashboard)
-            click.secho(f"Open {dashboard} in a browser.", bold=True)
-            _title(8, "The first-boot wizard, for the same device")
-            _open(f"{wizard}/healthz")
-            link = _launch_link(folder)
-            click.secho(f"Open {link} in a browser; the link works once.", bold=True)
-            _try_next(folder, releases)
-            if not once:
-                _serve(services, processes)
+            _title(6, "A word with the stand-in")
+            _talk(gateway)
+            _title(7, "A sample device, where there is none yet")
+            device = [folder, VERSION, f"{releases}/{CHANNEL}/", gateway]
+            _step([sys.executable, ROOT / "dev/sample_device.py", *device])
+            _title(8, "The device, in its dashboard and in the wizard that sets it up")
+            with _running((DASHBOARD, WIZARD), folder) as second:
+                dashboard, wizard = (service.url for service, _ in second)
+                _open(dashboard)
+                _open(f"{wizard}/healthz")
+                link = _launch_link(folder)
+                _try_next(folder, releases)
+                _invite(link, dashboard)
+                if not once:
+                    _serve([*first, *second])
     except KeyboardInterrupt:
         click.echo("\nInterrupted.")
         context.exit(130)
@@ -147,15 +159,26 @@ def _make_release(folder: Path) -> None:
 
 def _open(url: str) -> None:
     """Fetch a page once; a failure ends the program."""
+    answer, page = _answer_to(urllib.request.Request(url))
+    click.echo(f"{answer.geturl()}: {len(page):,} bytes of {answer.headers.get_content_type()}")
+
+
+def _answer_to(request: urllib.request.Request) -> tuple[urllib.response.addinfourl, bytes]:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(url, timeout=_STEP_TIMEOUT_S) as answer:
-            page = answer.read()
-            click.echo(
-                f"{answer.geturl()}: {len(page):,} bytes of {answer.headers.get_content_type()}"
-            )
+        with opener.open(request, timeout=_STEP_TIMEOUT_S) as answer:
+            return answer, answer.read()
     except OSError as error:
-        _fail(f"{url} did not answer: {error}")
+        _fail(f"{request.full_url} did not answer: {error}")
+
+
+def _talk(gateway: str) -> None:
+    """Say something to the stand-in, as the chat will; a failure ends the program."""
+    body = json.dumps({"message": "Hello"})
+    click.echo(f"POST {gateway}/chat  {body}")
+    request = urllib.request.Request(f"{gateway}/chat", body.encode())
+    reply = json.loads(_answer_to(request)[1])["reply"]
+    click.echo(textwrap.indent(reply.strip(), "  "))
 
 
 def _launch_link(folder: Path) -> str:
@@ -226,22 +249,18 @@ def _fail(message: str) -> NoReturn:
 
 
 @contextlib.contextmanager
-def _running(
-    services: Sequence[Service], folder: Path
-) -> Iterator[tuple[list[Service], list[subprocess.Popen[bytes]]]]:
+def _running(services: Sequence[Service], folder: Path) -> Iterator[list[Running]]:
     """Start the services, each on its port or a free one; they have ended when the block has."""
-    started: list[Service] = []
     with contextlib.ExitStack() as stack:
-        processes = []
+        started = []
         for service in services:
             port = stack.enter_context(_free_port(service.port))
             placed = replace(service, port=port)
             process = stack.enter_context(_process(placed, folder))
             _await_answer(placed, process, folder)
             click.echo(f"{placed.name}: {placed.url}")
-            started.append(placed)
-            processes.append(process)
-        yield started, processes
+            started.append((placed, process))
+        yield started
 
 
 @contextlib.contextmanager
@@ -307,6 +326,19 @@ def _await_answer(service: Service, process: subprocess.Popen[bytes], folder: Pa
     _fail(f"{service.name} did not start; see {_log(service, folder)}.")
 
 
+def _invite(link: str, dashboard: str) -> None:
+    """What to do with all this."""
+    click.secho("\nSet the device up, in two minutes", bold=True, fg="cyan")
+    click.echo("Open this link, which works once, and answer nine short pages:")
+    click.secho(f"   {link}", bold=True)
+    click.echo(
+        "A provider's key may be any; go on without a test of it. On the last page set up this\n"
+        "device, which here is a folder, and chat with it: a stand-in repeats what you say.\n"
+        "Then see in the dashboard what you chose:"
+    )
+    click.secho(f"   {dashboard}", bold=True)
+
+
 def _try_next(folder: Path, url: str) -> None:
     out = shlex.quote(str(folder))
     program, control, wizard = (
@@ -351,16 +383,16 @@ def _try_next(folder: Path, url: str) -> None:
             click.secho(f"  {command}", fg="green")
 
 
-def _serve(services: Sequence[Service], processes: Sequence[subprocess.Popen[bytes]]) -> None:
+def _serve(running: Sequence[Running]) -> None:
     """Wait for Ctrl-C."""
-    where = ", ".join(f"{service.name} on {service.url}" for service in services)
+    where = ", ".join(f"{service.name} on {service.url}" for service, _ in running)
     click.secho(f"\nServing {where} until Ctrl-C.", bold=True)
     sys.stdout.flush()
     try:
         while True:
             # A signal in the midst of asking would leave a process locked, and unstoppable.
             with signals_held():
-                if any(process.poll() is not None for process in processes):
+                if any(process.poll() is not None for _, process in running):
                     break
             time.sleep(0.5)
     except KeyboardInterrupt:

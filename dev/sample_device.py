@@ -1,7 +1,8 @@
 """Make a small sample device in a folder, for the dashboard to show something.
 
-A folder that holds a device, or anything in the places of one, is left as it is.
-What is made up says so: the device's name, its key, and the ids of its messages.
+A folder that holds a device, or anything in the places of one, is left as it is, but for
+the address of the gateway in the profiles that were made here. What is made up says so: the
+device's name, its key, and the ids of its messages.
 """
 
 from __future__ import annotations
@@ -15,12 +16,23 @@ import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from urllib.parse import urlsplit
+
+from platform_common.errors import PlatformError
+from platform_common.files import write_atomic
+from platform_common.paths import PROFILES
+from platform_common.records import profiles
+from platform_common.resources import data_path
+from platform_common.toml_editing import with_values
 
 _PARTS = ("home", "etc")
 _STATE = ("run", "var")
 _NOT_A_KEY = "sk-sample-this-is-not-a-real-key"
 _DAYS = 30
 _TIMEOUT_S = 60
+_PROFILES = PROFILES.device.lstrip("/")
+# By this first line a profile is known again as one that was made here.
+_MARK = b"# As shipped, but its gateway is the stand-in of `make run`.\n"
 # Provider, model, and dollars for a thousand tokens; None is left to the rate sheet.
 _MODELS = (
     ("openai", "gpt-4o", 0.009),
@@ -30,20 +42,22 @@ _MODELS = (
 
 
 def main() -> None:
-    """Make the device in the folder given, of the release and update URL given."""
-    if len(sys.argv) != 4:
-        raise SystemExit("usage: sample_device.py FOLDER VERSION UPDATE_URL")
-    folder, version, update_url = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+    """Make the device in the folder given, with the release and the addresses given."""
+    if len(sys.argv) != 5:
+        raise SystemExit("usage: sample_device.py FOLDER VERSION UPDATE_URL GATEWAY_URL")
+    folder, version, update_url, gateway = Path(sys.argv[1]), *sys.argv[2:]
     if is_there(folder):
         print(f"kept  the device in {folder}", flush=True)
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".device-") as scratch:
-        root = Path(scratch)
-        make(root, version, update_url, datetime.now(UTC))
-        for part in _PARTS:
-            (root / part).rename(folder / part)
-    print(f"made  the device in {folder}; its values are made up", flush=True)
+    else:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".device-") as scratch:
+            root = Path(scratch)
+            make(root, version, update_url, datetime.now(UTC))
+            for part in _PARTS:
+                (root / part).rename(folder / part)
+        print(f"made  the device in {folder}; its values are made up", flush=True)
+    if place_gateway(folder, gateway):
+        print(f"      its profiles have their gateway at {gateway}", flush=True)
 
 
 def is_there(folder: Path) -> bool:
@@ -68,10 +82,37 @@ def make(root: Path, version: str, update_url: str, now: datetime) -> None:
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"{content}\n", "utf-8")
+    make_profiles(root)
     control(root, "cost", "set", "--daily", "5", "--monthly", "100")
     control(
         root, "model", "set", "--provider", "openai", "--key-from-stdin", "--yes", stdin=_NOT_A_KEY
     )
+
+
+def make_profiles(root: Path) -> None:
+    """Give the device the shipped profiles as files of its own."""
+    folder = root / _PROFILES
+    folder.mkdir()
+    for shipped in sorted(data_path(PROFILES.shipped).glob("*.toml")):
+        (folder / shipped.name).write_bytes(_MARK + shipped.read_bytes())
+
+
+def place_gateway(root: Path, url: str) -> bool:
+    """Have the profiles that were made here name the gateway at `url`; whether there is one."""
+    found = False
+    for path in (root / _PROFILES).glob("*.toml"):
+        data = path.read_bytes()
+        if not data.startswith(_MARK):
+            continue
+        try:
+            check = urlsplit(profiles.parse(data, path.stem).http_check).path
+            changed = with_values(data, {("health", "http_check"): f"{url}{check}"})
+        except PlatformError as error:
+            print(f"left  {path}, which cannot be used: {error}", flush=True)
+            continue
+        write_atomic(path, changed, mode=0o644)
+        found = True
+    return found
 
 
 def ledger(now: datetime) -> Iterator[str]:

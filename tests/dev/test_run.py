@@ -15,9 +15,12 @@ import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from tomllib import loads as parse_toml
+from urllib.parse import urlsplit
 
 import pytest
 
+from platform_common.resources import data_path
 from tests.support.devices import Device
 from tests.support.releases import clean_environment, program
 
@@ -41,6 +44,29 @@ def run(folder: Path, *options: str, **variables: str) -> subprocess.CompletedPr
     )
 
 
+def make_device(folder: Path, *, gateway: str = "http://127.0.0.1:8080") -> str:
+    """Have a sample device made in `folder`; what is said about it."""
+    return subprocess.run(
+        [sys.executable, SAMPLE_DEVICE, folder, "1.1.1", "https://x.example/dev/", gateway],
+        env=clean_environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=MINUTE_S,
+        check=True,
+    ).stdout
+
+
+@contextlib.contextmanager
+def a_port_taken(port: int) -> Iterator[None]:
+    with socket.socket() as taken:
+        # Someone else may have it already, which will do as well.
+        with contextlib.suppress(OSError):
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            taken.bind(("127.0.0.1", port))
+            taken.listen()
+        yield
+
+
 @dataclass
 class Serving:
     """A run that serves; `output` is what it said until it did."""
@@ -58,9 +84,12 @@ class Serving:
         return self._url("dashboard")
 
     @property
+    def gateway(self) -> str:
+        return self._url("gateway")
+
+    @property
     def launch_link(self) -> str:
-        line = r"^Open (\S+) in a browser; the link works once"
-        (link,) = re.findall(line, self.output, re.MULTILINE)
+        (link,) = re.findall(r"^   (http\S+\?token=\S+)$", self.output, re.MULTILINE)
         return str(link)
 
     def _url(self, service: str) -> str:
@@ -192,6 +221,47 @@ def test_the_wizard_opens_with_the_link_and_knows_the_same_device(first_run: Fir
     assert 'action="/wizard/system"' in page
 
 
+def test_the_gateway_has_answered_and_is_said_to_be_a_stand_in(first_run: FirstRun) -> None:
+    said = first_run.finished.stdout
+    assert "The stand-in repeats what it is told, and thinks nothing." in said
+    assert re.search(r"^POST http://127\.0\.0\.1:\d+/chat ", said, re.MULTILINE)
+    assert "  **I am a stand-in, not an assistant.**" in said
+    assert "  > Hello\n" in said
+
+
+def test_every_profile_names_the_gateway_wherever_it_is_and_is_as_shipped_else(
+    first_run: FirstRun,
+) -> None:
+    shipped = data_path("profiles")
+    names = sorted(path.name for path in shipped.iterdir())
+    for _ in range(2):
+        with a_port_taken(8080), serving(first_run.folder) as running:
+            address = running.gateway
+        for name in names:
+            text = (first_run.folder / "etc/platform/profiles" / name).read_text()
+            there, ours = parse_toml(text), parse_toml((shipped / name).read_text())
+            path = urlsplit(ours["health"]["http_check"]).path
+            assert there.pop("health") == {"http_check": address + path}
+            ours.pop("health")
+            assert there == ours
+    assert Device(first_run.folder).ctl("profile", "validate").returncode == 0
+    assert not address.endswith(":8080")
+
+
+def test_a_profile_that_was_not_made_here_keeps_its_gateway(tmp_path: Path) -> None:
+    make_device(tmp_path)
+    folder = tmp_path / "etc/platform/profiles"
+    mine = 'id = "mine"\n[health]\nhttp_check = "http://127.0.0.1:1/"\n'
+    (folder / "mine.toml").write_text(mine)
+    broken = (folder / "khoj.toml").read_text() + "["
+    (folder / "khoj.toml").write_text(broken)
+    said = make_device(tmp_path, gateway="http://127.0.0.1:2")
+    assert (folder / "mine.toml").read_text() == mine
+    assert (folder / "khoj.toml").read_text() == broken
+    assert "http://127.0.0.1:2/healthz" in (folder / "hermes.toml").read_text()
+    assert f"left  {folder / 'khoj.toml'}" in said
+
+
 def test_a_run_with_once_leaves_no_link_behind(first_run: FirstRun) -> None:
     assert "?token=" in first_run.finished.stdout
     assert list((first_run.folder / "run").rglob("wizard.token")) == []
@@ -212,13 +282,7 @@ def test_what_a_wizard_left_is_no_device_yet(tmp_path: Path) -> None:
     state = tmp_path / "out/var/lib/platform/wizard-state.json"
     state.parent.mkdir(parents=True)
     state.write_text("mine\n")
-    subprocess.run(
-        [sys.executable, SAMPLE_DEVICE, tmp_path / "out", "1.1.1", "https://x.example/dev/"],
-        env=clean_environment(),
-        stdout=subprocess.DEVNULL,
-        timeout=MINUTE_S,
-        check=True,
-    )
+    make_device(tmp_path / "out")
     assert (tmp_path / "out/etc/hostname").read_text() == "sample-device\n"
     assert state.read_text() == "mine\n"
 
@@ -228,14 +292,7 @@ def test_a_device_that_is_there_is_left_alone(tmp_path: Path, place: str) -> Non
     there = tmp_path / "out" / place
     there.parent.mkdir(parents=True)
     there.write_text("mine\n")
-    made = subprocess.run(
-        [sys.executable, SAMPLE_DEVICE, tmp_path / "out", "1.1.1", "https://x.example/dev/"],
-        env=clean_environment(),
-        stdout=subprocess.PIPE,
-        timeout=MINUTE_S,
-        check=True,
-    )
-    assert made.stdout.startswith(b"kept")
+    assert make_device(tmp_path / "out") == f"kept  the device in {tmp_path / 'out'}\n"
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [there]
     assert there.read_text() == "mine\n"
 
@@ -279,12 +336,7 @@ def test_a_second_run_keeps_the_images_and_the_key(first_run: FirstRun) -> None:
 
 
 def test_a_port_in_use_is_left_alone(first_run: FirstRun) -> None:
-    with socket.socket() as taken:
-        # Someone else may have it already, which will do as well.
-        with contextlib.suppress(OSError):
-            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            taken.bind(("127.0.0.1", 8087))
-            taken.listen()
+    with a_port_taken(8087):
         finished = run(first_run.folder, "--once")
     assert finished.returncode == 0, finished.stdout
     assert "Port 8087 is in use" in finished.stdout
@@ -351,5 +403,5 @@ def test_it_serves_until_told_to_stop_and_leaves_no_process(
         ended = running.end(number)
     assert verified.returncode == 0, verified.stdout
     assert ended == status
-    assert len(children) == 3
+    assert len(children) == 4
     assert not any(Path(f"/proc/{child}").exists() for child in children)
