@@ -148,8 +148,6 @@ class Wizard:
     def forget_secrets(self) -> None:
         """Hold no secret any more; the answers stay."""
         with self._changing:
-            if self._settled:
-                return
             self._kept = Kept(self._now().state)
 
     def _take(
