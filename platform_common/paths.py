@@ -50,6 +50,7 @@ INSTALLED_VERSION = Place("/etc/platform/version")
 UPDATE_URL = Place("/etc/platform/update-url")
 CONTROL_SOCKET = Place("/run/platform/control.sock")
 LAST_DOCTOR = Place("/run/platform/doctor.json")
+WIZARD_STATE = Place("/var/lib/platform/wizard-state.json", "WIZARD_STATE_FILE")
 PWA_DATA = Place("/var/lib/platform", "PWA_DATA_DIR")
 ROOT_VARIABLE = "PLATFORM_ROOT"
 COST_LEDGER_VARIABLE = "PLATFORM_COST_LEDGER"

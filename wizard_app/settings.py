@@ -9,13 +9,12 @@ from pathlib import Path
 from msgspec import Struct
 
 from platform_common.errors import WrongUsageError
-from platform_common.paths import Paths, Place
+from platform_common.paths import WIZARD_STATE, Paths, Place
 from platform_common.web.gate import ALLOWED_HOSTS_VARIABLE, allowed_hosts
 
 DEV_OUT = "dev-out"
 # Where the commands of a device in a folder are written down, in that folder.
 COMMANDS = "commands.jsonl"
-STATE = Place("/var/lib/platform/wizard-state.json", "WIZARD_STATE_FILE")
 TOKEN = Place("/run/platform/wizard.token", "WIZARD_TOKEN_FILE")
 JOURNAL = Place("/var/lib/platform/apply-journal.jsonl")
 TLS = Place("/var/lib/platform/wizard-tls")
@@ -77,7 +76,7 @@ class WizardSettings(Struct, frozen=True, kw_only=True):
     @property
     def state_file(self) -> Path:
         """Where the answers are kept."""
-        return self.paths.writable(STATE)
+        return self.paths.writable(WIZARD_STATE)
 
     @property
     def token_file(self) -> Path:

@@ -12,6 +12,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from playwright.sync_api import Page
 
+from platform_common.channel_names import channel_name
 from platform_common.resources import data_path
 from tests.support.browsers import send
 from tests.support.catalogues import entry, install
@@ -20,7 +21,6 @@ from tests.support.devices import Device
 from tests.support.key_tests import KINDS
 from tests.support.pseudo_language import leaves
 from wizard_app.app import create_app
-from wizard_app.channel_names import channel_name
 from wizard_app.settings import WizardSettings
 
 Fields = Mapping[str, str | list[str]]

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
+from platform_common.channel_names import channel_name
 from platform_common.installed_profiles import installed_profiles
 from platform_common.paths import Paths
 from tests.support.dashboard_states import MARKUP
 from tests.support.devices import Device
-from wizard_app.channel_names import channel_name
 from wizard_app.steps.channels import ChannelsAnswer
 
 CHANNELS = ("telegram", "slack", "discord", "matrix", "pigeon-post")

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
+from platform_common.channel_names import channel_name
 from platform_common.decoding import check_member
 from platform_common.names import check_id
 from platform_common.records.limits import Limitation, Limits
@@ -14,7 +15,6 @@ from platform_common.records.profiles import Profile
 from platform_common.sentence import Sentence, listed
 from wizard_app import firewall
 from wizard_app.actions import Phase, Planned, RunCommand, write
-from wizard_app.channel_names import channel_name
 from wizard_app.steps.profile import ProfileAnswer
 from wizard_app.steps.step import Accepted, Again, Errors, Form, Question, Step
 

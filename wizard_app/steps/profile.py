@@ -7,11 +7,11 @@ from typing import Any
 
 from msgspec import Struct
 
+from platform_common.channel_names import channel_name
 from platform_common.decoding import check_member
 from platform_common.names import check_id
 from platform_common.sentence import Sentence
 from wizard_app.actions import Phase, Planned, RunCommand, write
-from wizard_app.channel_names import channel_name
 from wizard_app.steps.step import Accepted, Again, Errors, Form, Question, Step
 
 # systemd gives a unit 90 s to start or to stop, and a restart is both.
