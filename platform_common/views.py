@@ -37,8 +37,20 @@ class Tunnel(Struct, frozen=True):
     enabled: bool = False
 
 
+class ActiveProvider(Struct, frozen=True):
+    """Whose models are used; `model` and `endpoint` where others than the usual were chosen."""
+
+    id: str = ""
+    display_name: str = ""
+    model: str = ""
+    endpoint: str = ""
+
+
 class Status(Struct, frozen=True):
-    """`status`: `doctor_fails` is of the last run of `doctor`, None when there was none."""
+    """`status`: `doctor_fails` is of the last run of `doctor`, None when there was none.
+
+    `channels` are the ids of those that were chosen when the device was set up.
+    """
 
     profile_id: str = ""
     unit: str = ""
@@ -48,6 +60,8 @@ class Status(Struct, frozen=True):
     doctor_fails: int | None = None
     agent: Agent = Agent()
     tunnel: Tunnel = Tunnel()
+    provider: ActiveProvider = ActiveProvider()
+    channels: tuple[str, ...] = ()
 
 
 class InstalledProfile(Struct, frozen=True):

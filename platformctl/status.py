@@ -5,12 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
+from platform_common.endpoints import check_base_url
 from platform_common.errors import PlatformError
 from platform_common.installed_profiles import active_profile
-from platform_common.paths import ACTIVE_PROFILE, LAST_DOCTOR, Found, Paths
+from platform_common.paths import (
+    ACTIVE_ENDPOINT,
+    ACTIVE_MODEL,
+    ACTIVE_PROFILE,
+    ACTIVE_PROVIDER,
+    LAST_DOCTOR,
+    PROVIDERS,
+    WIZARD_STATE,
+    Found,
+    Paths,
+    Place,
+)
 from platform_common.records import record_file
 from platform_common.records.record_file import MissingRecordError
-from platform_common.views import Agent, Status, Tunnel
+from platform_common.views import ActiveProvider, Agent, Status, Tunnel
 from platformctl.systemd import UnitState, unit_states
 
 TUNNEL_UNIT = "platform-tunnel.service"
@@ -36,7 +48,8 @@ def status(paths: Paths) -> Now:
             return default
 
     profile = known(active_profile, None)
-    profile_id = profile.id if profile else known(_active_id, "")
+    profile_id = profile.id if profile else known(_line_of(ACTIVE_PROFILE), "")
+    provider_id = known(_line_of(ACTIVE_PROVIDER), "")
     unit = profile.unit if profile else ""
     states = unit_states([TUNNEL_UNIT, *([unit] if unit else [])])
     gateway, tunnel = states.get(unit, UnitState()), states[TUNNEL_UNIT]
@@ -55,12 +68,51 @@ def status(paths: Paths) -> Now:
             journal_unit=unit,
         ),
         tunnel=Tunnel(TUNNEL_UNIT, tunnel.active_state, tunnel.enabled),
+        provider=ActiveProvider(
+            id=provider_id,
+            display_name=_provider_name(paths, provider_id),
+            model=known(_line_of(ACTIVE_MODEL), ""),
+            endpoint=known(_endpoint, ""),
+        ),
+        channels=_channels(paths),
     )
     return Now(now, tuple(problems.values()))
 
 
-def _active_id(paths: Paths) -> str:
-    return record_file.read_line(paths.writable(ACTIVE_PROFILE)) or ""
+def _line_of(place: Place) -> Callable[[Paths], str]:
+    return lambda paths: record_file.read_line(paths.writable(place)) or ""
+
+
+def _endpoint(paths: Paths) -> str:
+    address = _line_of(ACTIVE_ENDPOINT)(paths)
+    try:
+        check_base_url(address or "http://none")
+    except ValueError as error:  # It is not shown: it may hold a password.
+        raise PlatformError(f"{paths.writable(ACTIVE_ENDPOINT)}: {error}") from None
+    return address
+
+
+def _provider_name(paths: Paths, provider_id: str) -> str:
+    """What the catalogue calls it; its id without one, which is for others to complain about."""
+    from platform_common.records import catalogue
+
+    if not provider_id:
+        return ""
+    try:
+        found = record_file.read(paths.find(PROVIDERS), catalogue.parse).providers
+    except PlatformError:
+        found = ()
+    return next((one.display_name for one in found if one.id == provider_id), provider_id)
+
+
+def _channels(paths: Paths) -> tuple[str, ...]:
+    """Those that were chosen; none when the answers are not there, or not for us to read."""
+    from platform_common.records.wizard_state import parse_channels
+
+    try:
+        return record_file.read(Found(paths.writable(WIZARD_STATE)), parse_channels)
+    except PlatformError:
+        return ()
 
 
 def _cost_tripped(paths: Paths) -> bool:

@@ -54,6 +54,7 @@ def _cards(overview: Overview, language: Language) -> Mapping[str, Markup]:
             tunnel=shown.tunnel,
             uptime_s=shown.uptime_s,
             last_fails=shown.last_fails,
+            channels=shown.channels,
         ),
         "cost": _drawn(
             "cost",

@@ -14,6 +14,7 @@ from platform_common.records.limits import Capabilities, Limitation, Limits
 from platform_common.records.voice import VoiceStatus
 from platform_common.sentence import Sentence
 from platform_common.views import (
+    ActiveProvider,
     Agent,
     Check,
     Cost,
@@ -63,6 +64,8 @@ def _answers(today: date) -> Mapping[tuple[str, ...], Any]:
             doctor_fails=0,
             agent=Agent("openclaw", "OpenClaw", _UNIT, "active", _UNIT),
             tunnel=Tunnel("platform-tunnel.service", "inactive"),
+            provider=ActiveProvider("openai", "OpenAI", "gpt-4o"),
+            channels=("telegram", "matrix"),
         ),
         ("version", "--json"): Version(
             binary_version="2026.11.1",

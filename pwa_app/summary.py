@@ -10,6 +10,8 @@ from functools import lru_cache
 
 from msgspec import Struct
 
+from platform_common.channel_names import channel_name
+from platform_common.sentence import Sentence
 from pwa_app.figures import Health, Spending, counted, health_of, spending
 from pwa_app.headline import Headline, headline_of
 from pwa_app.overview import Overview, State, gateway_state, state_of
@@ -24,6 +26,7 @@ class Summary(Struct, frozen=True):
     tunnel: State
     uptime_s: int | None
     last_fails: int | None
+    channels: tuple[Sentence, ...]
     spending: Spending
     health: Health
     headline: Headline
@@ -44,6 +47,7 @@ def summary(overview: Overview) -> Summary:
         tunnel=state_of(status.tunnel.active_state),
         uptime_s=uptime if uptime is not None and uptime >= 0 else None,
         last_fails=counted(status.doctor_fails),
+        channels=tuple(channel_name(channel) for channel in status.channels),
         spending=money,
         health=health,
         headline=headline_of(overview, gateway, money, health),

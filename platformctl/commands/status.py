@@ -6,7 +6,7 @@ import click
 
 from platform_common.command_line import print_json, warn
 from platform_common.paths import Paths
-from platform_common.views import Status, to_json
+from platform_common.views import ActiveProvider, Status, to_json
 from platformctl import printing
 from platformctl.printing import styled
 from platformctl.status import status
@@ -35,9 +35,10 @@ Examples:
 def command(paths: Paths, as_json: bool) -> None:
     """Show what the device is doing right now.
 
-    The active profile and its gateway, the tunnel, whether a cost cap is
-    reached, and how the last run of doctor went. A part that cannot be known
-    has its default, and a warning says why.
+    The active profile and its gateway, the provider and the channels that were
+    chosen, the tunnel, whether a cost cap is reached, and how the last run of
+    doctor went. A part that cannot be known has its default, and a warning says
+    why.
     """
     now, problems = status(paths)
     if as_json:
@@ -56,13 +57,22 @@ def _facts(now: Status) -> list[tuple[str, str]]:
     since = "" if now.uptime_seconds is None else f" for {_duration(now.uptime_seconds)}"
     gateway = _state(now.active_state) + since
     cost = styled("✗ a cap is reached", "red") if now.cost_tripped else "✓ below the caps"
+    chosen = [("Provider", _provider(now.provider))] if now.provider.id else []
+    if now.channels:
+        chosen.append(("Channels", ", ".join(now.channels)))
     return [
         ("Profile", profile),
+        *chosen,
         ("Gateway", f"{gateway}  {styled(now.unit, dim=True)}"),
         ("Tunnel", f"{tunnel}  {styled(now.tunnel.unit, dim=True)}"),
         ("Cost", cost),
         ("Doctor", _doctor(now.doctor_fails)),
     ]
+
+
+def _provider(provider: ActiveProvider) -> str:
+    more = " ".join(filter(None, (provider.id, provider.model, provider.endpoint)))
+    return f"{styled(provider.display_name, bold=True)}  {styled(more, dim=True)}"
 
 
 def _state(active_state: str) -> str:

@@ -10,7 +10,10 @@ from platformctl.commands.status import _duration
 from platformctl.status import TUNNEL_UNIT
 from tests.support.devices import Device, set_up
 
-NOTHING = {
+NO_PROVIDER = {"id": "", "display_name": "", "model": "", "endpoint": ""}
+OPENAI = NO_PROVIDER | {"id": "openai", "display_name": "OpenAI"}
+MODEL = {"model": "gpt-4o"}
+NOTHING: dict[str, object] = {
     "profile_id": "",
     "unit": "",
     "active_state": "unavailable",
@@ -25,7 +28,10 @@ NOTHING = {
         "journal_unit": "",
     },
     "tunnel": {"unit": TUNNEL_UNIT, "active_state": "unavailable", "enabled": False},
+    "provider": NO_PROVIDER,
+    "channels": [],
 }
+ANSWERS = "/var/lib/platform/wizard-state.json"
 # Whatever machine the tests run on, no systemd answers.
 NO_SYSTEMD = {"PATH": "/nowhere"}
 
@@ -57,7 +63,91 @@ def test_a_device_that_is_set_up_tells_all(device: Device) -> None:
             "active_state": "unavailable",
             "journal_unit": "openclaw-gateway.service",
         },
+        "provider": OPENAI | MODEL,
     }
+
+
+def answers(step: str, *channels: str) -> str:
+    """The wizard's answers when it has come to `step`."""
+    kept = {"version": 2, "started_at": "2026-11-01T12:00:00Z", "step": step}
+    return json.dumps(kept | {"answers": {"hostname": "box", "channels": channels}})
+
+
+def test_the_channels_are_told_once_the_device_is_set_up(device: Device) -> None:
+    set_up(device)
+    device.put(ANSWERS, answers("review", "telegram", "irc"), mode=0o600)
+    assert status(device)[0]["channels"] == []
+    device.put(ANSWERS, answers("done", "telegram", "irc"), mode=0o600)
+    assert status(device)[0]["channels"] == ["telegram", "irc"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(b"", b"\xff", b"{}", b"[]", b'{"step": 1}', b'{"step": "done", "answers": []}'),
+        b'{"step": "done", "answers": {"channels": "irc"}}',
+        b'{"step": "done", "answers": {"channels": ["irc", 1]}}',
+        b'{"step": "done", "answers": {"channels": ["../irc"]}}',
+        answers("done", *["irc"] * 65).encode(),
+        b"[" * 100_000,
+        b'{"step": "done", "answers": {}}' + b" " * (2 << 20),
+    ],
+    ids=lambda content: repr(content[:40]),
+)
+def test_answers_that_nobody_can_use_tell_of_no_channel(content: bytes, device: Device) -> None:
+    set_up(device)
+    device.put(ANSWERS, content, mode=0o600)
+    answer, warnings = status(device)
+    assert (answer["channels"], warnings) == ([], "")
+
+
+def test_answers_that_only_others_may_read_tell_of_no_channel(device: Device) -> None:
+    set_up(device)
+    device.put(ANSWERS, answers("done", "irc"), mode=0)
+    done = device.ctl("status", "--json", privileged=False)
+    assert (json.loads(done.stdout)["channels"], done.stderr) == ([], "")
+
+
+def test_the_answers_are_found_where_their_variable_says(device: Device) -> None:
+    kept = device.put("/elsewhere.json", answers("done", "irc"))
+    done = device.ctl("status", "--json", env=NO_SYSTEMD | {"WIZARD_STATE_FILE": str(kept)})
+    assert json.loads(done.stdout)["channels"] == ["irc"]
+
+
+def test_a_chosen_model_and_address_are_told(device: Device) -> None:
+    device.put("/etc/platform/active-provider", "openrouter\n")
+    device.put("/etc/platform/active-model", "some/model\n")
+    device.put("/etc/platform/active-endpoint", "https://models.example/v1\n")
+    assert status(device)[0]["provider"] == {
+        "id": "openrouter",
+        "display_name": "OpenRouter",
+        "model": "some/model",
+        "endpoint": "https://models.example/v1",
+    }
+
+
+@pytest.mark.parametrize(
+    "content", ["", '{"providers": []}', None], ids=["broken", "empty", "none"]
+)
+def test_a_provider_that_no_catalogue_names_is_called_by_its_id(
+    content: str | None, device: Device
+) -> None:
+    device.put("/etc/platform/active-provider", "somebody\n")
+    if content is not None:
+        device.put("/etc/platform/providers.json", content)
+    answer, warnings = status(device)
+    assert (answer["provider"], warnings) == (
+        {"id": "somebody", "display_name": "somebody", "model": "", "endpoint": ""},
+        "",
+    )
+
+
+def test_an_address_with_a_password_is_not_told(device: Device) -> None:
+    set_up(device)
+    device.put("/etc/platform/active-endpoint", "https://me:canary@models.example/v1\n")
+    answer, warnings = status(device)
+    assert "canary" not in json.dumps(answer) + warnings
+    assert warnings.count("warning:") == 1
 
 
 def test_a_reached_cap_is_told(device: Device) -> None:
@@ -72,11 +162,17 @@ def test_a_reached_cap_is_told(device: Device) -> None:
         ("/etc/platform/active-profile", b"\xff", {"profile_id": "", "unit": ""}),
         ("/etc/platform/active-profile", b"gone\n", {"profile_id": "gone", "unit": ""}),
         ("/etc/platform/profiles/openclaw.toml", b"[", {"profile_id": "openclaw", "unit": ""}),
+        ("/etc/platform/active-provider", b"a\nb\n", {"provider": NO_PROVIDER | MODEL}),
+        ("/etc/platform/active-model", b"\xff", {"provider": OPENAI}),
+        ("/etc/platform/active-endpoint", b"nowhere\n", {"provider": OPENAI | MODEL}),
         ("/etc/platform/cost.toml", b"[caps", {"cost_tripped": False}),
         ("/run/platform/doctor.json", b'{"fails": "x"}', {"doctor_fails": None}),
         ("/run/platform/doctor.json", b"[" * 100_000, {"doctor_fails": None}),
     ],
-    ids=["no-text", "not-installed", "no-definition", "no-caps", "doctor", "deep-doctor"],
+    ids=[
+        *("no-text", "not-installed", "no-definition", "provider", "model", "endpoint"),
+        *("no-caps", "doctor", "deep-doctor"),
+    ],
 )
 def test_a_broken_record_costs_its_own_part_and_a_warning(
     path: str, content: bytes, changes: dict[str, object], device: Device
@@ -98,13 +194,16 @@ def test_records_that_nobody_asked_for_do_not_disturb(device: Device) -> None:
 
 def test_for_people_it_is_a_column_of_facts(device: Device) -> None:
     set_up(device)
+    device.put(ANSWERS, answers("done", "telegram", "irc"))
     done = device.ctl("status", env=NO_SYSTEMD)
     assert done.stdout == (
-        "Profile  OpenClaw  openclaw\n"
-        "Gateway  ○ unavailable  openclaw-gateway.service\n"
-        "Tunnel   ○ unavailable  platform-tunnel.service\n"
-        "Cost     ✓ below the caps\n"
-        "Doctor   ✗ 2 checks failed, see platformctl doctor\n"
+        "Profile   OpenClaw  openclaw\n"
+        "Provider  OpenAI  openai gpt-4o\n"
+        "Channels  telegram, irc\n"
+        "Gateway   ○ unavailable  openclaw-gateway.service\n"
+        "Tunnel    ○ unavailable  platform-tunnel.service\n"
+        "Cost      ✓ below the caps\n"
+        "Doctor    ✗ 2 checks failed, see platformctl doctor\n"
     )
 
 

@@ -108,6 +108,8 @@ def test_everything_that_the_calls_know_is_on_the_page(client: FlaskClient, ctl:
     said = words(page(client))
     for text in (
         *("OpenClaw", "3 days", "openclaw-gateway.service", "platform-tunnel.service"),
+        *("Provider OpenRouter Model anthropic/claude-sonnet-4.6", "https://openrouter.example/"),
+        "Channels Telegram, E-mail, Matrix ",
         *("2026.11.3", "stable", "6.1.0-40-arm64", "rpi5", "2026.4.25", "Khoj", "1.32.0"),
         *("8,192 MB", "nvme", "High", "signal", "telegram, slack", "Fit the active cooler"),
         *("$0.91", "of $5.00, 18%", "$14.30", "of $100.00, 14%", "$5.46", "14 messages had no"),
@@ -161,6 +163,26 @@ def test_cli_04_a_call_that_fails_stubs_its_own_card(
     assert text.count("stubbed") == 1
     assert f"stub {call} --json failed: the reason" in card(text, name)
     assert "—" in card(text, name) or "No checks were reported." in card(text, name)
+
+
+def test_of_what_nobody_chose_nothing_is_shown(client: FlaskClient, ctl: FakeCtl) -> None:
+    none: dict[str, object] = {"provider": {}, "channels": []}
+    said = card(shown(client, ctl, status=none), "gateway")
+    assert [word for word in ("Provider", "Model", "Address", "Channels") if word in said] == []
+    assert "Profile OpenClaw Running for" in said
+
+
+def test_a_provider_without_a_name_is_called_by_its_id(client: FlaskClient, ctl: FakeCtl) -> None:
+    said = card(shown(client, ctl, status={"provider": {"id": "somebody"}}), "gateway")
+    assert "Provider somebody Channels" in said
+
+
+def test_many_channels_do_not_fill_the_page(client: FlaskClient, ctl: FakeCtl) -> None:
+    channels = [f"channel-{number}" for number in range(1000)]
+    said = card(shown(client, ctl, status={"channels": channels}), "gateway")
+    assert "channel-0, channel-1, " in said
+    assert "channel-29, … " in said
+    assert "channel-30" not in said
 
 
 STATE_WORDS = {

@@ -42,6 +42,13 @@ def fine() -> dict[str, dict[str, Any]]:
                 "active_state": "active",
                 "enabled": True,
             },
+            "provider": {
+                "id": "openrouter",
+                "display_name": "OpenRouter",
+                "model": "anthropic/claude-sonnet-4.6",
+                "endpoint": "https://openrouter.example/api/v1",
+            },
+            "channels": ["telegram", "email-imap-smtp", "matrix"],
         },
         "version": {
             "binary_version": "2026.11.3",
