@@ -108,7 +108,7 @@ def test_everything_that_the_calls_know_is_on_the_page(client: FlaskClient, ctl:
     said = words(page(client))
     for text in (
         *("OpenClaw", "3 days", "openclaw-gateway.service", "platform-tunnel.service"),
-        *("Provider OpenRouter Model anthropic/claude-sonnet-4.6", "https://openrouter.example/"),
+        "Provider OpenRouter Model anthropic/claude-sonnet-4.6 ",
         "Channels Telegram, E-mail, Matrix ",
         *("2026.11.3", "stable", "6.1.0-40-arm64", "rpi5", "2026.4.25", "Khoj", "1.32.0"),
         *("8,192 MB", "nvme", "High", "signal", "telegram, slack", "Fit the active cooler"),
@@ -170,6 +170,12 @@ def test_of_what_nobody_chose_nothing_is_shown(client: FlaskClient, ctl: FakeCtl
     said = card(shown(client, ctl, status=none), "gateway")
     assert [word for word in ("Provider", "Model", "Address", "Channels") if word in said] == []
     assert "Profile OpenClaw Running for" in said
+
+
+def test_an_address_that_was_chosen_is_shown(client: FlaskClient, ctl: FakeCtl) -> None:
+    provider = {"id": "openrouter", "endpoint": "https://models.example/v1"}
+    said = card(shown(client, ctl, status={"provider": provider}), "gateway")
+    assert "Provider openrouter Address https://models.example/v1 Channels" in said
 
 
 def test_a_provider_without_a_name_is_called_by_its_id(client: FlaskClient, ctl: FakeCtl) -> None:

@@ -46,7 +46,7 @@ def fine() -> dict[str, dict[str, Any]]:
                 "id": "openrouter",
                 "display_name": "OpenRouter",
                 "model": "anthropic/claude-sonnet-4.6",
-                "endpoint": "https://openrouter.example/api/v1",
+                "endpoint": "",
             },
             "channels": ["telegram", "email-imap-smtp", "matrix"],
         },
