@@ -1,0 +1,290 @@
+"""What setting up leaves behind, to the byte (contract, section 7).
+
+Written from the specification and the contract alone: forms go in over HTTP, and files and
+commands are compared with what those two say.
+"""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.support.web_servers import free_port, served
+from tests.support.wizard_visits import Fields, Forms, visitor_of
+
+ED25519 = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me@home"
+ECDSA = (
+    "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBEmKSENjQEezOmxk"
+    "Zd7dlXlDtb/d0vQdNt2IDKu9vNtnuuJq4L2Sj0IyrwqLh1fWMn0zcIZ2s0IiPHjQ4fM5pVs="
+)
+CREDENTIALS = '{"AccountTag": "a1", "TunnelSecret": "c2VjcmV0", "TunnelName": "kitchen"}'
+STORE_A = """\
+[backup]
+type = b2
+account = 0012ab
+key = K001/x+y=
+"""
+STORE_B = """\
+[backup]
+type = s3
+provider = Cloudflare
+access_key_id = 0aB
+secret_access_key = 9zY
+endpoint = https://acc-0.r2.cloudflarestorage.com
+acl = private
+"""
+STORE_C = """\
+[backup]
+type = s3
+provider = Other
+access_key_id = AK#;=[x]
+secret_access_key = %s/+=$x
+endpoint = https://s3.example.com/a/b
+acl = private
+"""
+SIMPLE: dict[str, Fields] = {
+    "system": [("hostname", "kitchen"), ("timezone", "Europe/Berlin")],
+    "profile": [("profile", "openclaw")],
+    "provider": [("provider", "openai"), ("api_key", "sk-1"), ("skip_validation", "1")],
+    "channels": [],
+    "ssh": [("ssh_keys", ED25519)],
+    "mesh-vpn": [("skip", "1")],
+    "tunnel": [("choice", "skip")],
+    "backup": [("kind", "skip")],
+}
+# A file's mode and its text.
+Files = Mapping[str, tuple[int, str]]
+SIMPLE_FILES: Files = {
+    "etc/hostname": (0o644, "kitchen\n"),
+    "etc/timezone": (0o644, "Europe/Berlin\n"),
+    "etc/platform/active-profile": (0o644, "openclaw\n"),
+    "etc/platform/active-provider": (0o644, "openai\n"),
+    "etc/platform/secrets.env": (0o640, "OPENAI_API_KEY=sk-1\n"),
+    "home/agent/.ssh/authorized_keys": (0o600, f"{ED25519}\n"),
+}
+NAMED = [
+    ["hostnamectl", "set-hostname", "--static", "kitchen"],
+    ["timedatectl", "set-timezone", "Europe/Berlin"],
+]
+JOINED = [
+    [
+        *("tailscale", "up", "--auth-key=file:/run/platform/mesh-vpn.key"),
+        *("--timeout=30s", "--reset"),
+    ]
+]
+OPENED = [["systemctl", "enable", "--now", "platform-tunnel.service"]]
+GUARDED = [["nft", "-f", "/etc/nftables.d/platform.nft"]]
+RULES = """\
+# What may reach this device; made by the setup, which replaces it.
+table inet platform
+delete table inet platform
+table inet platform {{
+  chain input {{
+    type filter hook input priority 0; policy drop;
+    iif "lo" accept
+    ct state established,related accept
+    ct state invalid drop
+    meta l4proto {{ 1, 58 }} accept
+    # DHCP, of IPv4 and of IPv6, and the names that end in .local.
+    udp sport 67 udp dport 68 accept
+    udp sport 547 udp dport 546 accept
+    udp dport 5353 accept
+    tcp dport {{ {ports} }} accept
+  }}
+}}
+"""
+
+
+def started(profile: str) -> list[list[str]]:
+    """The commands that start a gateway."""
+    unit = f"{profile}-gateway.service"
+    return [["systemctl", "enable", "--now", unit], ["systemctl", "restart", unit]]
+
+
+class Case(NamedTuple):
+    """Answers that differ from the simple ones, and what that changes."""
+
+    forms: Forms
+    files: Files
+    commands: Sequence[Sequence[str]]
+    ports: frozenset[int] = frozenset()
+    offline: bool = False
+
+
+CASES = {
+    "nothing-optional": Case({"ssh": []}, {}, [*NAMED, *GUARDED, *started("openclaw")]),
+    "everything": Case(
+        {
+            "system": [("hostname", "a-9"), ("timezone", "America/Argentina/Buenos_Aires")],
+            "profile": [("profile", "khoj")],
+            "provider": [
+                *(("provider", "openrouter"), ("api_key", " sk-or-v1-A=b#c$d%e&f; ")),
+                *(("model", "anthropic/claude-sonnet-4.6:beta"), ("skip_validation", "1")),
+            ],
+            "channels": [("channels", "whatsapp-twilio"), ("channels", "web")],
+            "ssh": [("ssh_keys", f"{ED25519}\r\n\r\n{ECDSA}\r\n{ED25519}\r\n")],
+            "mesh-vpn": [("authkey", "tskey-auth-1234")],
+            "tunnel": [("choice", "named"), ("credentials", CREDENTIALS)],
+            "backup": [
+                *(("kind", "store_c"), ("c_endpoint", "https://s3.example.com/a/b")),
+                *(("c_access_key", "AK#;=[x]"), ("c_secret_key", "%s/+=$x")),
+                ("c_bucket", "my.backups"),
+            ],
+        },
+        {
+            "etc/hostname": (0o644, "a-9\n"),
+            "etc/timezone": (0o644, "America/Argentina/Buenos_Aires\n"),
+            "etc/platform/active-profile": (0o644, "khoj\n"),
+            "etc/platform/active-provider": (0o644, "openrouter\n"),
+            "etc/platform/active-model": (0o644, "anthropic/claude-sonnet-4.6:beta\n"),
+            "etc/platform/secrets.env": (0o640, "OPENROUTER_API_KEY=sk-or-v1-A=b#c$d%e&f;\n"),
+            "etc/platform/rclone.conf": (0o640, STORE_C),
+            "etc/platform/backup.toml": (0o644, 'remote = "backup:my.backups"\n'),
+            "etc/platform/tunnel/credentials.json": (0o600, CREDENTIALS),
+            "home/agent/.ssh/authorized_keys": (0o600, f"{ED25519}\n{ECDSA}\n"),
+        },
+        [
+            ["hostnamectl", "set-hostname", "--static", "a-9"],
+            ["timedatectl", "set-timezone", "America/Argentina/Buenos_Aires"],
+            *(*JOINED, *OPENED, *GUARDED, *started("khoj")),
+        ],
+        frozenset({443}),
+    ),
+    "store-a-and-a-quick-tunnel": Case(
+        {
+            "profile": [("profile", "hermes")],
+            "channels": [("channels", "twilio-sms"), ("channels", "telegram")],
+            "tunnel": [("choice", "quick")],
+            "backup": [
+                *(("kind", "store_a"), ("a_account_id", "0012ab"), ("a_bucket", "kitchen-bk")),
+                ("a_application_key", "K001/x+y="),
+            ],
+        },
+        {
+            "etc/platform/active-profile": (0o644, "hermes\n"),
+            "etc/platform/rclone.conf": (0o640, STORE_A),
+            "etc/platform/backup.toml": (0o644, 'remote = "backup:kitchen-bk"\n'),
+        },
+        [*NAMED, *OPENED, *GUARDED, *started("hermes")],
+        frozenset({443}),
+    ),
+    "store-b-and-the-mesh": Case(
+        {
+            "mesh-vpn": [("authkey", "12345678")],
+            "backup": [
+                *(("kind", "store_b"), ("b_account_id", "acc-0"), ("b_bucket", "kitchen")),
+                *(("b_access_key", "0aB"), ("b_secret_key", "9zY")),
+            ],
+        },
+        {
+            "etc/platform/rclone.conf": (0o640, STORE_B),
+            "etc/platform/backup.toml": (0o644, 'remote = "backup:kitchen"\n'),
+        },
+        [*NAMED, *JOINED, *GUARDED, *started("openclaw")],
+    ),
+    "signed-cloud": Case(
+        {
+            "provider": [
+                *(("provider", "bedrock"), ("api_key", "AKIA0"), ("secret_access_key", "s/e+c")),
+                *(("region", "eu-west-1"), ("skip_validation", "1")),
+            ],
+        },
+        {
+            "etc/platform/active-provider": (0o644, "bedrock\n"),
+            "etc/platform/secrets.env": (
+                0o640,
+                "AWS_ACCESS_KEY_ID=AKIA0\nAWS_SECRET_ACCESS_KEY=s/e+c\nAWS_REGION=eu-west-1\n",
+            ),
+        },
+        [*NAMED, *GUARDED, *started("openclaw")],
+    ),
+    "an-endpoint-and-a-model-of-ones-own": Case(
+        {
+            "provider": [
+                *(("provider", "custom"), ("api_key", "any"), ("skip_validation", "1")),
+                *(("endpoint", "http://10.0.0.7:8000/v1"), ("model", "org/model")),
+            ],
+        },
+        {
+            "etc/platform/active-provider": (0o644, "custom\n"),
+            "etc/platform/active-model": (0o644, "org/model\n"),
+            "etc/platform/active-endpoint": (0o644, "http://10.0.0.7:8000/v1\n"),
+            "etc/platform/secrets.env": (0o640, "CUSTOM_OPENAI_API_KEY=any\n"),
+        },
+        [*NAMED, *GUARDED, *started("openclaw")],
+    ),
+    "hosted-inference": Case(
+        {
+            "provider": [
+                *(("provider", "huggingface"), ("api_key", "hf_1"), ("model", "a/b")),
+                ("skip_validation", "1"),
+            ],
+        },
+        {
+            "etc/platform/active-provider": (0o644, "huggingface\n"),
+            "etc/platform/active-model": (0o644, "a/b\n"),
+            "etc/platform/secrets.env": (0o640, "HUGGINGFACE_API_KEY=hf_1\n"),
+        },
+        [*NAMED, *GUARDED, *started("openclaw")],
+    ),
+    "a-model-on-the-device": Case(
+        {
+            "provider": [
+                *(("provider", "local-ollama"), ("api_key", "http://127.0.0.1:11434/v1")),
+                ("skip_validation", "1"),
+            ],
+        },
+        {
+            "etc/platform/active-provider": (0o644, "local-ollama\n"),
+            "etc/platform/secrets.env": (
+                0o640,
+                "LOCAL_OLLAMA_BASE_URL=http://127.0.0.1:11434/v1\n",
+            ),
+        },
+        [*NAMED, *GUARDED, *started("openclaw")],
+        offline=True,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_files_and_commands_are_those_of_the_contract(case: Case, tmp_path: Path) -> None:
+    out, port = tmp_path / "out", free_port()
+    if case.offline:
+        (tmp_path / "device/etc/platform").mkdir(parents=True)
+        (tmp_path / "device/etc/platform/airgap.flag").touch()
+    places = {"PLATFORM_ROOT": str(tmp_path / "device"), "WIZARD_DEV_OUT": str(out)}
+    with served("wizard-app", places, tmp_path / "log", "--no-token", port=port) as app:
+        visitor_of(app).set_up(SIMPLE | dict(case.forms))
+    # This wizard's own port is a way in, too.
+    ports = ", ".join(map(str, sorted({22, 8088, 8089, port, *case.ports})))
+    wanted = dict(SIMPLE_FILES) | {
+        "etc/nftables.d/platform.nft": (0o644, RULES.format(ports=ports))
+    }
+    if not list(case.forms.get("ssh", "x")):
+        del wanted["home/agent/.ssh/authorized_keys"]
+    assert written(out) == wanted | dict(case.files)
+    lines = (out / "commands.jsonl").read_text().splitlines()
+    assert [json.loads(line)["argv"] for line in lines] == list(case.commands)
+    if "home/agent/.ssh/authorized_keys" in wanted:
+        assert stat.S_IMODE((out / "home/agent/.ssh").stat().st_mode) == 0o700
+    state = json.loads((out / "var/lib/platform/wizard-state.json").read_bytes())
+    assert state["step"] == "done"
+    assert state["completed_at"]
+
+
+def written(out: Path) -> dict[str, tuple[int, str]]:
+    """What is in a device but its own records: mode and text of each file that is no lock."""
+    return {
+        str(path.relative_to(out)): (stat.S_IMODE(path.stat().st_mode), path.read_text())
+        for path in sorted(out.rglob("*"))
+        if path.is_file()
+        and not path.name.endswith(".lock")
+        and path.name != "commands.jsonl"
+        and path.parent != out / "var/lib/platform"
+    }

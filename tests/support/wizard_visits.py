@@ -1,0 +1,73 @@
+"""Setting up a device as a stranger does: forms over HTTP, as the specification has them."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+from tests.support.web_servers import Served
+
+Fields = Iterable[tuple[str, str]]
+# The fields that are sent to each step, by its name.
+Forms = Mapping[str, Fields]
+Connect = Callable[[], http.client.HTTPConnection]
+_TIMEOUT_S = 90
+
+
+class Answer(NamedTuple):
+    """What a request was answered; `location` is where a redirect leads."""
+
+    status: int
+    location: str
+    body: str
+
+
+class Visitor:
+    """Somebody at a browser, who keeps its cookie and every page that was shown."""
+
+    def __init__(self, connect: Connect) -> None:
+        self._connect = connect
+        self._cookie = ""
+        self.pages: list[str] = []
+
+    def ask(self, path: str, form: Fields | None = None) -> Answer:
+        """Open a page, or send a form."""
+        headers = {"Cookie": self._cookie} if self._cookie else {}
+        body = None
+        if form is not None:
+            body = urlencode(list(form))
+            headers["Content-Type"] = "application/x-www-form-urlencoded"
+        with contextlib.closing(self._connect()) as connection:
+            connection.request("GET" if form is None else "POST", path, body, headers)
+            answer = connection.getresponse()
+            found = Answer(
+                answer.status, answer.headers.get("Location", ""), answer.read().decode()
+            )
+            if (cookie := answer.headers.get("Set-Cookie")) is not None:
+                self._cookie = cookie.partition(";")[0]
+        self.pages.append(f"{found.location}\n{answer.headers}\n{found.body}")
+        return found
+
+    def answer(self, forms: Forms) -> None:
+        """Send the form of every step, each of which must be taken."""
+        for slug, fields in forms.items():
+            taken = self.ask(f"/wizard/{slug}", fields)
+            assert (slug, taken.status) == (slug, 302), taken.body
+
+    def apply(self) -> Answer:
+        """Press the button of the last page."""
+        return self.ask("/wizard/review/apply", ())
+
+    def set_up(self, forms: Forms) -> None:
+        """Answer everything, and set the device up."""
+        self.answer(forms)
+        done = self.apply()
+        assert (done.status, done.location) == (302, "/wizard/done"), done.body
+
+
+def visitor_of(app: Served) -> Visitor:
+    """A visitor of a wizard that is served without https."""
+    return Visitor(lambda: http.client.HTTPConnection("127.0.0.1", app.port, timeout=_TIMEOUT_S))
