@@ -3,7 +3,8 @@
 One connection is one request: a line of JSON, `{"operation", "arguments"}`, after
 which the caller sends no more, then an answer, `{"result"}` or `{"error": {"kind",
 "message", "hint"}}`. systemd starts the helper for each connection. Either end
-asks the kernel who the other is.
+asks the kernel who the other is. How long a request may be, and how long its answer
+may take, is each operation's own.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from msgspec import Struct
 
 from platform_common.decoding import DecodingError, from_json, shaped
 from platform_common.errors import PlatformError, UnreadableError, WrongUsageError
+from platform_common.locks import LockedError
 from platform_common.paths import CONTROL_SOCKET, Paths, Place
 
 T = TypeVar("T")
@@ -36,15 +38,20 @@ _CREDENTIALS = struct.Struct("3i")
 _KINDS: Mapping[str, type[PlatformError]] = {
     "usage": WrongUsageError,
     "unreadable": UnreadableError,
+    "busy": LockedError,
     "failed": PlatformError,
 }
 
 
 class Operation(NamedTuple):
-    """What a request may ask for: the shape of its arguments, and the function for them."""
+    """What a request may ask for: the shape of its arguments, and the function for them.
+
+    `limit_bytes` is how long the request may be.
+    """
 
     shape: type[Any]
     run: Callable[[Paths, Any], object]
+    limit_bytes: int = _REQUEST_LIMIT_BYTES
 
 
 class _Request(Struct, frozen=True, forbid_unknown_fields=True):
@@ -74,14 +81,22 @@ def socket_for(paths: Paths, *own: Place) -> Path | None:
     return path if path.is_socket() else None
 
 
-def ask(path: Path, operation: str, arguments: Mapping[str, object], shape: type[T]) -> T:
+def ask(
+    path: Path,
+    operation: str,
+    arguments: Mapping[str, object],
+    shape: type[T],
+    *,
+    timeout_s: float = _ANSWER_TIMEOUT_S,
+) -> T:
     """What the helper at the socket `path` answers; raises what the operation raised.
 
-    Also `UnreadableError` when it cannot be reached, is not root's, or gives no answer.
+    Also `UnreadableError` when it cannot be reached, is not root's, or gives no answer
+    in time.
     """
     request = {"operation": operation, "arguments": arguments}
     try:
-        data = _exchange(path, json.dumps(request).encode() + b"\n")
+        data = _exchange(path, json.dumps(request).encode() + b"\n", timeout_s)
     except OSError as error:
         raise UnreadableError.of(path, error) from None
     if not data:
@@ -110,13 +125,16 @@ def serve(
     name = "request"
     try:
         # Who is refused would not see the answer behind what nobody read.
-        data = _receive(connection, _REQUEST_LIMIT_BYTES, _REQUEST_TIMEOUT_S, "The request")
+        longest = max(operation.limit_bytes for operation in operations.values())
+        data = _receive(connection, longest, _REQUEST_TIMEOUT_S, "The request")
         if user not in (_ROOT, *users):
             raise PlatformError("This user may not use the control helper")
         request = _request(data)
         operation = operations.get(request.operation)
         if operation is None:
             raise PlatformError(f"The control helper has no operation {request.operation!a}")
+        if len(data) > operation.limit_bytes:
+            raise _too_long("The request", operation.limit_bytes)
         name = request.operation
         done = operation.run(paths, shaped(request.arguments, operation.shape))
         answer, outcome = _Answer(result=done), "done"
@@ -130,7 +148,7 @@ def serve(
     return f"{name} by user {user}: {outcome}"
 
 
-def _exchange(path: Path, request: bytes) -> bytes:
+def _exchange(path: Path, request: bytes, timeout_s: float) -> bytes:
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(_ANSWER_TIMEOUT_S)
         connection.connect(str(path))
@@ -140,7 +158,7 @@ def _exchange(path: Path, request: bytes) -> bytes:
         with contextlib.suppress(BrokenPipeError):
             connection.sendall(request)
             connection.shutdown(socket.SHUT_WR)
-        return _receive(connection, _ANSWER_LIMIT_BYTES, _ANSWER_TIMEOUT_S, "The answer")
+        return _receive(connection, _ANSWER_LIMIT_BYTES, timeout_s, "The answer")
 
 
 def _request(data: bytes) -> _Request:
@@ -164,7 +182,11 @@ def _receive(connection: socket.socket, limit_bytes: int, timeout_s: float, what
         if not chunk:
             return bytes(data)
         data += chunk
-    raise UnreadableError(f"{what} is longer than {limit_bytes:,} bytes")
+    raise _too_long(what, limit_bytes)
+
+
+def _too_long(what: str, limit_bytes: int) -> UnreadableError:
+    return UnreadableError(f"{what} is longer than {limit_bytes:,} bytes")
 
 
 def _peer(connection: socket.socket) -> int:

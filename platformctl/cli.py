@@ -23,6 +23,7 @@ COMMANDS = {
     "model": "platformctl.commands.model",
     "profile": "platformctl.commands.profile",
     "voice": "platformctl.commands.voice",
+    "setup": "platformctl.commands.setup",
     "control-helper": "platformctl.commands.control_helper",
 }
 

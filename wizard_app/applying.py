@@ -12,6 +12,7 @@ from platform_common.sentence import Sentence
 from wizard_app.apply import execute
 from wizard_app.flow import Wizard
 from wizard_app.plan import Plan, build_plan, mark
+from wizard_app.root_helper import or_by_helper
 from wizard_app.runners import on_machine, recorded
 from wizard_app.settings import COMMANDS, WizardSettings
 from wizard_app.standing import Standing
@@ -79,11 +80,14 @@ class Applying:
 
 
 def executor(settings: WizardSettings) -> Execute:
-    """How this wizard sets up: on the machine, or in a folder, its commands written down."""
+    """How this wizard sets up: on the machine, or in a folder, its commands written down.
+
+    On the machine a wizard that is not root has the root helper do it, where there is one.
+    """
     device = settings.paths
     run = on_machine(device) if settings.production else recorded(device.root / COMMANDS)
 
     def act(standing: Standing, plan: Plan) -> None:
         execute(plan, device, run, setup=standing.state.started_at)
 
-    return act
+    return or_by_helper(settings, act) if settings.production else act

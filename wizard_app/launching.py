@@ -35,12 +35,15 @@ class Serving(Struct, frozen=True):
     """Where a wizard is served, and by which process.
 
     `bases` are the beginnings of its URLs, the best first; behind a proxy or on a socket
-    file there may be none. `fingerprint` is its certificate's, if it has one.
+    file there may be none. `fingerprint` is its certificate's, if it has one. `bind` is
+    the address that it listens on, where that is known.
     """
 
     pid: int
     bases: tuple[str, ...] = ()
     fingerprint: str = ""
+    bind: str = ""
+    behind_proxy: bool = False
 
     def urls(self, token: str) -> tuple[str, ...]:
         """The launch URLs; with no base, the path of one."""

@@ -62,7 +62,12 @@ def _serve(
     if not settings.behind_proxy:
         # Nobody's header says whether a request came over https.
         gunicorn["secure_scheme_headers"] = {}
-    serving = Serving(os.getpid(), _bases(settings, bind, "http" if used is None else "https"))
+    serving = Serving(
+        os.getpid(),
+        _bases(settings, bind, "http" if used is None else "https"),
+        bind=bind,
+        behind_proxy=settings.behind_proxy,
+    )
     if used is not None:
         gunicorn.update(tls.settings(*used))
         mark = certificate.fingerprint(used.file)

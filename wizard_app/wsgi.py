@@ -19,7 +19,7 @@ _mine = os.getpid()
 
 app = create_app(msgspec.structs.replace(_settings, token=_token))
 # Where the server listens is its own affair.
-ServingFile(_settings.token_file).write(Serving(_mine))
+ServingFile(_settings.token_file).write(Serving(_mine, behind_proxy=_settings.behind_proxy))
 
 
 @atexit.register

@@ -14,7 +14,7 @@ from dev.distributions import ROOT
 # What each package may import of ours, beside itself.
 PACKAGES: Mapping[str, frozenset[str]] = {
     "platform_common": frozenset(),
-    "platformctl": frozenset({"platform_common", "release_tools"}),
+    "platformctl": frozenset({"platform_common", "release_tools", "wizard_app"}),
     "pwa_app": frozenset({"platform_common"}),
     "release_tools": frozenset({"platform_common"}),
     "wizard_app": frozenset({"platform_common"}),
@@ -26,8 +26,8 @@ _PAGES = (
     "platform_common/web/*.py",
     *(f"pwa_app/{page}.py" for page in ("app", "context", "dashboard", "keys", "logs", "push")),
     *(f"pwa_app/{page}.py" for page in ("notifications", "system", "installing", "voice")),
-    *(f"wizard_app/{page}.py" for page in ("another_device", "app", "arriving", "gate")),
-    *(f"wizard_app/{page}.py" for page in ("pages", "review", "sharing")),
+    *(f"wizard_app/{page}.py" for page in ("another_device", "app", "arriving", "chat")),
+    *(f"wizard_app/{page}.py" for page in ("gate", "pages", "review", "sharing")),
 )
 # Who alone may import what: a module, and patterns of the files that are its doors.
 DOORS: Mapping[str, tuple[str, ...]] = {
@@ -51,6 +51,7 @@ DOORS: Mapping[str, tuple[str, ...]] = {
     ),
     "requests_aws4auth": ("platform_common/key_request.py",),
     "tomlkit": ("platform_common/toml_editing.py",),
+    "markdown_it": ("wizard_app/markdown.py",),
     "obstore": ("release_tools/object_origin.py",),
     "nacl": ("release_tools/minisign.py", "release_tools/secret_key.py"),
     "jsonschema": ("release_tools/manifest_rules.py",),

@@ -8,16 +8,25 @@ from typing import Any
 from msgspec import Struct
 
 from platform_common.decoding import check_member
-from platform_common.secret import Secret
+from platform_common.secret import Secret, SecretError
 from platform_common.sentence import Sentence
 from wizard_app import store_rules
-from wizard_app.actions import KEYS_OWNER, Phase, Planned, RemoveFile, WriteFile, held, write
+from wizard_app.actions import (
+    KEYS_OWNER,
+    STORE_ACCESS,
+    Phase,
+    Planned,
+    RemoveFile,
+    WriteFile,
+    held,
+    write,
+)
 from wizard_app.steps.step import Accepted, Again, Form, Question, Step, in_memory
 from wizard_app.stores import ENDPOINT, STORE_B_HOST, STORES, Field, Store, store_b_endpoint
 
 SKIP = "skip"
 _REMOTE = "backup"
-_ACCESS, _BACKUP = "/etc/platform/rclone.conf", "/etc/platform/backup.toml"
+_BACKUP = "/etc/platform/backup.toml"
 # The field that our page sends, and what a script may call it that knows the state file, or
 # the tunnel's form.
 _KINDS = ("kind", "backup_kind", "choice")
@@ -92,6 +101,13 @@ class BackupStep(Step[BackupAnswer]):
     def needs(self, answer: BackupAnswer, asked: Question) -> tuple[Sentence, ...]:
         return tuple(field.label for field in _secrets(answer) if not _holds(asked, field))
 
+    def secret(self, name: str, text: str) -> Secret:
+        fields = (field for store in STORES.values() for field in store.secrets)
+        for field in fields:
+            if field.name == name and (problem := field.problem(text)) is not None:
+                raise SecretError(problem)
+        return super().secret(name, text)
+
     def summary(self, answer: BackupAnswer, asked: Question) -> Iterable[tuple[Sentence, Any]]:
         if answer.backup_kind == SKIP:
             yield Sentence("Backup"), Sentence("Not backed up")
@@ -102,21 +118,21 @@ class BackupStep(Step[BackupAnswer]):
             yield Sentence("Backups go to"), answer.backup_meta[ENDPOINT]
         for field in store.fields:
             if field.secret:
-                yield field.label, in_memory(held=_holds(asked, field))
+                yield field.label, in_memory(asked, held=_holds(asked, field))
             elif field.member != ENDPOINT:
                 yield field.label, answer.backup_meta[field.member]
 
     def actions(self, answer: BackupAnswer, asked: Question) -> Iterable[Planned]:
         store = STORES.get(answer.backup_kind)
         if store is None:
-            for path in filter(asked.machine.has, (_ACCESS, _BACKUP)):
+            for path in filter(asked.machine.has, (STORE_ACCESS, _BACKUP)):
                 yield Phase.BACKUP, RemoveFile(path)
             return
         secrets = held(asked.held.secrets, (field.name for field in store.secrets))
         remote = store.remote(answer.backup_meta, secrets)
         lines = (part for name, value in remote.items() for part in (f"{name} = ", value, "\n"))
         parts = (f"[{_REMOTE}]\n", *lines)
-        yield Phase.BACKUP, WriteFile(_ACCESS, parts, mode=0o640, owner=KEYS_OWNER)
+        yield Phase.BACKUP, WriteFile(STORE_ACCESS, parts, mode=0o640, owner=KEYS_OWNER)
         bucket = f"{_REMOTE}:{answer.backup_meta['bucket']}"
         yield Phase.BACKUP, write(_BACKUP, f'remote = "{bucket}"')
 

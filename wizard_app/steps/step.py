@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, NamedTuple
 
-from platform_common.secret import Secret
+from platform_common.secret import Secret, parse_secret
 from platform_common.sentence import Sentence
 from wizard_app.actions import Planned
 from wizard_app.answers import A, Answers
@@ -78,11 +78,6 @@ class Passed(NamedTuple):
     doubtful: bool = False
 
 
-def in_memory(*, held: bool) -> Sentence:
-    """What a row of the review page says of a secret."""
-    return Sentence("Entered, kept in memory only") if held else Sentence("Not held – enter again")
-
-
 class Accepted(NamedTuple, Generic[A]):
     """A form that follows the rules: its answer, its secrets, and a last test that takes long.
 
@@ -95,11 +90,24 @@ class Accepted(NamedTuple, Generic[A]):
 
 
 class Question(NamedTuple):
-    """What a step asks from: the device, what was answered before, what is held for the step."""
+    """What a step asks from: the device, what was answered before, what is held for the step.
+
+    `stored` when what is not held any more is on the device already.
+    """
 
     machine: Machine
     answers: Answers
     held: Held = Held({})
+    stored: bool = False
+
+
+def in_memory(asked: Question, *, held: bool) -> Sentence:
+    """What a row of the review page says of a secret."""
+    if held:
+        return Sentence("Entered, kept in memory only")
+    if asked.stored:
+        return Sentence("Stored on this device")
+    return Sentence("Not held – enter again")
 
 
 class Step(ABC, Generic[A]):
@@ -147,6 +155,13 @@ class Step(ABC, Generic[A]):
     def needs(self, answer: A, asked: Question) -> tuple[Sentence, ...]:
         """Names of the secrets that an answer calls for and that are not held."""
         return ()
+
+    def secret(self, name: str, text: str) -> Secret:
+        """A secret that was held under `name`, from its text; raises `SecretError`.
+
+        What no form would have given is refused, so that it cannot come from elsewhere.
+        """
+        return parse_secret(text)
 
     @abstractmethod
     def summary(self, answer: A, asked: Question) -> Iterable[tuple[Sentence, Any]]:

@@ -11,9 +11,17 @@ from msgspec import UNSET, Struct, UnsetType
 from platform_common.decoding import check_member, shaped
 from platform_common.errors import PlatformError
 from platform_common.jsonread import DuplicateMemberError, load_strict
-from platform_common.secret import Secret
+from platform_common.secret import Secret, SecretError
 from platform_common.sentence import Sentence
-from wizard_app.actions import NOT_HELD, Phase, Planned, RemoveFile, RunCommand, WriteFile
+from wizard_app.actions import (
+    NOT_HELD,
+    TUNNEL_CREDENTIALS,
+    Phase,
+    Planned,
+    RemoveFile,
+    RunCommand,
+    WriteFile,
+)
 from wizard_app.steps.step import Accepted, Again, Form, Question, Step, in_memory
 
 SKIP, QUICK, NAMED = "skip", "quick", "named"
@@ -21,7 +29,6 @@ _MOST_BYTES = 64 << 10
 # What may name a file, and stand in a command line, as it is.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 _CREDENTIALS, _FILE = "credentials", "credentials_file"
-_STORED = "/etc/platform/tunnel/credentials.json"
 _UNIT = "platform-tunnel.service"
 # systemd gives a unit 90 s to start.
 _LIMIT_S = 120.0
@@ -84,20 +91,25 @@ class TunnelStep(Step[TunnelAnswer]):
             return ()
         return (Sentence("Tunnel credentials"),)
 
+    def secret(self, name: str, text: str) -> Secret:
+        if isinstance(wrong := tunnel_of(text.encode()), Sentence) and name == _CREDENTIALS:
+            raise SecretError(wrong)
+        return Secret(text) if name == _CREDENTIALS else super().secret(name, text)
+
     def summary(self, answer: TunnelAnswer, asked: Question) -> Iterable[tuple[Sentence, Any]]:
         yield Sentence("From the internet"), _WORDS[answer.tunnel_choice]
         if answer.tunnel_choice == NAMED:
             yield Sentence("Name of the tunnel"), answer.tunnel_name
             held = _held(asked) == answer.tunnel_name
-            yield Sentence("Tunnel credentials"), in_memory(held=held)
+            yield Sentence("Tunnel credentials"), in_memory(asked, held=held)
 
     def actions(self, answer: TunnelAnswer, asked: Question) -> Iterable[Planned]:
         if answer.tunnel_choice == NAMED:
             same = _held(asked) == answer.tunnel_name
             key = asked.held.secrets[_CREDENTIALS] if same else NOT_HELD
-            yield Phase.TUNNEL, WriteFile(_STORED, (key,), mode=0o600)
-        elif asked.machine.has(_STORED):
-            yield Phase.TUNNEL, RemoveFile(_STORED)
+            yield Phase.TUNNEL, WriteFile(TUNNEL_CREDENTIALS, (key,), mode=0o600)
+        elif asked.machine.has(TUNNEL_CREDENTIALS):
+            yield Phase.TUNNEL, RemoveFile(TUNNEL_CREDENTIALS)
         if answer.tunnel_choice != SKIP:
             yield Phase.TUNNEL, RunCommand(("systemctl", "enable", "--now", _UNIT), _LIMIT_S)
         elif asked.machine.is_enabled(_UNIT):

@@ -1,0 +1,58 @@
+"""Setting up through the root helper, for a wizard that is not root."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from platform_common import control_helper
+from platform_common.paths import LIMITS, PROFILES, PROVIDERS, SECRETS, WIZARD_STATE
+from platform_common.setup import OPERATION, SetUp, SetupRequest
+from wizard_app.actions import RunCommand
+from wizard_app.plan import Plan, mark
+from wizard_app.settings import TOKEN, WizardSettings
+from wizard_app.standing import Standing
+
+if TYPE_CHECKING:
+    from wizard_app.applying import Execute
+
+# The helper reads these where the device has them: with another place for one of them, it
+# would set up something else.
+_PLACES = (WIZARD_STATE, TOKEN, PROVIDERS, PROFILES, LIMITS, SECRETS)
+# For all that is not a command: files, each of them durable.
+_FILES_S = 120.0
+
+
+def or_by_helper(settings: WizardSettings, here: Execute) -> Execute:
+    """Has the root helper do a plan where there is one and we are not root, else `here`.
+
+    Raises what `here` would.
+    """
+
+    def act(standing: Standing, plan: Plan) -> None:
+        socket = control_helper.socket_for(settings.paths, *_PLACES)
+        if socket is None:
+            return here(standing, plan)
+        request = SetupRequest(mark(plan), _secrets(standing, plan))
+        arguments = msgspec.to_builtins(request)
+        control_helper.ask(socket, OPERATION, arguments, SetUp, timeout_s=_limit_s(plan))
+        return None
+
+    return act
+
+
+def _secrets(standing: Standing, plan: Plan) -> dict[str, dict[str, str]]:
+    """The secrets that the plan needs, by step and name."""
+    used = {id(secret) for item in plan for secret in item.action.secrets}
+    held = {slug: standing.pending.of(slug).secrets for slug in standing.steps}
+    return {
+        slug: {name: one.reveal() for name, one in secrets.items() if id(one) in used}
+        for slug, secrets in held.items()
+        if secrets
+    }
+
+
+def _limit_s(plan: Plan) -> float:
+    commands = (item.action for item in plan if not item.kept)
+    return _FILES_S + sum(one.timeout_s for one in commands if isinstance(one, RunCommand))
