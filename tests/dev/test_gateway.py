@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import signal
@@ -17,8 +16,9 @@ from typing import Any
 import pytest
 import requests
 
-from dev.gateway import LIMIT_BYTES, Gateway, Manner
+from dev.gateway import LIMIT_BYTES
 from tests.support.releases import clean_environment
+from tests.support.stand_ins import stand_in
 
 ROOT = Path(__file__).resolve().parents[2]
 MINUTE_S = 60
@@ -29,22 +29,9 @@ HELLO: dict[str, dict[str, Any]] = {
 }
 
 
-@contextlib.contextmanager
-def running(**manner: Any) -> Iterator[str]:
-    """The address of a stand-in that behaves so, while the block lasts."""
-    with Gateway("127.0.0.1", 0, Manner(**({"pause_s": 0} | manner))) as gateway:
-        thread = threading.Thread(target=gateway.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield gateway.url
-        finally:
-            gateway.shutdown()
-            thread.join()
-
-
 @pytest.fixture(scope="module")
 def gateway() -> Iterator[str]:
-    with running() as url:
+    with stand_in() as url:
         yield url
 
 
@@ -165,7 +152,7 @@ def test_a_connection_stays_good_after_a_refusal(gateway: str) -> None:
 
 @pytest.mark.parametrize(("only", "other"), [("simple", COMPLETIONS), ("chat-completions", CHAT)])
 def test_with_one_protocol_alone_the_other_is_not_there(only: str, other: str) -> None:
-    with running(only=only) as url:
+    with stand_in(only=only) as url:
         statuses = {path: post(url + path, HELLO[path]).status_code for path in HELLO}
         assert requests.get(f"{url}/healthz", timeout=MINUTE_S).status_code == 200
     assert statuses.pop(other) == 404
@@ -174,7 +161,7 @@ def test_with_one_protocol_alone_the_other_is_not_there(only: str, other: str) -
 
 @pytest.mark.parametrize("path", HELLO)
 def test_with_a_token_only_who_has_it_is_answered(path: str) -> None:
-    with running(token="right") as url:
+    with stand_in(token="right") as url:
         answers = [
             post(url + path, HELLO[path], headers={"Authorization": given} if given else {})
             for given in ("", "Bearer wrong", "right", "Bearer rïght", "Bearer right")
@@ -186,12 +173,12 @@ def test_with_a_token_only_who_has_it_is_answered(path: str) -> None:
 
 @pytest.mark.parametrize("path", HELLO)
 def test_a_slow_one_takes_its_time_over_a_message(path: str) -> None:
-    with running(slow_s=1.0) as url:
+    with stand_in(slow_s=1.0) as url:
         assert post(url + path, HELLO[path]).elapsed.total_seconds() >= 1
 
 
 def test_a_slow_answer_holds_up_nobody_else() -> None:
-    with running(slow_s=3.0) as url:
+    with stand_in(slow_s=3.0) as url:
         slow = threading.Thread(target=post, args=(url + CHAT, HELLO[CHAT]))
         slow.start()
         requests.get(f"{url}/healthz", timeout=MINUTE_S)

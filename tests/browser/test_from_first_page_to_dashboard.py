@@ -1,0 +1,101 @@
+"""A newcomer's way in a browser: the link, nine pages, and the dashboard at the end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from dev.sample_device import make_profiles, place_gateway
+from tests.browser.conftest import OpenPage, ServeDashboard, ServeWizard
+from tests.browser.test_wizard_path import expect_step, fill, go_on, told
+from tests.support.releases import program
+from tests.support.stand_ins import stand_in
+from tests.support.wizard_states import ANSWERS, SECRETS, STEPS, TOKEN, Fields
+
+# Others than those that are proposed, or that a device without answers would show.
+CHOSEN: Mapping[str, Fields] = {
+    **ANSWERS,
+    "profile": {"profile": "hermes"},
+    "provider": {
+        **ANSWERS["provider"],
+        "provider": "openrouter",
+        "model": "some-maker/some-model",
+    },
+    "channels": {"channels": ["telegram", "email-imap-smtp"]},
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A device in a folder, whose profiles have their gateway at a stand-in that runs."""
+    root = tmp_path / "dev-out"
+    (root / "etc/platform").mkdir(parents=True)
+    make_profiles(root)
+    with stand_in() as url:
+        assert place_gateway(root, url)
+        yield root
+
+
+def set_up(page: Page) -> None:
+    """Answer all nine pages, and have the device set up."""
+    for slug in STEPS:
+        expect_step(page, slug)
+        fill(page, CHOSEN[slug])
+        go_on(page)
+    expect_step(page, "review")
+    page.get_by_role("button", name="Set up this device").click()
+    expect(page).to_have_url(re.compile("/wizard/done$"), timeout=60_000)
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
+def test_from_the_link_to_a_dashboard_that_shows_what_was_chosen(
+    scripts: bool,
+    folder: Path,
+    open_page: OpenPage,
+    serve_wizard: ServeWizard,
+    serve_dashboard: ServeDashboard,
+) -> None:
+    wizard = serve_wizard(WIZARD_TOKEN=TOKEN, WIZARD_DEV_OUT=str(folder))
+    dashboard = serve_dashboard(PLATFORM_ROOT=str(folder), PLATFORM_CTL=program("platformctl"))
+    page = open_page(
+        f"{dashboard.url}/app/dashboard", java_script_enabled=scripts, reduced_motion="reduce"
+    )
+    facts = page.locator("#gateway .facts")
+    expect(facts).not_to_contain_text("Hermes")
+
+    page.goto(f"{wizard.url}/?token={TOKEN}")
+    set_up(page)
+    assert told(page) == []
+
+    page.goto(dashboard.url)
+    for label, value in {
+        "Profile": "Hermes Agent",
+        "Provider": "OpenRouter",
+        "Model": "some-maker/some-model",
+        "Channels": "Telegram, E-mail",
+    }.items():
+        row = facts.locator("dt", has_text=re.compile(f"^{label}$"))
+        expect(row.locator("xpath=following-sibling::dd[1]")).to_have_text(value)
+    assert told(page) == []
+
+
+def test_all_that_it_left_is_in_one_folder_and_secrets_only_where_they_belong(
+    folder: Path, open_page: OpenPage, serve_wizard: ServeWizard
+) -> None:
+    wizard = serve_wizard(WIZARD_TOKEN=TOKEN, WIZARD_DEV_OUT=str(folder))
+    page = open_page(f"{wizard.url}/?token={TOKEN}", reduced_motion="reduce")
+    set_up(page)
+    holding = {
+        str(path.relative_to(folder))
+        for path in folder.rglob("*")
+        if path.is_file() and any(secret in path.read_text("utf-8") for secret in SECRETS)
+    }
+    assert holding == {
+        "etc/platform/secrets.env",
+        "etc/platform/rclone.conf",
+        "etc/platform/tunnel/credentials.json",
+    }
