@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 from platform_common.errors import UnreadableError
@@ -22,9 +22,15 @@ def temporary_name(name: str) -> str:
 
 
 def remove_left_overs(
-    directory: Path, *, of_process: int | None = None, of_name: str | None = None
+    directory: Path,
+    *,
+    of_process: int | None = None,
+    of_name: str | None = None,
+    given_to: int | None = None,
 ) -> None:
     """Remove what killed programs of this user left unfinished in `directory`.
+
+    Also what they had given away to the user `given_to` by then.
 
     Without `of_process` only for a caller that no other writer of these files
     can run beside. With `of_name` only what was to become the file of that
@@ -39,15 +45,15 @@ def remove_left_overs(
                     and of_process in (None, int(match["process"]))
                     and (of_name is None or match["name"] == of_name[:_NAME_LENGTH])
                 ):
-                    _remove_own(entry, folders=of_name is None)
+                    _remove_own(entry, {os.geteuid(), given_to}, folders=of_name is None)
     except OSError as error:
         raise UnreadableError.of(directory, error) from error
 
 
-def _remove_own(entry: os.DirEntry[str], *, folders: bool) -> None:
+def _remove_own(entry: os.DirEntry[str], users: Container[int | None], *, folders: bool) -> None:
     # Whoever is at work on another of these files may have renamed this one by now.
     with contextlib.suppress(FileNotFoundError):
-        if entry.stat(follow_symlinks=False).st_uid != os.geteuid():
+        if entry.stat(follow_symlinks=False).st_uid not in users:
             return
         if entry.is_file(follow_symlinks=False):
             Path(entry.path).unlink()

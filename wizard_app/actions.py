@@ -19,6 +19,11 @@ from platform_common.files import Owner
 from platform_common.secret import Secret
 from platform_common.sentence import Sentence, listed
 
+# The files that hold secrets, beside the device's keys; and the one that holds a secret only
+# while a command reads it.
+STORE_ACCESS = "/etc/platform/rclone.conf"
+TUNNEL_CREDENTIALS = "/etc/platform/tunnel/credentials.json"
+MESH_VPN_KEY = "/run/platform/mesh-vpn.key"
 # What stands in a plan for a secret that is not held; such an action is never executed.
 NOT_HELD = Secret("")
 ROOT, AGENT = Owner("root", "root"), Owner("agent", "agent")
@@ -86,12 +91,16 @@ class Action(ABC):
 
 @dataclass(frozen=True)
 class WriteFile(Action):
-    """Put a file at `path` of the device; `parts` are its text, in which some may be secret."""
+    """Put a file at `path` of the device; `parts` are its text, in which some may be secret.
+
+    `note` is for people: what the text means, where that is hard to see.
+    """
 
     path: str
     parts: tuple[str | Secret, ...]
     mode: int = 0o644
     owner: Owner = ROOT
+    note: Sentence | None = None
 
     @property
     def said(self) -> Sentence:

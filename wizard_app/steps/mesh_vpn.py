@@ -8,14 +8,13 @@ from typing import Any
 from msgspec import Struct
 
 from platform_common.sentence import Sentence
-from wizard_app.actions import NOT_HELD, KeyFile, Phase, Planned, RunCommand
+from wizard_app.actions import MESH_VPN_KEY, NOT_HELD, KeyFile, Phase, Planned, RunCommand
 from wizard_app.steps.step import Accepted, Again, Form, Question, Step, in_memory
 from wizard_app.typed_secret import typed_secret
 
 _SHORTEST = 8
 _KEY = "authkey"
 _NAME = Sentence("Auth key")
-_KEY_FILE = "/run/platform/mesh-vpn.key"
 # Its own limit is 30 s; by ours it is ended when it does not keep that.
 _LIMIT_S = 45.0
 
@@ -62,13 +61,19 @@ class MeshVpnStep(Step[MeshVpnAnswer]):
             yield Sentence("Private network"), Sentence("Not joined")
             return
         yield Sentence("Private network"), Sentence("This device joins it")
-        yield _NAME, in_memory(held=bool(asked.held.secrets))
+        yield _NAME, in_memory(asked, held=bool(asked.held.secrets))
 
     def actions(self, answer: MeshVpnAnswer, asked: Question) -> Iterable[Planned]:
         if answer.mesh_vpn_enabled:
-            key = KeyFile(_KEY_FILE, asked.held.secrets.get(_KEY, NOT_HELD))
-            words = ("tailscale", "up", f"--auth-key=file:{_KEY_FILE}", "--timeout=30s", "--reset")
-            yield Phase.MESH_VPN, RunCommand(words, _LIMIT_S, files=(_KEY_FILE,), key_file=key)
+            key = KeyFile(MESH_VPN_KEY, asked.held.secrets.get(_KEY, NOT_HELD))
+            words = (
+                "tailscale",
+                "up",
+                f"--auth-key=file:{MESH_VPN_KEY}",
+                "--timeout=30s",
+                "--reset",
+            )
+            yield Phase.MESH_VPN, RunCommand(words, _LIMIT_S, files=(MESH_VPN_KEY,), key_file=key)
 
 
 def _kept(asked: Question) -> Accepted[MeshVpnAnswer] | Again:
