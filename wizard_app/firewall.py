@@ -6,11 +6,16 @@ other programs keep theirs. Protocols are numbers, as a small system has no name
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-SSH, WIZARD, DASHBOARD = "22/tcp", "8088/tcp", "8089/tcp"
-# The ways back in for who sets the device up.
-ALWAYS = (SSH, WIZARD, DASHBOARD)
+from platform_common.sentence import Sentence, listed
+
+# The ways back in for who sets the device up, and what each is for.
+ALWAYS: Mapping[str, Sentence] = {
+    "22/tcp": Sentence("SSH"),
+    "8088/tcp": Sentence("this setup"),
+    "8089/tcp": Sentence("dashboard"),
+}
 # ICMP and ICMPv6.
 _MESSAGES = "1, 58"
 _FRAME = """\
@@ -42,3 +47,17 @@ def ruleset(ports: Iterable[str]) -> str:
         if numbers:
             lines.append(f"    {protocol} dport {{ {', '.join(map(str, numbers))} }} accept\n")
     return _FRAME.format(messages=_MESSAGES, ports="".join(lines))
+
+
+def told(ports: Mapping[str, Sentence | None]) -> Sentence:
+    """The ports that are let in, each with what it is for, where that is known."""
+    in_order = sorted(ports.items(), key=lambda port: int(port[0].partition("/")[0]))
+    return Sentence(
+        "Ports that the network can reach: {ports}",
+        ports=listed(
+            [
+                Sentence("{port} ({purpose})", port=port, purpose=purpose) if purpose else port
+                for port, purpose in in_order
+            ]
+        ),
+    )

@@ -109,7 +109,6 @@ def _sections(standing: Standing) -> Iterator[Section]:
 
 
 def _rows(standing: Standing, step: AnyStep) -> list[tuple[Sentence, Any]]:
-    answer = standing.answer(step)
-    if answer is None:
+    if standing.answer(step) is None:
         return [(step.short, Sentence("Not answered yet"))]
-    return list(step.summary(answer, standing.asked(step)))
+    return standing.summary(step)

@@ -15,6 +15,7 @@ import msgspec
 
 from platform_common.sentence import Sentence
 from wizard_app.actions import Planned
+from wizard_app.journal import Try
 from wizard_app.machine import Machine
 from wizard_app.pending import PendingSecrets
 from wizard_app.state import WizardState
@@ -59,11 +60,21 @@ class Standing:
         """What setting up does for the answer of a step that was answered."""
         return list(step.actions(self.answer(step), self.asked(step)))
 
+    @property
+    def tried(self) -> Try | None:
+        """How far the last try of this setup came; None before the first one."""
+        last = self.machine.last_try
+        return last if last and last.setup == self.state.started_at else None
+
     @cached_property
     def applied(self) -> frozenset[str]:
         """The ids of the actions that a try of this setup has done."""
-        last = self.machine.last_try
-        return last.applied if last and last.setup == self.state.started_at else frozenset()
+        return self.tried.applied if self.tried else frozenset()
+
+    def summary(self, step: AnyStep) -> list[tuple[Sentence, Any]]:
+        """Rows of the review page for a step that was answered: a label and a value."""
+        asked = self.asked(step)._replace(stored=self.is_stored(step))
+        return list(step.summary(self.answer(step), asked))
 
     def is_stored(self, step: AnyStep) -> bool:
         """Whether all secrets of a step that are not held are on the device already."""

@@ -100,5 +100,5 @@ class WordStep(Step[WordAnswer]):
         return (Sentence("Secret word"),) if answer.has_word and not asked.held.secrets else ()
 
     def summary(self, answer: WordAnswer, asked: Question) -> Iterable[tuple[Sentence, Any]]:
-        yield Sentence("Secret word"), in_memory(held=bool(asked.held.secrets))
+        yield Sentence("Secret word"), in_memory(asked, held=bool(asked.held.secrets))
         yield Sentence("Remark"), ""

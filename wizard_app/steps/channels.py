@@ -14,7 +14,7 @@ from platform_common.records.limits import Limitation, Limits
 from platform_common.records.profiles import Profile
 from platform_common.sentence import Sentence, listed
 from wizard_app import firewall
-from wizard_app.actions import Phase, Planned, RunCommand, write
+from wizard_app.actions import Phase, Planned, RunCommand, WriteFile
 from wizard_app.steps.profile import ProfileAnswer
 from wizard_app.steps.step import Accepted, Again, Errors, Form, Question, Step
 
@@ -104,9 +104,12 @@ class ChannelsStep(Step[ChannelsAnswer]):
     def actions(self, answer: ChannelsAnswer, asked: Question) -> Iterable[Planned]:
         profile = _profile(asked)
         inbound = profile.channel_ports if profile else {}
-        ports = {port for channel in answer.channels for port in inbound.get(channel, ())}
-        rules = firewall.ruleset({*firewall.ALWAYS, *asked.machine.ways_in, *ports})
-        yield Phase.FIREWALL, write(_RULES, rules.removesuffix("\n"))
+        ports: dict[str, Sentence | None] = dict.fromkeys(sorted(asked.machine.ways_in))
+        for channel in answer.channels:
+            ports |= dict.fromkeys(inbound.get(channel, ()), channel_name(channel))
+        ports |= firewall.ALWAYS
+        rules = WriteFile(_RULES, (firewall.ruleset(ports),), note=firewall.told(ports))
+        yield Phase.FIREWALL, rules
         yield Phase.FIREWALL, RunCommand(("nft", "-f", _RULES), _LIMIT_S, files=(_RULES,))
 
 

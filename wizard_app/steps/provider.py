@@ -140,7 +140,7 @@ class ProviderStep(Step[ProviderAnswer]):
             yield Sentence("Base URL"), answer.endpoint
         if provider is not None:
             held = not self.needs(answer, asked)
-            yield needed(provider)[0].name, in_memory(held=held)
+            yield needed(provider)[0].name, in_memory(asked, held=held)
             if held:
                 yield Sentence("Test"), asked.held.note or Sentence("Not tested")
 
