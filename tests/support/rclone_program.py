@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 _TIMEOUT_S = 60
+_IMPATIENT = ("--retries=1", "--low-level-retries=1")
+_NONE: Mapping[str, str] = {}
 
 
 def settings(kind: str, meta: Mapping[str, str], secrets: Mapping[str, str]) -> dict[str, str]:
@@ -36,18 +38,34 @@ def written(sections: Mapping[str, Mapping[str, str]]) -> str:
 
 def dump(config: Path) -> dict[str, dict[str, str]]:
     """What rclone reads in a configuration: every section by its name."""
+    sections: dict[str, dict[str, str]] = json.loads(run(config, "config", "dump"))
+    return sections
+
+
+def run(config: Path, *words: str | Path, variables: Mapping[str, str] = _NONE) -> str:
+    """What rclone prints with a configuration; it must succeed."""
+    done = call(config, *words, variables=variables)
+    if done.returncode:
+        raise RuntimeError(f"rclone {words} ended with {done.returncode}: {done.stderr}")
+    return done.stdout
+
+
+def call(
+    config: Path, *words: str | Path, variables: Mapping[str, str] = _NONE
+) -> subprocess.CompletedProcess[str]:
+    """How rclone ends with a configuration, and `variables` in its environment."""
     # It takes settings from the environment too.
     environment = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("RCLONE_", "AWS_"))
     }
-    done = subprocess.run(
-        ["rclone", "--config", config, "config", "dump"],
-        env=environment,
+    return subprocess.run(
+        ["rclone", "--config", config, *_IMPATIENT, *words],
+        env=environment | dict(variables),
+        stdin=subprocess.DEVNULL,
         capture_output=True,
+        text=True,
         timeout=_TIMEOUT_S,
-        check=True,
+        check=False,
     )
-    sections: dict[str, dict[str, str]] = json.loads(done.stdout)
-    return sections

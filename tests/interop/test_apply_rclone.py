@@ -1,0 +1,281 @@
+"""Where backups go, as the real `rclone` reads it and uses it, after a device was set up."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from flask.testing import FlaskClient
+from hypothesis import given
+from hypothesis import strategies as st
+
+from platform_common.paths import Paths
+from tests.support import rclone_program
+from tests.support.b2_server import B2, b2_server
+from tests.support.object_store import ObjectStore, object_store
+from tests.support.properties import examples
+from wizard_app.app import create_app
+from wizard_app.apply import execute
+from wizard_app.plan import build_plan
+from wizard_app.runners import recorded
+from wizard_app.settings import WizardSettings
+
+OTHER_STEPS = {
+    "system": {"hostname": "kitchen", "timezone": "Europe/Berlin"},
+    "profile": {"profile": "openclaw"},
+    "provider": {"provider": "openai", "api_key": "sk-1", "skip_validation": "1"},
+    "channels": {},
+    "ssh": {"ssh_keys": ""},
+    "mesh-vpn": {"skip": "1"},
+    "tunnel": {"choice": "skip"},
+}
+# What a key may hold: printable ASCII without blanks, quotes, backslash and back-tick; and
+# rclone reads `%(` as the beginning of something else.
+KEYS = st.text(
+    [chr(code) for code in range(0x21, 0x7F) if chr(code) not in "\"'\\`"], min_size=1, max_size=80
+).filter(lambda key: "%(" not in key)
+PLAIN = st.text("abcXYZ019-", min_size=1, max_size=20).map(lambda name: f"a{name}z")
+ODD_KEYS = ["#", ";", "=", "[backup]", "%%", "%s", "$HOME", "${X}", "~", "-", "--", "a=b", "!", ","]
+ADDRESSES = ["https://s3.example.com", "http://10.0.0.1:9000", "https://[fd00::1]:9000/a/b.c~d"]
+Answers = Mapping[str, str]
+SetUp = Callable[[Answers], Path]
+
+
+def set_up(folder: Path) -> SetUp:
+    """What sets up a device in `folder`: for the answers about backup, its `/etc/platform`."""
+    numbers = itertools.count()
+
+    def apply(answers: Answers) -> Path:
+        out = folder / f"device-{next(numbers)}"
+        client = wizard_of(out)
+        for slug, form in {**OTHER_STEPS, "backup": answers}.items():
+            assert client.post(f"/wizard/{slug}", data=form).status_code == 302, slug
+        done = client.post("/wizard/review/apply")
+        assert done.location == "/wizard/done", done.text
+        return out / "etc/platform"
+
+    return apply
+
+
+def wizard_of(out: Path) -> FlaskClient:
+    settings = WizardSettings.from_env(
+        {
+            "PLATFORM_ROOT": str(out / "none"),
+            "WIZARD_DEV_OUT": str(out),
+            "WIZARD_NO_TOKEN": "1",
+        }
+    )
+    return create_app(settings).test_client()
+
+
+@pytest.fixture
+def applied(tmp_path: Path) -> SetUp:
+    return set_up(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    with object_store(tmp_path_factory.mktemp("s3")) as store:
+        yield store
+
+
+def remote_of(device: Path) -> str:
+    """The place that backups go to, as the device's record says it."""
+    remote: str = tomllib.loads((device / "backup.toml").read_text())["remote"]
+    return remote
+
+
+def backs_up(device: Path, folder: Path, variables: Mapping[str, str] | None = None) -> None:
+    """Copy a file to the store, compare it there, and read it again."""
+    folder.mkdir(exist_ok=True)
+    (folder / "notes.txt").write_text("what was noted\n")
+    (folder / "large.bin").write_bytes(bytes(range(256)) * 2000)
+    config, remote = device / "rclone.conf", remote_of(device)
+
+    def rclone(*words: str | Path) -> str:
+        return rclone_program.run(config, *words, variables=variables or {})
+
+    rclone("copy", folder, remote)
+    rclone("check", folder, remote)
+    assert rclone("cat", f"{remote}/notes.txt") == "what was noted\n"
+    assert rclone("lsf", remote).split() == ["large.bin", "notes.txt"]
+
+
+# What it reads
+
+
+def expected(answers: Answers) -> dict[str, str]:
+    """The section of an rclone.conf for a form (contract, section 7)."""
+    match answers["kind"]:
+        case "store_a":
+            account, key = answers["a_account_id"], answers["a_application_key"]
+            return {"type": "b2", "account": account, "key": key}
+        case "store_b":
+            provider = "Cloudflare"
+            endpoint = f"https://{answers['b_account_id']}.r2.cloudflarestorage.com"
+        case _:
+            provider, endpoint = "Other", answers["c_endpoint"]
+    prefix = answers["kind"][-1]
+    return {
+        "type": "s3",
+        "provider": provider,
+        "access_key_id": answers[f"{prefix}_access_key"],
+        "secret_access_key": answers[f"{prefix}_secret_key"],
+        "endpoint": endpoint,
+        "acl": "private",
+    }
+
+
+KINDS = st.one_of(
+    st.fixed_dictionaries(
+        {
+            "kind": st.just("store_a"),
+            "a_account_id": PLAIN,
+            "a_application_key": KEYS,
+            "a_bucket": PLAIN,
+        }
+    ),
+    st.fixed_dictionaries(
+        {
+            "kind": st.just("store_b"),
+            "b_account_id": PLAIN,
+            "b_access_key": KEYS,
+            "b_secret_key": KEYS,
+            "b_bucket": st.just("kitchen"),
+        }
+    ),
+    st.fixed_dictionaries(
+        {
+            "kind": st.just("store_c"),
+            "c_endpoint": st.sampled_from(ADDRESSES),
+            "c_access_key": st.one_of(KEYS, st.sampled_from(ODD_KEYS)),
+            "c_secret_key": st.one_of(KEYS, st.sampled_from(ODD_KEYS)),
+            "c_bucket": PLAIN,
+        }
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def answered(tmp_path_factory: pytest.TempPathFactory) -> FlaskClient:
+    """A wizard that lacks nothing but where backups go."""
+    client = wizard_of(tmp_path_factory.mktemp("answered"))
+    for slug, form in OTHER_STEPS.items():
+        assert client.post(f"/wizard/{slug}", data=form).status_code == 302, slug
+    return client
+
+
+@examples(40)
+@given(answers=KINDS)
+def test_env_06_rclone_reads_just_what_was_entered(
+    answered: FlaskClient, answers: dict[str, str]
+) -> None:
+    assert answered.post("/wizard/backup", data=answers).status_code == 302
+    plan = build_plan(answered.application.extensions["wizard_app"].standing())
+    with tempfile.TemporaryDirectory() as folder:
+        device = Paths(Path(folder), {})
+        execute(plan, device, recorded(Path(folder, "commands.jsonl")), setup="a")
+        read = rclone_program.dump(Path(folder, "etc/platform/rclone.conf"))
+    assert read == {"backup": expected(answers)}
+
+
+@pytest.mark.parametrize("key", ODD_KEYS)
+def test_env_07_an_odd_key_is_read_as_it_is(applied: SetUp, key: str) -> None:
+    answers = {
+        "kind": "store_c",
+        "c_endpoint": "https://s3.example.com",
+        "c_bucket": "kitchen",
+        "c_access_key": key,
+        "c_secret_key": f"{key}{key}",
+    }
+    read = rclone_program.dump(applied(answers) / "rclone.conf")
+    assert read == {"backup": expected(answers)}
+
+
+# What it does with that
+
+
+def store_c(s3: ObjectStore, bucket: str, **other: str) -> Answers:
+    return {
+        "kind": "store_c",
+        "c_endpoint": f"http://127.0.0.1:{s3.port}",
+        "c_bucket": bucket,
+        "c_access_key": s3.access_key,
+        "c_secret_key": s3.secret_key,
+        **other,
+    }
+
+
+def test_rclone_backs_up_to_store_c_as_it_is_written(
+    applied: SetUp, s3: ObjectStore, tmp_path: Path
+) -> None:
+    device = applied(store_c(s3, "kitchen-c"))
+    rclone_program.run(device / "rclone.conf", "mkdir", remote_of(device))
+    backs_up(device, tmp_path / "data")
+
+
+@pytest.mark.parametrize("wrong", [{"c_secret_key": "another"}, {"c_access_key": "no:body"}])
+def test_a_store_refuses_a_wrong_key(
+    applied: SetUp, s3: ObjectStore, wrong: dict[str, str]
+) -> None:
+    device = applied(store_c(s3, "kitchen-c", **wrong))
+    done = rclone_program.call(device / "rclone.conf", "mkdir", remote_of(device))
+    assert done.returncode != 0
+    assert "403" in done.stderr
+
+
+def test_rclone_backs_up_to_store_b_once_its_address_is_here(
+    applied: SetUp, s3: ObjectStore, tmp_path: Path
+) -> None:
+    device = applied(
+        {
+            "kind": "store_b",
+            "b_account_id": "acct0",
+            "b_bucket": "kitchen-b",
+            "b_access_key": s3.access_key,
+            "b_secret_key": s3.secret_key,
+        }
+    )
+    here = {"RCLONE_CONFIG_BACKUP_ENDPOINT": f"http://127.0.0.1:{s3.port}"}
+    rclone_program.run(device / "rclone.conf", "mkdir", remote_of(device), variables=here)
+    backs_up(device, tmp_path / "data", here)
+
+
+def test_rclone_backs_up_to_store_a_with_the_key_as_it_is(applied: SetUp, tmp_path: Path) -> None:
+    with b2_server(B2("0012ab", "K001#secret;with=odd%chars,&[x]", "kitchen-a")) as store:
+        device = applied(
+            {
+                "kind": "store_a",
+                "a_account_id": store.account,
+                "a_bucket": store.bucket,
+                "a_application_key": store.key,
+            }
+        )
+        here = {"RCLONE_B2_ENDPOINT": store.url}
+        backs_up(device, tmp_path / "data", here)
+        assert store.files["notes.txt"][0] == b"what was noted\n"
+        assert set(store.asked) == {f"{store.account}:{store.key}"}
+
+
+def test_store_a_refuses_a_wrong_key(applied: SetUp) -> None:
+    with b2_server(B2("0012ab", "right", "kitchen-a")) as store:
+        device = applied(
+            {
+                "kind": "store_a",
+                "a_account_id": store.account,
+                "a_bucket": store.bucket,
+                "a_application_key": "wrong",
+            }
+        )
+        done = rclone_program.call(
+            device / "rclone.conf",
+            *("lsf", remote_of(device)),
+            variables={"RCLONE_B2_ENDPOINT": store.url},
+        )
+    assert done.returncode != 0
+    assert "401 unauthorized" in done.stderr
+    assert "right" not in done.stderr + done.stdout
