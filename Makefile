@@ -31,7 +31,7 @@ help: ## list the verbs
 	    printf '  make %s%-8s%s %s\n' "$$verb" "$$name" "$$plain" "$$text"; done
 
 .PHONY: run
-run: ## a signed release, a dashboard and a wizard, served here (ARGS=--once: do not stay)
+run: ## a signed release, and a device to set up, talk to and look at (ARGS=--once: do not stay)
 	@$(PYTHON) dev/packages.py run
 	@$(MAKE) -sq $(VENV)/made || $(MAKE) -s $(VENV)/made-to-run
 	@$(VENV)/bin/python dev/run.py $(ARGS)
