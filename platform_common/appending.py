@@ -56,6 +56,23 @@ def put_aside(path: Path, to: Path) -> bool:
     return True
 
 
+def remove(path: Path) -> bool:
+    """Remove the file at `path`, between two lines of it; False when there is none.
+
+    The next line begins a new file. Raises `UnreadableError`, the file then as it
+    was, `NotDurableError` or `LockedError`.
+    """
+    try:
+        with _locked(path), opened_folder(path.parent) as folder:
+            os.unlink(path.name, dir_fd=folder)
+            confirm(folder, f"{path} is removed")
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise UnreadableError.of(path, error) from error
+    return True
+
+
 def drop_lines(
     path: Path,
     unwanted: Callable[[bytes], bool],

@@ -43,14 +43,19 @@ class RefusedAddressError(PlatformError):
     """An address that nothing is sent to."""
 
 
-def connect(host: str, port: int, deadline: float) -> socket.socket:
+def connect(host: str, port: int, deadline: float, *, loopback: bool = False) -> socket.socket:
     """A connection to the first address of `host` that takes one, before `deadline`.
 
-    Nothing has been sent on it. Raises `RefusedAddressError`, and what sockets
-    raise: `OSError`, `UnicodeError`. The deadline is on the monotonic clock.
+    With `loopback` every address of it must be this machine's own. Nothing has been
+    sent on it. Raises `RefusedAddressError`, and what sockets raise: `OSError`,
+    `UnicodeError`. The deadline is on the monotonic clock.
     """
     addresses = list(_resolved(host, port, deadline))
     for _, (ip, *_) in addresses:
+        if loopback and not ipaddress.ip_address(ip).is_loopback:
+            raise RefusedAddressError(
+                Sentence("{host} is {address}, which is not this device", host=host, address=ip)
+            )
         if is_refused(ip):
             raise RefusedAddressError(
                 Sentence(

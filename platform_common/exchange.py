@@ -1,4 +1,4 @@
-"""One GET to an address that somebody typed: bounded in time and bytes, told in our own words.
+"""One request to an address that somebody typed: bounded in time and bytes, told in our own words.
 
 No redirect is followed, no proxy, password file or other setting of the
 environment is looked at, nothing is unpacked, and certificates are verified.
@@ -8,27 +8,23 @@ them a key.
 
 from __future__ import annotations
 
+import contextlib
 import http.client
-import io
 import socket
-import ssl
-import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 from urllib.parse import SplitResult, urlsplit
 
 from msgspec import Struct
 
-from platform_common.connecting import connect, left
-from platform_common.exchange_errors import ExchangeError, TooMuchError, told
+from platform_common.exchange_errors import ExchangeError
 from platform_common.sentence import Sentence
+from platform_common.wire import LIMIT_BYTES, Bounds, Wire
 
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
+__all__ = ["LIMIT_BYTES", "Answer", "Bounds", "Incoming", "exchanged", "fetch", "server_of"]
 
-LIMIT_BYTES = 1 << 20
-_PORTS = {"http": 80, "https": 443}
+_PIECE_BYTES = 1 << 16
 
 
 class Answer(Struct, frozen=True):
@@ -37,6 +33,39 @@ class Answer(Struct, frozen=True):
     status: int
     location: str = ""
     body: bytes = b""
+
+
+class Incoming:
+    """An answer whose body has yet to be read."""
+
+    def __init__(self, response: http.client.HTTPResponse, wire: Wire, server: str) -> None:
+        self._response, self._wire, self._server = response, wire, server
+        self.status = response.status
+        self.location = response.headers.get("Location", "")
+        self.media_type = response.headers.get_content_type()
+
+    @property
+    def is_good(self) -> bool:
+        """Whether the status says so."""
+        return 200 <= self.status < 300
+
+    def pieces(self) -> Iterator[bytes]:
+        """The body as it comes; raises `ExchangeError`, also when less comes than announced."""
+        if self._response.headers.get("Content-Encoding", "identity").lower() != "identity":
+            raise ExchangeError(
+                Sentence(
+                    "{server} sends its answer compressed, although it was asked not to",
+                    server=self._server,
+                )
+            )
+        while piece := self._wire.telling(lambda: self._response.read1(_PIECE_BYTES)):
+            yield piece
+        if self._response.length:
+            raise self._wire.told(ConnectionResetError())
+
+    def hurry(self, limit_s: float) -> None:
+        """Give what is still to come no longer than this."""
+        self._wire.hurry(limit_s)
 
 
 def server_of(url: str) -> str:
@@ -51,83 +80,44 @@ def fetch(
     limit_s: float,
     limit_bytes: int = LIMIT_BYTES,
     ca_file: Path | None = None,
+    loopback: bool = False,
 ) -> Answer:
     """Ask for `url`, which must be http or https without a user name.
 
-    `limit_s` bounds everything together, from the look-up of the name to the last
-    byte, and `limit_bytes` the head and the body of the answer. `ca_file` replaces
-    the authorities that the system trusts. Raises `ExchangeError`, for a longer answer
+    The bounds are those of `Bounds`. Raises `ExchangeError`, for a longer answer
     `TooLongAnswerError`, or `RefusedAddressError`.
     """
+    bounds = Bounds(limit_s=limit_s, limit_bytes=limit_bytes, ca_file=ca_file, loopback=loopback)
+    with exchanged(url, headers, bounds) as incoming:
+        body = b"".join(incoming.pieces()) if incoming.is_good else b""
+        return Answer(incoming.status, incoming.location, body)
+
+
+@contextlib.contextmanager
+def exchanged(
+    url: str, headers: Mapping[str, str], bounds: Bounds, *, body: bytes | None = None
+) -> Iterator[Incoming]:
+    """Send a request, with `body` a POST, for as long as the block lasts.
+
+    `url` is one for `fetch`, and the errors are those of `fetch`; also raises
+    `UnwantedError`, once the answer is not wanted any more.
+    """
     parts = urlsplit(url)
-    deadline = time.monotonic() + limit_s
-    try:
-        with _opened(parts, deadline, ca_file) as connection:
-            return _asked(parts, headers, _Wire(connection, deadline, limit_bytes))
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        failure = told(error, parts.netloc, parts.hostname, limit_s)
-    # Raised out here, so that it carries no other exception along.
-    raise failure
+    wire = Wire(parts, bounds)
+    connection = wire.telling(wire.open)
+    with connection:
+        yield wire.telling(lambda: _asked(parts, headers, body, wire))
 
 
-def _opened(parts: SplitResult, deadline: float, ca_file: Path | None) -> socket.socket:
-    host = cast("str", parts.hostname)
-    connection = connect(host, parts.port or _PORTS[parts.scheme], deadline)
-    if parts.scheme == "http":
-        return connection
-    with connection:  # Wrapping takes it over; whatever fails before that closes it.
-        connection.settimeout(left(deadline))
-        context = ssl.create_default_context(cafile=ca_file)
-        return context.wrap_socket(connection, server_hostname=host)
-
-
-def _asked(parts: SplitResult, headers: Mapping[str, str], wire: _Wire) -> Answer:
+def _asked(
+    parts: SplitResult, headers: Mapping[str, str], body: bytes | None, wire: Wire
+) -> Incoming:
     target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
+    method = "GET" if body is None else "POST"
     connection = http.client.HTTPConnection(parts.netloc)
     connection.sock = cast("socket.socket", wire)
     usual = {"Host": parts.netloc, "Accept-Encoding": "identity", "Connection": "close"}
-    connection.request("GET", target, headers=usual | dict(headers))
-    response = http.client.HTTPResponse(connection.sock, method="GET")
+    connection.request(method, target, body=body, headers=usual | dict(headers))
+    response = http.client.HTTPResponse(connection.sock, method=method)
     response.begin()
-    if not 200 <= response.status < 300:
-        return Answer(response.status, response.headers.get("Location", ""))
-    if response.headers.get("Content-Encoding", "identity").lower() != "identity":
-        raise ExchangeError(
-            Sentence(
-                "{server} sends its answer compressed, although it was asked not to",
-                server=parts.netloc,
-            )
-        )
-    body = response.read(wire.limit_bytes)
-    if response.length:
-        raise ConnectionResetError
-    return Answer(response.status, body=body)
-
-
-class _Wire(io.RawIOBase):
-    """A connection on which everything together is bounded in time, and reading in bytes."""
-
-    def __init__(self, connection: socket.socket, deadline: float, limit_bytes: int) -> None:
-        self._connection, self._deadline = connection, deadline
-        self.limit_bytes = self._left_bytes = limit_bytes
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: WriteableBuffer, /) -> int:
-        """Read what has come; raises what sockets raise."""
-        if not self._left_bytes:
-            raise TooMuchError
-        self._connection.settimeout(left(self._deadline))
-        count = self._connection.recv_into(memoryview(buffer)[: self._left_bytes])
-        self._left_bytes -= count
-        return count
-
-    def sendall(self, data: bytes) -> None:
-        """Send `data`."""
-        self._connection.settimeout(left(self._deadline))
-        self._connection.sendall(data)
-
-    def makefile(self, mode: str) -> io.BufferedReader:
-        """What an HTTP parser reads from."""
-        return io.BufferedReader(self)
+    return Incoming(response, wire, parts.netloc)

@@ -41,6 +41,10 @@ class TooLongAnswerError(ExchangeError):
     """The answer is longer than it may be."""
 
 
+class UnwantedError(PlatformError):
+    """Whoever asked went away before the answer came."""
+
+
 class TooMuchError(ValueError):
     """More bytes than we take."""
 

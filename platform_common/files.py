@@ -200,15 +200,19 @@ def confirm(folder: int, done: str) -> None:
         ) from error
 
 
-def make_folder(folder: Path) -> None:
-    """Make `folder` and those above it where missing, durably; raises `UnreadableError`."""
+def make_folder(folder: Path, *, owner: Owner | None = None) -> None:
+    """Make `folder` and those above it where missing, durably; raises `UnreadableError`.
+
+    Those that are made belong to `owner`, as far as a file would.
+    """
     try:
         if folder.is_dir():
             return
-        make_folder(folder.parent)
+        make_folder(folder.parent, owner=owner)
         # Another program may be making it, too.
         with contextlib.suppress(FileExistsError):
             folder.mkdir(0o755)
+            os.chown(folder, *ids_of(owner), follow_symlinks=False)
         with opened_folder(folder.parent) as above:
             os.fsync(above)
     except OSError as error:

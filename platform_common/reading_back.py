@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 from platform_common.errors import UnreadableError
@@ -16,7 +16,7 @@ LIMIT_BYTES = 1 << 29
 
 def blocks_from_end(
     path: Path, *, block_bytes: int = BLOCK_BYTES, limit_bytes: int = LIMIT_BYTES
-) -> Iterator[list[bytes]]:
+) -> Generator[list[bytes]]:
     """The lines of `path`, without line feeds, block by block from the last to the first.
 
     Within a block they are in the order of the file; empty ones are left out.
@@ -33,7 +33,7 @@ def blocks_from_end(
 
 def _blocks(
     descriptor: int, path: Path, block_bytes: int, limit_bytes: int
-) -> Iterator[list[bytes]]:
+) -> Generator[list[bytes]]:
     end = size = os.fstat(descriptor).st_size
     begun = b""  # The end of the line that begins before what was read.
     while end:

@@ -43,9 +43,8 @@ class Machine:
     @cached_property
     def profiles(self) -> tuple[Profile, ...]:
         """The installed profiles."""
-        paths, device = self._settings.paths, self._settings.device
         try:
-            found = installed_profiles(paths if paths.has(PROFILES) else device)
+            found = installed_profiles(self._settings.reading(PROFILES))
         except RecordError as error:
             found = InstalledProfiles((), (error,))
         self.problems += [problem.message for problem in found.problems]
@@ -125,8 +124,7 @@ class Machine:
         return list(ssh_keys.examined(keys))
 
     def _find(self, place: Place) -> Found:
-        paths = self._settings.paths
-        return (paths if paths.has(place) else self._settings.device).find(place)
+        return self._settings.reading(place).find(place)
 
     def _read(self, place: Place, parse: Callable[[bytes], T], default: T) -> T:
         try:

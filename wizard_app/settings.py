@@ -73,6 +73,10 @@ class WizardSettings(Struct, frozen=True, kw_only=True):
             code_host=env.get("WIZARD_CODE_HOST") or _CODE_HOST,
         )
 
+    def reading(self, place: Place) -> Paths:
+        """Where `place` of the device is read: where the wizard writes, if it is there."""
+        return self.paths if self.paths.has(place) else self.device
+
     @property
     def state_file(self) -> Path:
         """Where the answers are kept."""

@@ -29,7 +29,7 @@ ANSWERS = st.lists(LINES | st.binary(max_size=20), max_size=12).map(b"\r\n".join
 @example(b"HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n" + b'{"data": [{}]}')
 def test_any_answer_becomes_a_verdict(answer: bytes) -> None:
     ours, theirs = socket.socketpair()
-    with ours, theirs, patch("platform_common.exchange.connect", return_value=ours):
+    with ours, theirs, patch("platform_common.wire.connect", return_value=ours):
         theirs.sendall(answer)
         theirs.shutdown(socket.SHUT_WR)
         check = check_key(provider(), credentials(), endpoint="http://api.example", limit_s=2).check
