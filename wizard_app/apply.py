@@ -14,11 +14,14 @@ from platform_common.errors import PlatformError, UnreadableError
 from platform_common.files import fsync_directory, make_folder, write_atomic
 from platform_common.key_store import store_keys
 from platform_common.left_overs import remove_left_overs
-from platform_common.locks import changing
-from platform_common.paths import Paths
+from platform_common.locks import LockedError, changing
+from platform_common.paths import SECRETS, Paths
 from platform_common.sentence import Sentence
 from wizard_app.actions import (
+    MESH_VPN_KEY,
     ROOT,
+    STORE_ACCESS,
+    TUNNEL_CREDENTIALS,
     Action,
     AddKeys,
     RemoveFile,
@@ -34,10 +37,16 @@ from wizard_app.settings import JOURNAL
 
 _LOCK_WAIT_S = 0.5
 _KEY_FILE_MODE = 0o600
+AGAIN = Sentence("Put that right, then set up again: what is done already can be done twice.")
 
 
 class ApplyError(PlatformError):
     """An action that did not work; those before it are done, those after it are not."""
+
+    def __init__(self, what: Sentence, error: PlatformError) -> None:
+        self.what, self.problem = what, error.said
+        said = Sentence("{what}: {problem}", what=what, problem=error.said)
+        super().__init__(said, hint=error.advice or _AGAIN)
 
 
 def execute(plan: Plan, device: Paths, run: Run, *, setup: str) -> None:
@@ -48,16 +57,28 @@ def execute(plan: Plan, device: Paths, run: Run, *, setup: str) -> None:
     """
     path = device.writable(JOURNAL)
     make_folder(path.parent)
-    with changing(path.with_name("apply"), wait_s=_LOCK_WAIT_S):
-        _sweep(plan, device)
+    with _alone(path):
+        _sweep(device)
         record = Journal(path)
         record.begin(setup, [_entry(item) for item in plan])
         for number, item in enumerate(plan):
             if not item.kept:
-                record.note(number, "running")
                 _try(number, item, device, run, record)
-                record.note(number, "done")
         record.end()
+
+
+def tidy(device: Paths) -> None:
+    """Remove what a try that was killed left of secrets, but for where they belong.
+
+    Raises `PlatformError`, also when another try goes on.
+    """
+    if device.has(JOURNAL):
+        with _alone(device.writable(JOURNAL)):
+            _sweep(device)
+
+
+def _alone(journal: Path) -> contextlib.AbstractContextManager[None]:
+    return changing(journal.with_name("apply"), wait_s=_LOCK_WAIT_S)
 
 
 def _entry(item: Item) -> Entry:
@@ -66,14 +87,16 @@ def _entry(item: Item) -> Entry:
 
 def _try(number: int, item: Item, device: Paths, run: Run, record: Journal) -> None:
     try:
+        record.note(number, "running")
         _perform(item.action, device, run)
+        record.note(number, "done")
     except PlatformError as error:
         # Where the disk takes no line more, what went wrong is told all the same.
         with contextlib.suppress(PlatformError):
             record.note(number, "failed", error.message)
         raise ApplyError(
             Sentence("{what}: {problem}", what=item.action.said, problem=error.said),
-            hint=error.advice or "",
+            hint=error.advice or AGAIN,
         ) from error
 
 
@@ -92,7 +115,9 @@ def _perform(action: Action, device: Paths, run: Run) -> None:
             path = device.on_device(action.path)
             add_keys(path, action.lines, mode=action.mode, owner=action.owner)
         case RemoveFile():
-            _remove(device.on_device(action.path))
+            path = device.on_device(action.path)
+            _remove_left_overs(path)
+            _remove(path)
         case RunCommand():
             with _key_file(action, device):
                 run(action)
@@ -114,20 +139,27 @@ def _key_file(command: RunCommand, device: Paths) -> Iterator[None]:
         _remove(path)
 
 
-def _sweep(plan: Plan, device: Paths) -> None:
-    """Have no key file that a try left behind which was killed."""
-    for item in plan:
-        if isinstance(item.action, RunCommand) and item.action.key_file is not None:
-            path = device.on_device(item.action.key_file.path)
-            if path.parent.is_dir():
-                remove_left_overs(path.parent, of_name=path.name)
-                _remove(path)
+def _sweep(device: Paths) -> None:
+    """What this plan, or the answers by now, need not have any more is swept as well."""
+    for name in (STORE_ACCESS, TUNNEL_CREDENTIALS, MESH_VPN_KEY):
+        _remove_left_overs(device.on_device(name))
+    _remove(device.on_device(MESH_VPN_KEY))
+    keys = device.writable(SECRETS)
+    if keys.parent.is_dir():
+        # Who is changing them sweeps there, too.
+        with contextlib.suppress(LockedError), changing(keys, wait_s=0):
+            _remove_left_overs(keys)
+
+
+def _remove_left_overs(path: Path) -> None:
+    if path.parent.is_dir():
+        remove_left_overs(path.parent, of_name=path.name)
 
 
 def _remove(path: Path) -> None:
     try:
-        path.unlink(missing_ok=True)
         if path.parent.is_dir():
+            path.unlink(missing_ok=True)
             fsync_directory(path.parent)
     except OSError as error:
         raise UnreadableError.of(path, error) from error

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from platform_common.errors import PlatformError
 from platform_common.locks import LockedError
 from platform_common.sentence import Sentence
-from wizard_app.apply import execute
+from wizard_app.apply import ApplyError, execute
 from wizard_app.flow import Wizard
 from wizard_app.plan import Plan, build_plan, mark
 from wizard_app.root_helper import or_by_helper
@@ -26,12 +26,13 @@ class Outcome(NamedTuple):
     """How a request to set up went: `why` and `advice` say why not.
 
     `busy` when it goes on for somebody else; `changed` when the plan is not the one that
-    was shown.
+    was shown; `what` is the action that did not work, if it was one.
     """
 
     done: bool = False
     busy: bool = False
     changed: bool = False
+    what: Sentence | None = None
     why: Sentence | None = None
     advice: Sentence | None = None
 
@@ -43,12 +44,9 @@ class Applying:
         self._wizard = wizard
         self._execute = execute
         self._lock = threading.Lock()
-        self.plan: Plan = ()
-
-    @property
-    def is_running(self) -> bool:
-        """Whether it goes on now; then `plan` is what is done."""
-        return self._lock.locked()
+        # What is being done now, if anything is; and how the last try of this process ended.
+        self.running: Plan | None = None
+        self.last = Outcome()
 
     def apply(self, seen: str = "") -> Outcome:
         """Do all that was answered; `seen` is the mark of the plan that was looked at, if any."""
@@ -57,6 +55,7 @@ class Applying:
         try:
             return self._apply(seen)
         finally:
+            self.running = None
             self._wizard.reopen()
             self._lock.release()
 
@@ -66,13 +65,20 @@ class Applying:
             return Outcome(done=True)
         if standing.lacks():
             return Outcome()
-        self.plan = build_plan(standing)
-        if seen and seen != mark(self.plan):
+        plan = build_plan(standing)
+        if seen and seen != mark(plan):
             return Outcome(changed=True)
+        self.running = plan
+        self.last = self._execute_all(standing, plan)
+        return self.last
+
+    def _execute_all(self, standing: Standing, plan: Plan) -> Outcome:
         try:
-            self._execute(standing, self.plan)
+            self._execute(standing, plan)
         except LockedError:
             return Outcome(busy=True)
+        except ApplyError as error:
+            return Outcome(what=error.what, why=error.problem, advice=error.advice)
         except PlatformError as error:
             return Outcome(why=error.said, advice=error.advice)
         unsaved = self._wizard.finish()
