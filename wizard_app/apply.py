@@ -46,7 +46,7 @@ class ApplyError(PlatformError):
     def __init__(self, what: Sentence, error: PlatformError) -> None:
         self.what, self.problem = what, error.said
         said = Sentence("{what}: {problem}", what=what, problem=error.said)
-        super().__init__(said, hint=error.advice or _AGAIN)
+        super().__init__(said, hint=error.advice or AGAIN)
 
 
 def execute(plan: Plan, device: Paths, run: Run, *, setup: str) -> None:
@@ -94,10 +94,7 @@ def _try(number: int, item: Item, device: Paths, run: Run, record: Journal) -> N
         # Where the disk takes no line more, what went wrong is told all the same.
         with contextlib.suppress(PlatformError):
             record.note(number, "failed", error.message)
-        raise ApplyError(
-            Sentence("{what}: {problem}", what=item.action.said, problem=error.said),
-            hint=error.advice or AGAIN,
-        ) from error
+        raise ApplyError(item.action.said, error) from error
 
 
 def _perform(action: Action, device: Paths, run: Run) -> None:
