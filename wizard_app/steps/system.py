@@ -81,9 +81,10 @@ class SystemStep(Step[SystemAnswer]):
 
     def actions(self, answer: SystemAnswer, asked: Question) -> Iterable[Planned]:
         name, zone = answer.hostname, answer.timezone
-        yield Phase.SYSTEM, write("/etc/hostname", name)
+        # Once the file has the name, systemd takes it for set, and the kernel keeps the old one.
         set_name = ("hostnamectl", "set-hostname", "--static", name)
         yield Phase.SYSTEM, RunCommand(set_name, _LIMIT_S)
+        yield Phase.SYSTEM, write("/etc/hostname", name)
         yield Phase.SYSTEM, write("/etc/timezone", zone)
         yield Phase.SYSTEM, RunCommand(("timedatectl", "set-timezone", zone), _LIMIT_S)
 
