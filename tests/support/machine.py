@@ -44,14 +44,15 @@ _CONTROL_GROUPS = [
     if processes.exists()
 ]
 _JOIN = 'for group in $GROUPS; do echo $$ >"$group/cgroup.procs"; done; exec "$@"'
-# What the installed program does, with the libraries of the environment that runs the tests.
+# What an installed program does, with the libraries of the environment that runs the tests.
 _PROGRAM = f"""#!/usr/bin/python3
 import site, sys
 sys.path.append({str(ROOT)!r})
 site.addsitedir({sysconfig.get_path("purelib")!r})
-from platformctl.cli import program
+from {{package}}.cli import program
 program()
 """
+_PROGRAMS = {"platformctl": "platformctl", "wizard-app": "wizard_app"}
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ class Machine:
 
 @contextlib.contextmanager
 def machine() -> Iterator[Machine]:
-    """Boot a machine with `platformctl` on it; it is switched off when the block ends."""
+    """Boot a machine with our programs on it; it is switched off when the block ends."""
     name = f"platform-test-{os.getpid()}-{next(_NUMBERS)}"
     groups = [group / name for group in _CONTROL_GROUPS]
     for group in groups:
@@ -113,7 +114,9 @@ def machine() -> Iterator[Machine]:
         with _container(name, groups) as container:
             booted = Machine(_init_of(container))
             _wait_until_up(booted)
-            booted.write("/usr/local/bin/platformctl", _PROGRAM, mode="0755")
+            for program, package in _PROGRAMS.items():
+                text = _PROGRAM.format(package=package)
+                booted.write(f"/usr/local/bin/{program}", text, mode="0755")
             yield booted
             os.kill(booted.init, signal.SIGKILL)
             container.wait(_BOOT_TIMEOUT_S)

@@ -1,0 +1,191 @@
+"""Networks of their own: made in this process, joined by a cable, entered to open a socket.
+
+Needs root, and `ip`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import socket
+import struct
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+_NEW_NETWORK = 0x40000000
+_OWN = "/proc/thread-self/ns/net"
+_TIMEOUT_S = 20
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_ECHO = {socket.AF_INET: (8, 0, socket.IPPROTO_ICMP), socket.AF_INET6: (128, 129, 58)}
+_IP_HEADER_BYTES = 20
+
+
+class Network:
+    """A network namespace, by a descriptor of it."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+
+    @contextlib.contextmanager
+    def inside(self) -> Iterator[None]:
+        """Sockets that this thread makes in the block are of this network, and stay so."""
+        own = os.open(_OWN, os.O_RDONLY)
+        try:
+            _checked(_LIBC.setns(self.descriptor, _NEW_NETWORK))
+            try:
+                yield
+            finally:
+                _checked(_LIBC.setns(own, _NEW_NETWORK))
+        finally:
+            os.close(own)
+
+    def socket(
+        self,
+        kind: socket.SocketKind = socket.SOCK_STREAM,
+        family: socket.AddressFamily = socket.AF_INET,
+        protocol: int = 0,
+        *,
+        bound: tuple[str, int] | None = None,
+        timeout_s: float = _TIMEOUT_S,
+    ) -> socket.socket:
+        """A socket of this network."""
+        with self.inside():
+            found = socket.socket(family, kind, protocol)
+        found.settimeout(timeout_s)
+        if bound is not None:
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            found.bind(bound)
+        return found
+
+    def ip(self, *words: str) -> None:
+        """Run `ip` here."""
+        subprocess.run(
+            ["nsenter", f"--net=/proc/self/fd/{self.descriptor}", "ip", *words],
+            pass_fds=(self.descriptor,),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_TIMEOUT_S,
+            check=True,
+        )
+
+    def connects(self, address: str, port: int, timeout_s: float = _TIMEOUT_S) -> bool:
+        """Whether a connection is taken; False when nothing answers at all."""
+        with self.socket(family=family_of(address), timeout_s=timeout_s) as probe:
+            try:
+                probe.connect((address, port))
+            except TimeoutError:
+                return False
+        return True
+
+    def asks(
+        self,
+        address: str,
+        port: int,
+        *,
+        from_port: int = 0,
+        timeout_s: float = _TIMEOUT_S,
+    ) -> bool:
+        """Whether a datagram to a port is answered; `address` may be everybody's."""
+        family = family_of(address)
+        anywhere = ("::" if family == socket.AF_INET6 else "0.0.0.0", from_port)
+        with self.socket(socket.SOCK_DGRAM, family, bound=anywhere, timeout_s=timeout_s) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+            probe.sendto(b"hello", (address, port))
+            try:
+                return probe.recv(64) == b"hello"
+            except TimeoutError:
+                return False
+
+    def pings(self, address: str, timeout_s: float = _TIMEOUT_S) -> bool:
+        """Whether an echo is answered."""
+        family = family_of(address)
+        request, reply, protocol = _ECHO[family]
+        with self.socket(socket.SOCK_RAW, family, protocol, timeout_s=timeout_s) as probe:
+            probe.sendto(_echo(request), (address, 0))
+            try:
+                while True:
+                    found = probe.recv(256)
+                    if family == socket.AF_INET:
+                        found = found[_IP_HEADER_BYTES:]
+                    if found[0] == reply:
+                        return True
+            except TimeoutError:
+                return False
+
+
+def family_of(address: str) -> socket.AddressFamily:
+    """Of which kind an address is."""
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
+
+
+@contextlib.contextmanager
+def network_of(process: int) -> Iterator[Network]:
+    """The network that a process is in, while the block lasts."""
+    descriptor = os.open(f"/proc/{process}/ns/net", os.O_RDONLY)
+    try:
+        yield Network(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def new_network() -> Iterator[Network]:
+    """A network with nothing in it; all of it is gone when the block ends."""
+    own = os.open(_OWN, os.O_RDONLY)
+    try:
+        _checked(_LIBC.unshare(_NEW_NETWORK))
+        try:
+            descriptor = os.open(_OWN, os.O_RDONLY)
+        finally:
+            _checked(_LIBC.setns(own, _NEW_NETWORK))
+    finally:
+        os.close(own)
+    try:
+        yield Network(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def join(one: Network, other: Network, process: int, addresses: dict[str, str]) -> None:
+    """Lay a cable from `one` to `other`, the network of `process`.
+
+    `addresses` maps an address of `one` to that of `other` beside it, with their lengths.
+    """
+    one.ip("link", "add", "cable", "type", "veth", "peer", "name", "cable", "netns", str(process))
+    for near, far in addresses.items():
+        # No waiting for somebody else who has the address.
+        more = ("nodad",) if ":" in near else ()
+        one.ip("address", "add", near, "dev", "cable", *more)
+        other.ip("address", "add", far, "dev", "cable", *more)
+    for network in (one, other):
+        network.ip("link", "set", "lo", "up")
+        network.ip("link", "set", "cable", "up")
+
+
+def wait_for_port(network: Network, address: str, port: int, log: Path | None = None) -> None:
+    """Return when somebody listens there."""
+    import time
+
+    deadline = time.monotonic() + _TIMEOUT_S
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError):
+            if network.connects(address, port, 1):
+                return
+        time.sleep(0.05)
+    raise RuntimeError(f"nobody listens on {address} port {port}: {log and log.read_text()}")
+
+
+def _echo(kind: int) -> bytes:
+    """An echo request, with the sum that IPv4 wants of it; the kernel makes that of IPv6."""
+    words = (kind << 8, 0, os.getpid() & 0xFFFF, 1)
+    total = sum(words)
+    total = (total & 0xFFFF) + (total >> 16)
+    return struct.pack("!4H", words[0], ~total & 0xFFFF, *words[2:])
+
+
+def _checked(status: int) -> None:
+    if status != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
