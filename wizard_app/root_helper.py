@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from platform_common import control_helper
+from platform_common.errors import PlatformError
 from platform_common.paths import LIMITS, PROFILES, PROVIDERS, SECRETS, WIZARD_STATE
 from platform_common.setup import OPERATION, SetUp, SetupRequest
 from wizard_app.actions import RunCommand
+from wizard_app.apply import ApplyError
 from wizard_app.plan import Plan, mark
 from wizard_app.settings import TOKEN, WizardSettings
 from wizard_app.standing import Standing
@@ -36,7 +38,11 @@ def or_by_helper(settings: WizardSettings, here: Execute) -> Execute:
             return here(standing, plan)
         request = SetupRequest(mark(plan), _secrets(standing, plan))
         arguments = msgspec.to_builtins(request)
-        control_helper.ask(socket, OPERATION, arguments, SetUp, timeout_s=_limit_s(plan))
+        try:
+            control_helper.ask(socket, OPERATION, arguments, SetUp, timeout_s=_limit_s(plan))
+        except PlatformError as error:
+            _tell_apart(error, plan)
+            raise
         return None
 
     return act
@@ -51,6 +57,15 @@ def _secrets(standing: Standing, plan: Plan) -> dict[str, dict[str, str]]:
         for slug, secrets in held.items()
         if secrets
     }
+
+
+def _tell_apart(error: PlatformError, plan: Plan) -> None:
+    """Raise the `ApplyError` that the helper told as a sentence, where it was one."""
+    for item in plan:
+        what = f"{item.action.said}: "
+        if error.message.startswith(what):
+            problem = PlatformError(error.message.removeprefix(what), hint=error.hint)
+            raise ApplyError(item.action.said, problem) from error
 
 
 def _limit_s(plan: Plan) -> float:

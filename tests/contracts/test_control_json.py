@@ -20,9 +20,11 @@ from platform_common.jsonread import JsonError
 from platform_common.records.limits import Limits
 from platform_common.records.profiles import Profile
 from platform_common.records.voice import VoiceCheck, VoiceStatus
+from platform_common.setup import SetupPlan, SetupStatus
 from platform_common.views import to_json
 from platformctl.device import ProfileVerdict
 from tests.support.devices import KEYS, Device, set_up
+from tests.support.setups import STARTED, put_answers, put_journal
 
 SCHEMAS = ROOT / "schemas/control"
 
@@ -53,6 +55,8 @@ CALLS: Mapping[str, Call] = {
     "voice-status": Call(("voice", "status"), VoiceStatus),
     # Nobody tests on a machine with a microphone.
     "voice-check": Call(("voice", "check"), VoiceCheck, status=1),
+    "setup-plan": Call(("setup", "plan"), SetupPlan),
+    "setup-status": Call(("setup", "status"), SetupStatus),
     "model-list": Call(("model", "list"), tuple[views.Model, ...]),
     # Its key is refused before anybody is asked.
     "model-test": Call(("model", "test", "--provider", "anthropic"), views.ModelTest, status=1),
@@ -67,8 +71,10 @@ NAMES = list(CALLS)
 
 @pytest.fixture
 def device(device: Device) -> Device:
-    """A device that is set up."""
+    """A device that is set up, whose answers are being applied anew."""
     set_up(device)
+    put_answers(device)
+    put_journal(device, {"action": 0, "at": STARTED, "state": "failed", "why": "no room"})
     return device
 
 

@@ -76,8 +76,9 @@ class Helped:
             return b"".join(iter(lambda: connection.recv(65536), b"")).decode()
 
 
-@pytest.fixture
-def helped() -> Iterator[Helped]:
+@contextlib.contextmanager
+def activated(*options: str) -> Iterator[Helped]:
+    """A device with a helper; `options` are further ones of its activator."""
     # Not below tmp_path, which only its owner may enter.
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
@@ -90,6 +91,7 @@ def helped() -> Iterator[Helped]:
                     *("systemd-socket-activate", "--accept", "--inetd", "-l", str(found.socket)),
                     # Of its environment nothing may count.
                     *(f"-EPLATFORM_SECRETS_FILE={root}/elsewhere", f"-EPLATFORM_ROOT={root}/other"),
+                    *options,
                     *(program("platformctl"), "control-helper"),
                     *("--root", str(root), "--user", "nobody"),
                 ],
@@ -111,6 +113,12 @@ def helped() -> Iterator[Helped]:
         assert CANARY not in found.log.read_text()
         assert not (root / "elsewhere").exists()
         assert not (root / "other").exists()
+
+
+@pytest.fixture
+def helped() -> Iterator[Helped]:
+    with activated() as found:
+        yield found
 
 
 @pytest.fixture
@@ -254,8 +262,10 @@ ATTACKS = [
     pytest.param(b"\0\n", "not valid JSON", id="nul"),
     pytest.param(b"[" * 9000 + b"\n", "", id="deep"),
     pytest.param(b"[]\n", "expected object", id="array"),
-    pytest.param(b"x" * 20_000 + b"\n", "longer than 16,384 bytes", id="oversized"),
-    pytest.param(b"x" * 3_000_000, "longer than 16,384 bytes", id="huge"),
+    pytest.param(
+        request(provider="openai", key="k" * 20_000), "longer than 16,384 bytes", id="oversized"
+    ),
+    pytest.param(b"x" * 3_000_000, "longer than 262,144 bytes", id="huge"),
     pytest.param(request("model-get"), "no operation", id="unknown-operation"),
     pytest.param(request("__class__"), "no operation", id="attribute"),
     pytest.param(

@@ -1,0 +1,320 @@
+"""Setting up through the root helper: a wizard that is not root, over a real socket."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from platform_common.control_helper import ask
+from platform_common.errors import PlatformError
+from platform_common.locks import LockedError, changing
+from platform_common.secret import Secret
+from platform_common.setup import OPERATION, SetUp
+from tests.interop.test_control_helper import NOBODY, Helped, activated
+from tests.support.setups import JOURNAL, put_answers
+from tests.support.wizard_states import AUTH_KEY, CREDENTIALS, KEY, STATE_FILE
+from wizard_app.apply import ApplyError
+from wizard_app.applying import executor
+from wizard_app.journal import read_try
+from wizard_app.machine import Machine
+from wizard_app.pending import Held, PendingSecrets
+from wizard_app.plan import Plan, build_plan, mark
+from wizard_app.settings import WizardSettings
+from wizard_app.standing import Kept, Standing
+from wizard_app.state import parse
+from wizard_app.steps import STEPS
+
+STORE_KEY = "CaNaRy-store-key-4567"
+SECRETS: Mapping[str, dict[str, str]] = {
+    "provider": {"OPENAI_API_KEY": KEY},
+    "mesh-vpn": {"authkey": AUTH_KEY},
+    "tunnel": {"credentials": CREDENTIALS},
+    "backup": {"a_application_key": STORE_KEY},
+}
+CANARIES = (KEY, AUTH_KEY, "CaNaRy-tunnel-0123456789", STORE_KEY)
+PROGRAMS = ("hostnamectl", "timedatectl", "tailscale", "systemctl", "nft")
+# Notes its words, and what is in the file of a key; fails if it is told to.
+PROGRAM = """#!/bin/sh
+echo "${{0##*/}} $*" >>{folder}/commands
+for word; do
+  case $word in
+    --auth-key=file:*) file=${{word#*file:}}; (cat "$file"; stat -c %a "$file") >>{folder}/key;;
+  esac
+done
+if [ -e "{folder}/fails-${{0##*/}}" ]; then echo "no such luck" >&2; exit 3; fi
+"""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A device with a helper and with answers."""
+
+    helped: Helped
+    programs: Path
+
+    @property
+    def settings(self) -> WizardSettings:
+        """Those of a wizard that sets it up in production."""
+        paths = self.helped.device.paths
+        return WizardSettings(paths=paths, device=paths, production=True)
+
+    def standing(self, secrets: Mapping[str, Mapping[str, str]] = SECRETS) -> Standing:
+        """Where that wizard stands, with these secrets in memory."""
+        held = {
+            slug: Held({name: Secret(text) for name, text in named.items()})
+            for slug, named in secrets.items()
+        }
+        state = parse(self.helped.device.path(STATE_FILE).read_bytes(), STEPS)
+        kept = Kept(state, PendingSecrets(held))
+        return Standing({step.slug: step for step in STEPS}, Machine(self.settings), kept)
+
+    def plan(self) -> Plan:
+        """What it would do."""
+        return build_plan(self.standing())
+
+    def apply(self, secrets: Mapping[str, Mapping[str, str]] = SECRETS) -> None:
+        """Apply as that wizard does, run by nobody; raises what it raises."""
+        standing = self.standing(secrets)
+        plan = build_plan(standing)
+        act = executor(self.settings)
+        with as_nobody():
+            act(standing, plan)
+
+    def files(self) -> dict[str, bytes]:
+        """All that is on the device, but what locks and tells."""
+        root = self.helped.device.root
+        return {
+            path.relative_to(root).as_posix(): path.read_bytes()
+            for path in root.rglob("*")
+            if path.is_file() and path.name != "log" and not path.name.endswith(".lock")
+        }
+
+    def commands(self) -> list[str]:
+        """The commands that were run."""
+        file = self.programs / "commands"
+        return file.read_text().splitlines() if file.exists() else []
+
+
+@contextlib.contextmanager
+def as_nobody() -> Iterator[None]:
+    """Be nobody until the block ends."""
+    os.setegid(NOBODY)
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+
+
+@pytest.fixture
+def setup(tmp_path: Path) -> Iterator[Setup]:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in PROGRAMS:
+        (programs / name).write_text(PROGRAM.format(folder=programs))
+        (programs / name).chmod(0o755)
+    with activated(f"-EPATH={programs}:{os.environ['PATH']}") as helped:
+        put_answers(helped.device)
+        os.chown(helped.device.path(STATE_FILE), NOBODY, NOBODY)
+        yield Setup(helped, programs)
+        told = helped.log.read_text() + "".join(Setup(helped, programs).commands())
+        assert [canary for canary in CANARIES if canary in told] == []
+
+
+def test_a_wizard_that_is_not_root_has_all_of_it_done(setup: Setup) -> None:
+    setup.apply()
+    device = setup.helped.device
+    written = {
+        "/etc/hostname": ("agent-kitchen\n", 0o644),
+        "/etc/platform/active-profile": ("openclaw\n", 0o644),
+        "/etc/platform/secrets.env": (f"OPENAI_API_KEY={KEY}\n", 0o640),
+        "/etc/platform/tunnel/credentials.json": (CREDENTIALS, 0o600),
+    }
+    for path, (text, mode) in written.items():
+        status = device.path(path).stat()
+        assert device.path(path).read_text() == text
+        assert (stat.S_IMODE(status.st_mode), status.st_uid) == (mode, 0)
+    commands = setup.commands()
+    assert commands[0] == "hostnamectl set-hostname --static agent-kitchen"
+    assert commands[-1] == "systemctl restart openclaw-gateway.service"
+    assert (setup.programs / "key").read_text() == f"{AUTH_KEY}\n600\n"
+    assert not device.path("/run/platform/mesh-vpn.key").exists()
+    last = read_try(device.path(JOURNAL))
+    assert last is not None
+    assert last.ended
+    assert [one.id for one in last.entries] == [item.action.id for item in setup.plan()]
+    assert "setup-apply by user 65534: done" in setup.helped.log.read_text()
+
+
+def test_leak_01_no_secret_is_in_the_journal_or_the_log_of_the_helper(setup: Setup) -> None:
+    (setup.programs / "fails-nft").touch()
+    with pytest.raises(ApplyError):
+        setup.apply()
+    told = setup.helped.log.read_text() + setup.helped.device.path(JOURNAL).read_text()
+    assert "no such luck" in told
+    assert [canary for canary in CANARIES if canary in told] == []
+
+
+def test_wiz_11_what_went_wrong_comes_back_in_its_words(setup: Setup) -> None:
+    (setup.programs / "fails-nft").touch()
+    with pytest.raises(ApplyError) as caught:
+        setup.apply()
+    assert str(caught.value.what) == "Run: nft -f /etc/nftables.d/platform.nft"
+    assert str(caught.value.problem) == "nft ended with status 3: no such luck"
+    assert setup.commands()[-1].startswith("nft ")
+    last = read_try(setup.helped.device.path(JOURNAL))
+    assert last is not None
+    assert [one.state for one in last.entries].count("failed") == 1
+    (setup.programs / "fails-nft").unlink()
+    setup.apply()
+    assert setup.commands()[-1] == "systemctl restart openclaw-gateway.service"
+
+
+def test_largest_credentials_go_through(setup: Setup) -> None:
+    # Of a kind that is longest in JSON in JSON.
+    document = {"TunnelName": "kitchen", "Note": "é" * 32_000}
+    text = json.dumps(document, ensure_ascii=False)
+    setup.apply({**SECRETS, "tunnel": {"credentials": text}})
+    assert setup.helped.device.path("/etc/platform/tunnel/credentials.json").read_text() == text
+
+
+def test_who_waits_while_another_sets_up_is_told_that_it_goes_on(setup: Setup) -> None:
+    with (
+        changing(setup.helped.device.path("/var/lib/platform/apply")),
+        pytest.raises(LockedError),
+    ):
+        setup.apply()
+    assert setup.commands() == []
+
+
+def test_wiz_12_a_device_that_is_set_up_is_not_set_up_again(setup: Setup) -> None:
+    put_answers(setup.helped.device, step="done")
+    with pytest.raises(PlatformError, match="is set up already"):
+        setup.apply()
+    assert setup.commands() == []
+
+
+def test_a_wizard_that_is_root_does_it_itself(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{setup.programs}:{os.environ['PATH']}")
+    standing = setup.standing()
+    executor(setup.settings)(standing, build_plan(standing))
+    assert len(setup.commands()) > 5
+    assert OPERATION not in setup.helped.log.read_text()
+
+
+HOSTILE = [
+    pytest.param({}, "missing", id="nothing"),
+    pytest.param({"mark": None}, "expected str", id="no-mark"),
+    pytest.param({"mark": "0" * 16}, "not what was shown", id="another-mark"),
+    pytest.param({"answers": {"hostname": "mine"}}, "unknown", id="answers"),
+    pytest.param({"actions": [{"action": "run", "argv": ["id"]}]}, "unknown", id="actions"),
+    pytest.param({"root": "/"}, "unknown", id="a-root"),
+    pytest.param({"secrets": {}}, "API key", id="no-secrets"),
+    pytest.param({"secrets": {"../x": {"a": "b"}}}, "no step '../x'", id="unknown-step"),
+    pytest.param({"secrets": {**SECRETS, "system": {"a": "b"}}}, "nothing of", id="unused"),
+    pytest.param(
+        {"secrets": {**SECRETS, "provider": {"OPENAI_API_KEY": KEY, "LD_PRELOAD": "/x"}}},
+        "nothing of the plan needs",
+        id="another-variable",
+    ),
+    pytest.param(
+        {"secrets": {**SECRETS, "provider": {"OPENAI_API_KEY": f"{KEY}\nLD_PRELOAD=/x"}}},
+        "no key has",
+        id="a-line-feed-in-a-key",
+    ),
+    pytest.param(
+        {"secrets": {**SECRETS, "backup": {"a_application_key": f"{STORE_KEY}\nx = y"}}},
+        "without blanks",
+        id="a-line-feed-in-a-stores-key",
+    ),
+    pytest.param(
+        {"secrets": {**SECRETS, "backup": {"a_application_key": "a%(key)s"}}},
+        "something else",
+        id="a-reference-in-a-stores-key",
+    ),
+    pytest.param(
+        {"secrets": {**SECRETS, "mesh-vpn": {"authkey": "a" * 5000}}},
+        "longer than 4,096",
+        id="a-long-key",
+    ),
+    pytest.param(
+        {"secrets": {**SECRETS, "tunnel": {"credentials": "#!/bin/sh"}}},
+        "must be JSON",
+        id="credentials-that-are-none",
+    ),
+    pytest.param(
+        {"secrets": {**SECRETS, "tunnel": {"credentials": '{"TunnelName": "other"}'}}},
+        "Tunnel credentials",
+        id="credentials-of-another-tunnel",
+    ),
+    pytest.param(
+        {
+            "secrets": {
+                **SECRETS,
+                "tunnel": {"credentials": json.dumps({"TunnelName": "kitchen", "a": "b" * 65536})},
+            }
+        },
+        "64 KiB or smaller",
+        id="large-credentials",
+    ),
+    pytest.param(
+        {"secrets": {**SECRETS, "tunnel": {"credentials": "x" * 300_000}}},
+        "longer than 262,144 bytes",
+        id="a-huge-request",
+    ),
+    pytest.param({"secrets": {"provider": {"OPENAI_API_KEY": 1}}}, "expected str", id="a-number"),
+    pytest.param({"secrets": [KEY]}, "expected object", id="a-list"),
+]
+
+
+@pytest.mark.parametrize(("changed", "reason"), HOSTILE)
+def test_a_request_that_is_not_the_wizards_changes_nothing(
+    setup: Setup, changed: dict[str, Any], reason: str
+) -> None:
+    before = setup.files()
+    whole = {"mark": mark(setup.plan()), "secrets": dict(SECRETS)}
+    arguments = {**whole, **changed} if changed else {}
+    with as_nobody(), pytest.raises(PlatformError) as caught:
+        ask(setup.helped.socket, OPERATION, arguments, SetUp)
+    # What is too long is not read to its end.
+    assert reason in caught.value.message or "longer than" in reason
+    assert [canary for canary in CANARIES if canary in caught.value.message] == []
+    assert setup.files() == before
+    assert setup.commands() == []
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        pytest.param(b"", "not valid JSON", id="empty"),
+        pytest.param(b'{"version": 1}', "version", id="another-version"),
+        pytest.param(None, "symbolic link", id="a-link-to-what-root-may-read"),
+    ],
+)
+def test_answers_that_are_none_change_nothing(
+    setup: Setup, state: bytes | None, reason: str
+) -> None:
+    request = {"mark": mark(setup.plan()), "secrets": dict(SECRETS)}
+    file = setup.helped.device.path(STATE_FILE)
+    file.unlink()
+    if state is None:
+        file.symlink_to("/etc/shadow")
+    else:
+        file.write_bytes(state)
+    before = setup.files()
+    with as_nobody(), pytest.raises(PlatformError) as caught:
+        ask(setup.helped.socket, OPERATION, request, SetUp)
+    assert reason in caught.value.message
+    assert setup.files() == before
+    assert setup.commands() == []

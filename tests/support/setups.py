@@ -1,0 +1,80 @@
+"""A device whose wizard was answered, and what that wizard is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from flask.testing import FlaskClient
+
+from tests.support.devices import Device
+from tests.support.wizard_states import ANSWERS, SSH_KEY, STATE_FILE
+from wizard_app.app import create_app
+from wizard_app.settings import WizardSettings
+
+JOURNAL = "/var/lib/platform/apply-journal.jsonl"
+STARTED = "2026-11-20T10:00:00Z"
+# What the file of a wizard holds that was answered as in `wizard_states`.
+STATE: Mapping[str, Any] = {
+    "version": 2,
+    "started_at": STARTED,
+    "completed_at": None,
+    "step": "review",
+    "answers": {
+        "hostname": "agent-kitchen",
+        "timezone": "Europe/Berlin",
+        "profile": "openclaw",
+        "provider": "openai",
+        "model": "",
+        "endpoint": "",
+        "channels": ["telegram"],
+        "ssh_keys": [SSH_KEY],
+        "mesh_vpn_enabled": True,
+        "tunnel_choice": "named",
+        "tunnel_name": "kitchen",
+        "backup_kind": "store_a",
+        "backup_meta": {"account_id": "0123456789", "bucket": "kitchen-backup"},
+    },
+}
+
+
+def put_answers(device: Device, *, step: str = "review", **answers: object) -> None:
+    """Have every question answered, as `STATE` has it but for `answers`."""
+    state = {**STATE, "step": step, "answers": {**STATE["answers"], **answers}}
+    device.put(STATE_FILE, json.dumps(state), mode=0o600)
+
+
+def put_journal(device: Device, *changes: Mapping[str, object]) -> None:
+    """Have two actions in the journal, the second of them kept, and `changes` of them."""
+    actions = [
+        {"id": "0" * 16, "what": "Write /etc/hostname", "state": "waiting"},
+        {"id": "1" * 16, "what": "Set OPENAI_API_KEY", "state": "kept"},
+    ]
+    lines = [{"setup": STARTED, "at": STARTED, "actions": actions}, *changes]
+    device.put(JOURNAL, "".join(f"{json.dumps(line)}\n" for line in lines), mode=0o640)
+
+
+def production(device: Device, **settings: Any) -> FlaskClient:
+    """A browser that is let in to the wizard of a device, which acts as in production."""
+    made = WizardSettings(
+        paths=device.paths, device=device.paths, production=True, token="0" * 64, **settings
+    )
+    client = create_app(made).test_client()
+    client.get("/wizard/system?token=" + "0" * 64, base_url="https://localhost")
+    return client
+
+
+def development(out: Path) -> FlaskClient:
+    """A browser at a wizard that sets up the folder `out`, and needs no link."""
+    return create_app(
+        WizardSettings.from_env({"WIZARD_NO_TOKEN": "1", "WIZARD_DEV_OUT": str(out)})
+    ).test_client()
+
+
+def answer(client: FlaskClient, base_url: str = "http://localhost") -> None:
+    """Send the forms of every step."""
+    for slug, fields in ANSWERS.items():
+        taken = client.post(f"/wizard/{slug}", data=fields, base_url=base_url)
+        assert taken.status_code == 302, (slug, taken.text)
