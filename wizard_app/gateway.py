@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -100,7 +100,7 @@ def ask(
     streaming: bool = False,
     is_wanted: Callable[[], bool] | None = None,
     limit_s: float = LIMIT_S,
-) -> Iterator[str]:
+) -> Generator[str]:
     """What the gateway answers to the last of `turns`, in the pieces that it comes in.
 
     With `streaming` a gateway that can is asked to send what it has. Everything together

@@ -17,6 +17,7 @@ class Request:
 
     path: str
     headers: Mapping[str, str]
+    body: bytes = b""
 
     @property
     def start(self) -> int:
@@ -116,9 +117,16 @@ def _read_request(connection: socket.socket) -> Request | None:
         if not received:
             return None
         data += received
-    first, *rest = data.partition(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")
+    head, _, body = data.partition(b"\r\n\r\n")
+    first, *rest = head.decode("latin-1").split("\r\n")
     pairs = (line.partition(": ") for line in rest)
-    return Request(first.split(" ")[1], {name.lower(): value for name, _, value in pairs})
+    headers = {name.lower(): value for name, _, value in pairs}
+    while len(body) < int(headers.get("content-length", "0")):
+        received = connection.recv(1 << 16)
+        if not received:
+            return None
+        body += received
+    return Request(first.split(" ")[1], headers, body)
 
 
 def serving(files: Mapping[str, bytes], special: Mapping[str, Answer] | None = None) -> RawServer:

@@ -1,0 +1,94 @@
+"""Gateways for tests of the chat: a real stand-in, and servers that answer anything."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from dev.gateway import Gateway, Manner
+from platform_common.records.profiles import Profile, parse
+from tests.support.raw_server import Answer, RawServer, Request, response
+
+PROTOCOLS = ("simple", "chat-completions")
+AT_ONCE = Manner(pause_s=0)
+
+
+def definition(url: str, chat: str = "") -> str:
+    """The file of a profile whose gateway is at `url`; `chat` are lines of its section."""
+    return (
+        f'[profile]\ndisplay_name = "Box"\n[health]\nhttp_check = "{url}/healthz"\n[chat]\n{chat}\n'
+    )
+
+
+def profile(url: str, chat: str = "") -> Profile:
+    """The same, read."""
+    return parse(definition(url, chat).encode(), "box")
+
+
+def install(root: Path, url: str, chat: str = "") -> None:
+    """Have it as the only profile of the device at `root`."""
+    folder = root / "etc/platform/profiles"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "box.toml").write_text(definition(url, chat))
+
+
+@contextlib.contextmanager
+def stand_in(manner: Manner = AT_ONCE) -> Iterator[str]:
+    """Run the stand-in of `make run` while the block lasts; its address."""
+    with Gateway("127.0.0.1", 0, manner) as gateway:
+        thread = threading.Thread(target=gateway.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield gateway.url
+        finally:
+            gateway.shutdown()
+            thread.join(10)
+
+
+def answering(*answers: bytes | Answer) -> RawServer:
+    """A server whose n-th request gets the n-th answer, and each later one the last."""
+    left = list(answers)
+
+    def answer(request: Request, connection: socket.socket) -> None:
+        chosen = left.pop(0) if len(left) > 1 else left[0]
+        if isinstance(chosen, bytes):
+            server.send(connection, chosen)
+        else:
+            chosen(request, connection)
+
+    server = RawServer(answer)
+    return server
+
+
+def said(value: object) -> bytes:
+    """An answer with `value` as JSON."""
+    return response(json.dumps(value).encode(), headers={"Content-Type": "application/json"})
+
+
+def reply(text: str) -> bytes:
+    """An answer of the simple protocol."""
+    return said({"reply": text})
+
+
+def completion(content: object) -> bytes:
+    """A whole answer of the other."""
+    return said({"choices": [{"message": {"role": "assistant", "content": content}}]})
+
+
+def delta(content: object, finish_reason: str | None = None) -> str:
+    """One event of a stream, without its end."""
+    choice = {"index": 0, "delta": {"content": content}, "finish_reason": finish_reason}
+    return f"data: {json.dumps({'choices': [choice]})}"
+
+
+EVENTS = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+DONE = "data: [DONE]\n\n"
+
+
+def events(*parts: str) -> bytes:
+    """A stream of events, each ended by a blank line."""
+    return EVENTS + "".join(f"{part}\n\n" for part in parts).encode()

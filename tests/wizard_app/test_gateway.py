@@ -1,0 +1,443 @@
+"""The gateway as the chat knows it: both protocols, streams in any pieces, and every failure."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+import msgspec
+import pytest
+
+from dev.gateway import Manner
+from platform_common.decoding import DecodingError
+from platform_common.exchange_errors import UnwantedError
+from platform_common.records.profiles import Profile
+from platform_common.secret import Secret
+from tests.support.gateways import (
+    DONE,
+    EVENTS,
+    answering,
+    completion,
+    delta,
+    events,
+    profile,
+    reply,
+    said,
+    stand_in,
+)
+from tests.support.raw_server import Request, response
+from wizard_app.chat_history import Turn
+from wizard_app.gateway import LIMIT_BYTES, Health, ask, base_of, health
+from wizard_app.gateway_refusals import GatewayError
+from wizard_app.gateway_stream import Halves, streamed
+
+COMPLETIONS = 'protocol = "chat-completions"'
+HELLO = [Turn("user", "hello")]
+KEY = "sk-canary-0123456789abcdef"
+
+
+def answer_of(one: Profile, *, streaming: bool = False, limit_s: float = 10) -> str:
+    return "".join(ask(one, HELLO, None, streaming=streaming, limit_s=limit_s))
+
+
+def failure_of(one: Profile, *, streaming: bool = False, limit_s: float = 10) -> str:
+    with pytest.raises(GatewayError) as raised:
+        answer_of(one, streaming=streaming, limit_s=limit_s)
+    assert raised.value.hint
+    return raised.value.message
+
+
+def until_failure(pieces: Iterator[str]) -> tuple[list[str], str]:
+    """The pieces that came, and why no more did."""
+    came: list[str] = []
+    try:
+        came.extend(pieces)
+    except GatewayError as error:
+        return came, error.message
+    raise AssertionError("the answer is complete")
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize("chat", ["", COMPLETIONS])
+def test_a_gateway_answers_in_either_protocol(chat: str, *, streaming: bool) -> None:
+    with stand_in() as url:
+        answer = answer_of(profile(url, chat), streaming=streaming)
+    assert "hello" in answer
+    assert "stand-in" in answer
+
+
+def test_the_simple_protocol_sends_the_message_alone() -> None:
+    with answering(reply("hi")) as server:
+        turns = [Turn("user", "before"), Turn("assistant", "so"), Turn("user", "now ü")]
+        assert list(ask(profile(server.url), turns, None)) == ["hi"]
+    (asked,) = server.requests
+    assert asked.path == "/chat"
+    assert asked.headers["content-type"] == "application/json"
+    assert "authorization" not in asked.headers
+    assert json.loads(asked.body) == {"message": "now ü"}
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_the_other_protocol_sends_the_last_twenty_turns(*, streaming: bool) -> None:
+    turns = [Turn(("assistant", "user")[number % 2], str(number)) for number in range(30)]
+    chat = f'{COMPLETIONS}\nmodel = "large"\npath = "/v2/talk?x=1"'
+    with answering(completion("hi")) as server:
+        found = ask(profile(server.url, chat), turns, Secret(KEY), streaming=streaming)
+        assert list(found) == ["hi"]
+    (asked,) = server.requests
+    assert asked.path == "/v2/talk?x=1"
+    assert asked.headers["authorization"] == f"Bearer {KEY}"
+    messages = [{"role": turn.role, "content": turn.content} for turn in turns[10:]]
+    expected = {"model": "large", "messages": messages, "stream": streaming}
+    assert json.loads(asked.body) == expected
+
+
+def test_a_gateway_that_has_no_simple_chat_is_asked_the_other_way() -> None:
+    with stand_in(Manner(only="chat-completions", pause_s=0)) as url:
+        assert "/v1/chat/completions" in answer_of(profile(url))
+    with answering(response(status="404 Not Found"), completion("hi")) as server:
+        assert answer_of(profile(server.url)) == "hi"
+    assert server.paths == ["/chat", "/v1/chat/completions"]
+    assert json.loads(server.requests[1].body)["model"] == "box"
+
+
+def test_a_profile_that_speaks_completions_is_asked_no_other_way() -> None:
+    with stand_in(Manner(only="simple", pause_s=0)) as url:
+        assert "no chat at /v1/chat/completions (HTTP 404)" in failure_of(profile(url, COMPLETIONS))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://192.168.1.5:8080/healthz",
+        "http://evil.example/healthz",
+        "http://127.0.0.1@evil.example/",
+        "http://localhost.evil.example/",
+        "http://0.0.0.0:8080/",
+        "http://[::ffff:10.0.0.1]/",
+        "http://2130706433/",
+        "file:///etc/passwd",
+        "",
+    ],
+)
+def test_chat_01_what_is_not_this_device_is_refused(url: str) -> None:
+    if url:
+        with pytest.raises(DecodingError):
+            profile(url.removesuffix("/healthz"))
+    # Were the rule of the file forgotten, nothing would be sent either.
+    one = msgspec.structs.replace(profile("http://127.0.0.1:9"), http_check=url)
+    with pytest.raises(GatewayError, match="http_check in its profile must "):
+        base_of(one)
+    assert not health(one).ready
+    with pytest.raises(GatewayError):
+        answer_of(one)
+
+
+def test_chat_01_a_name_of_this_device_that_leads_elsewhere_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def elsewhere(*_: object, **__: object) -> list[object]:
+        kind = (socket.AF_INET, socket.SOCK_STREAM, 0, "")
+        return [(*kind, ("127.0.0.1", 9)), (*kind, ("192.0.2.7", 9))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", elsewhere)
+    one = profile("http://localhost:9")
+    assert "localhost is 192.0.2.7, which is not this device" in failure_of(one)
+    assert "which is not this device" in str(health(one).said)
+
+
+def test_chat_01_our_own_pages_are_no_gateway() -> None:
+    assert "a web page of this device itself" in failure_of(profile("http://127.0.0.1:8088"))
+
+
+_HTML = response(b"<h1>Hello</h1>", headers={"Content-Type": "text/html"})
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize("chat", ["", COMPLETIONS])
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (response(status="500 Oh"), "it answers HTTP 500"),
+        (response(status="503 Oh"), "it answers HTTP 503"),
+        (response(status="302 Go", headers={"Location": "http://a.b/"}), "leads elsewhere"),
+        (response(status="307 Go", headers={"Location": "/chat"}), "leads elsewhere (HTTP 307)"),
+        (response(status="401 No"), "does not take our token (HTTP 401)"),
+        (response(status="403 No"), "does not take our token (HTTP 403)"),
+        (response(status="404 No"), "has no chat at "),
+        (response(status="405 No"), "has no chat at "),
+        (_HTML, "something that is no answer of a chat"),
+        (response(b"{"), "something that is no answer of a chat"),
+        (response(b'{"reply": 1, "choices": []}'), "something that is no answer of a chat"),
+        (response(b"[" * 100_000), "something that is no answer of a chat"),
+        (response(b"\xff"), "something that is no answer of a chat"),
+        (response(b'{"reply": "", "choices": [{"message": {"content": null}}]}'), "empty"),
+        (response(b'{"reply": " ", "choices": [{"message": {"content": "\\u0000"}}]}'), "empty"),
+        (response(b"{}", length=10), "closed the connection before"),
+        (response(b"x" * (LIMIT_BYTES + 1)), "longer than 1 MiB"),
+        (response(b"{}", headers={"Content-Encoding": "gzip"}), "compressed"),
+        (b"SSH-2.0-OpenSSH\r\n", "something that is not HTTP"),
+        (b"", "closed the connection before"),
+        (said({"error": {"message": "no model"}}), "it says: no model"),
+        (said({"error": "overloaded"}), "it says: overloaded"),
+    ],
+)  # fmt: skip
+def test_chat_02_every_failure_is_one_sentence(
+    chat: str, answer: bytes, reason: str, *, streaming: bool
+) -> None:
+    with answering(answer) as server:
+        message = failure_of(profile(server.url, chat), streaming=streaming)
+    assert message.startswith("Box gave no answer: ")
+    assert reason in message
+    assert "\n" not in message
+
+
+def test_chat_02_the_words_of_a_refusal_are_told_in_short() -> None:
+    body = {"error": {"message": "the model\n\x1b[31mis " + "x" * 10_000, "type": "y"}}
+    refused = response(json.dumps(body).encode(), status="400 Bad Request")
+    with answering(refused) as server:
+        message = failure_of(profile(server.url))
+    assert "HTTP 400: the model [31mis xxx" in message
+    assert len(message) < 500
+
+
+def test_chat_02_nobody_there() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    message = failure_of(profile(f"http://127.0.0.1:{port}"))
+    assert message == f"Box gave no answer: 127.0.0.1:{port} refused the connection"
+
+
+def _endless(_: Request, connection: socket.socket) -> None:
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
+    while True:
+        connection.sendall(b"data: " + b"x" * 65536)
+
+
+def _dripping(pause_s: float) -> Callable[[Request, socket.socket], None]:
+    def drip(_: Request, connection: socket.socket) -> None:
+        connection.sendall(EVENTS)
+        while True:
+            connection.sendall(f"{delta('x')}\n\n".encode())
+            time.sleep(pause_s)
+
+    return drip
+
+
+def test_chat_02_an_endless_answer_ends_at_its_bound() -> None:
+    with answering(_endless) as server:
+        assert "longer than 1 MiB" in failure_of(profile(server.url, COMPLETIONS), streaming=True)
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_chat_02_all_together_takes_no_longer_than_it_may(*, streaming: bool) -> None:
+    began = time.monotonic()
+    with stand_in(Manner(slow_s=30)) as url, pytest.raises(GatewayError, match="within 1 s"):
+        list(ask(profile(url, COMPLETIONS), HELLO, None, streaming=streaming, limit_s=1))
+    assert time.monotonic() - began < 15
+
+
+def test_chat_02_an_answer_that_trickles_in_for_ever_is_cut_off() -> None:
+    with answering(_dripping(0.05)) as server:
+        pieces = ask(profile(server.url, COMPLETIONS), HELLO, None, streaming=True, limit_s=1)
+        came, message = until_failure(pieces)
+    assert "within 1 s" in message
+    assert len(came) > 1
+
+
+CHUNKED = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+)
+STREAM = (
+    "\ufeff: a comment\n\n"
+    f"event: message\nid: 7\n{delta('Hé')}\n\n"
+    f"{delta('')}\r\n\r\n"
+    f"retry: 10\r\r{delta(None)}\r\r"
+    'data: {"choices": []}\n\n'
+    'data: {"choices":\ndata: [{"delta": {"content": "llo"}}]}\n\n'
+    'data:{"choices":[{"delta":{"content":"\\ud83d"}}]}\n\n'
+    'data:{"choices":[{"delta":{"content":"\\ude00"}}]}\n\n'
+    f"{delta([{'type': 'text', 'text': '!'}, {'type': 'image'}], 'stop')}\n\n"
+    'data: {"choices": [], "usage": {}}\n\n'
+    "data: [DONE]\n\n"
+    "data: what comes behind is nothing\n\n"
+).encode()
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 64, 10_000])
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_stream_is_understood_however_it_is_cut(size: int, *, chunked: bool) -> None:
+    parts = [STREAM[start : start + size] for start in range(0, len(STREAM), size)]
+
+    def answer(_: Request, connection: socket.socket) -> None:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.sendall(CHUNKED if chunked else EVENTS)
+        for part in parts:
+            connection.sendall(b"%x\r\n%b\r\n" % (len(part), part) if chunked else part)
+        if chunked:
+            connection.sendall(b"0\r\n\r\n")
+
+    with answering(answer) as server:
+        assert answer_of(profile(server.url, COMPLETIONS), streaming=True) == "Héllo😀!"
+    assert list(streamed(parts, lambda: None)) == ["Hé", "llo", "😀", "!"]
+
+
+def test_the_pieces_come_while_the_answer_is_made() -> None:
+    heard = threading.Event()
+
+    def answer(_: Request, connection: socket.socket) -> None:
+        connection.sendall(events(delta("one")))
+        assert heard.wait(20)
+        connection.sendall(f"{delta('two')}\n\n{DONE}".encode())
+
+    with answering(answer) as server:
+        pieces = ask(profile(server.url, COMPLETIONS), HELLO, None, streaming=True)
+        assert next(pieces) == "one"
+        heard.set()
+        assert list(pieces) == ["two"]
+
+
+@pytest.mark.parametrize(
+    ("parts", "came", "reason"),
+    [
+        ([delta("a")], "a", "it broke off before the answer was complete"),
+        ([], "", "it broke off before the answer was complete"),
+        ([": nothing", "data: [DONE]"], "", "its answer is empty"),
+        ([delta("a"), 'data: {"error": {"message": "model died"}}'], "a", "it says: model died"),
+        (
+            [delta("a"), 'data: {"error": "x", "choices": [{"finish_reason": "error"}]}'],
+            "a",
+            "it says: x",
+        ),
+        ([delta("a"), 'data: {"error": {"code": 1}}'], "a", "it reports an error"),
+        ([delta("a"), "data: {"], "a", "no answer of a chat"),
+        ([delta("a"), "data: " + "[" * 100_000], "a", "no answer of a chat"),
+        ([delta(7)], "", "no answer of a chat"),
+    ],
+)
+def test_chat_02_a_stream_that_fails_gives_what_came_and_then_why(
+    parts: list[str], came: str, reason: str
+) -> None:
+    with answering(events(*parts)) as server:
+        found, message = until_failure(
+            ask(profile(server.url, COMPLETIONS), HELLO, None, streaming=True)
+        )
+    assert "".join(found) == came
+    assert reason in message
+
+
+@pytest.mark.parametrize("afterwards", [b"", b"data: {\n\n", b'data: {"error": "late"}\n\n'])
+def test_what_comes_after_the_end_of_an_answer_spoils_nothing(afterwards: bytes) -> None:
+    with answering(events(delta("all", "stop")) + afterwards) as server:
+        assert answer_of(profile(server.url, COMPLETIONS), streaming=True) == "all"
+
+
+def test_a_gateway_that_keeps_its_stream_open_is_not_waited_for() -> None:
+    def answer(_: Request, connection: socket.socket) -> None:
+        connection.sendall(events(delta("all", "stop")))
+        connection.recv(1)
+
+    began = time.monotonic()
+    with answering(answer) as server:
+        assert answer_of(profile(server.url, COMPLETIONS), streaming=True, limit_s=60) == "all"
+    assert time.monotonic() - began < 30
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        completion("whole"),
+        completion([{"type": "text", "text": "who"}, {"type": "text", "text": "le"}]),
+        # A stream whose server says that it is something else.
+        response(f"{delta('whole')}\n\n{DONE}".encode(), headers={"Content-Type": "text/plain"}),
+    ],
+)
+def test_a_gateway_may_answer_otherwise_than_it_was_asked(answer: bytes) -> None:
+    with answering(answer) as server:
+        for streaming in (True, False):
+            assert answer_of(profile(server.url, COMPLETIONS), streaming=streaming) == "whole"
+
+
+def test_chat_03_an_answer_holds_no_control_characters() -> None:
+    odd = "a\x00b\x1b[1mc\r\nd\te\x9f\ud800"
+    with answering(reply(odd)) as server:
+        assert answer_of(profile(server.url)) == "ab[1mc\nd\te\ufffd"
+
+
+def test_half_a_character_is_kept_for_the_other_half() -> None:
+    halves = Halves()
+    assert halves.joined("a\ud83d") == "a"
+    assert halves.joined("") == ""
+    assert halves.joined("\ude00b\ud83d") == "😀b"
+    assert halves.joined("x") == "\ufffdx"
+    assert halves.joined("\ude00") == "\ufffd"
+    assert halves.joined("\ud83d") == ""
+    assert halves.rest() == "\ufffd"
+    assert halves.rest() == ""
+
+
+def test_who_stops_reading_ends_the_request() -> None:
+    ended = threading.Event()
+
+    def answer(_: Request, connection: socket.socket) -> None:
+        connection.sendall(events(delta("one")))
+        while connection.recv(100):
+            pass
+        ended.set()
+
+    with answering(answer) as server:
+        with closing(ask(profile(server.url, COMPLETIONS), HELLO, None, streaming=True)) as pieces:
+            assert next(pieces) == "one"
+        assert ended.wait(20)
+
+
+def test_an_answer_that_nobody_wants_any_more_is_not_waited_for() -> None:
+    with stand_in(Manner(slow_s=30)) as url:
+        pieces = ask(profile(url), HELLO, None, is_wanted=lambda: False)
+        began = time.monotonic()
+        with pytest.raises(UnwantedError):
+            next(pieces)
+        assert time.monotonic() - began < 20
+
+
+def test_the_health_of_a_gateway_is_that_of_its_check() -> None:
+    with stand_in() as url:
+        assert health(profile(url)) == Health(ready=True, said=health(profile(url)).said)
+        assert str(health(profile(url)).said) == "Box is ready"
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (response(status="503 No"), "it answers HTTP 503"),
+        (response(status="302 No", headers={"Location": "/"}), "it answers HTTP 302"),
+        (b"", "closed the connection"),
+        (b"nothing", "not HTTP"),
+    ],
+)
+def test_a_gateway_that_is_not_well_is_told_so(answer: bytes, reason: str) -> None:
+    with answering(answer) as server:
+        found = health(profile(server.url))
+    assert not found.ready
+    assert reason in str(found.said)
+    assert found.advice is not None
+
+
+def test_the_health_of_a_silent_gateway_is_not_waited_for() -> None:
+    def silent(_: Request, connection: socket.socket) -> None:
+        connection.recv(1)
+
+    began = time.monotonic()
+    with answering(silent) as server:
+        found = health(profile(server.url), limit_s=0.5)
+    assert "within 0.5 s" in str(found.said)
+    assert time.monotonic() - began < 15
+
+
+def test_a_health_check_of_any_length_is_one() -> None:
+    with answering(response(b"x" * (1 << 22))) as server:
+        assert health(profile(server.url)).ready
