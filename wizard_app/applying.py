@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from typing import NamedTuple
@@ -9,7 +10,7 @@ from typing import NamedTuple
 from platform_common.errors import PlatformError
 from platform_common.locks import LockedError
 from platform_common.sentence import Sentence
-from wizard_app.apply import ApplyError, execute
+from wizard_app.apply import AGAIN, ApplyError, execute, tidy
 from wizard_app.flow import Wizard
 from wizard_app.plan import Plan, build_plan, mark
 from wizard_app.root_helper import or_by_helper
@@ -60,29 +61,40 @@ class Applying:
             self._lock.release()
 
     def _apply(self, seen: str) -> Outcome:
-        standing = self._wizard.settle()
-        if standing.state.step == DONE:
-            return Outcome(done=True)
-        if standing.lacks():
-            return Outcome()
+        if (needless := _needless(self._wizard.settle())) is not None:
+            return needless
+        try:
+            with self._wizard.alone():
+                # While we waited, another process may have finished.
+                return self._act(self._wizard.settle(), seen)
+        except LockedError:
+            return Outcome(busy=True)
+        except PlatformError as error:
+            self.last = Outcome(why=error.said, advice=error.advice or AGAIN)
+            return self.last
+
+    def _act(self, standing: Standing, seen: str) -> Outcome:
+        if (needless := _needless(standing)) is not None:
+            return needless
         plan = build_plan(standing)
         if seen and seen != mark(plan):
             return Outcome(changed=True)
         self.running = plan
-        self.last = self._execute_all(standing, plan)
-        return self.last
-
-    def _execute_all(self, standing: Standing, plan: Plan) -> Outcome:
         try:
             self._execute(standing, plan)
-        except LockedError:
-            return Outcome(busy=True)
         except ApplyError as error:
-            return Outcome(what=error.what, why=error.problem, advice=error.advice)
-        except PlatformError as error:
-            return Outcome(why=error.said, advice=error.advice)
+            self.last = Outcome(what=error.what, why=error.problem, advice=error.advice)
+            return self.last
         unsaved = self._wizard.finish()
-        return Outcome(done=unsaved is None, why=unsaved)
+        self.last = Outcome(done=unsaved is None, why=unsaved)
+        return self.last
+
+
+def _needless(standing: Standing) -> Outcome | None:
+    """How it ends before anything is done: it is done already, or something lacks."""
+    if standing.state.step == DONE:
+        return Outcome(done=True)
+    return Outcome() if standing.lacks() else None
 
 
 def executor(settings: WizardSettings) -> Execute:
@@ -91,6 +103,9 @@ def executor(settings: WizardSettings) -> Execute:
     On the machine a wizard that is not root has the root helper do it, where there is one.
     """
     device = settings.paths
+    # What a wizard left behind that was killed meanwhile; the next try looks as well.
+    with contextlib.suppress(PlatformError):
+        tidy(device)
     run = on_machine(device) if settings.production else recorded(device.root / COMMANDS)
 
     def act(standing: Standing, plan: Plan) -> None:

@@ -32,7 +32,7 @@ def add_keys(path: Path, lines: Sequence[str], *, mode: int, owner: Owner) -> No
         # The folder that is open, whatever stands at its path by now.
         place = Path(f"/proc/self/fd/{folder}", path.name)
         try:
-            remove_left_overs(place.parent, of_name=path.name)
+            remove_left_overs(place.parent, of_name=path.name, given_to=ids_of(owner)[0])
             try:
                 before = read_own(place, _LIMIT_BYTES)
             except FileNotFoundError:

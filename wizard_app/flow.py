@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from platform_common import clock
 from platform_common.errors import PlatformError
+from platform_common.files import make_folder
+from platform_common.locks import changing
 from platform_common.sentence import Sentence
 from platform_common.web.flash import Flash, SingleShot
+from wizard_app import journal
 from wizard_app.answers import Answers
 from wizard_app.machine import Machine
 from wizard_app.pending import Held, PendingSecrets
-from wizard_app.settings import WizardSettings
+from wizard_app.settings import JOURNAL, WizardSettings
 from wizard_app.shown import Page, shown
 from wizard_app.standing import Kept, Standing
 from wizard_app.state import DONE, REVIEW, WizardState, order
@@ -26,6 +30,7 @@ from wizard_app.steps.step import Accepted, Again, AnyStep, Form, Passed
 # The field of a form, and of a page's address, that says where to go on.
 RETURN = "return"
 _STALE = 409
+_ALONE_WAIT_S = 0.5
 
 
 class Refused(NamedTuple):
@@ -130,10 +135,27 @@ class Wizard:
         return self._settled
 
     def settle(self) -> Standing:
-        """What stands, and goes on to stand until `reopen`."""
+        """What stands, and goes on to stand until `reopen`.
+
+        Another process that set the same device up has it done for this one, too.
+        """
         with self._changing:
             self._settled = True
+            stored = self.file.stored()
+            if stored is not None and stored.step == DONE:
+                self._kept = Kept(stored)
             return self.standing()
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep other processes from setting up the same device until the block ends.
+
+        Raises `LockedError`, and `UnreadableError` when the disk takes no lock.
+        """
+        place = self._settings.state_file.with_name("setting-up")
+        make_folder(place.parent)
+        with changing(place, wait_s=_ALONE_WAIT_S):
+            yield
 
     def reopen(self) -> None:
         """Let answers be changed again."""
@@ -177,10 +199,27 @@ class Wizard:
             pending = now.pending
             if accepted.secrets is not None:
                 pending = pending.having(step.slug, Held(accepted.secrets, passed.note))
+                kept = Kept(state, pending)
+                if (unsaved := self._forget_stored(step, before.machine, kept)) is not None:
+                    return Again({"": unsaved}, status=500)
             if (unsaved := self._keep(state, pending)) is not None:
                 return Again({"": unsaved}, status=500)
         if passed.note is not None:
             self.flash.put(Flash(passed.note, good=True, doubtful=passed.doubtful))
+        return None
+
+    def _forget_stored(self, step: AnyStep, machine: Machine, kept: Kept) -> Sentence | None:
+        """Have secrets that a try stored count as lost, once others take their place.
+
+        Otherwise a restart would forget these, and be content with those.
+        """
+        standing = Standing(self.steps, machine, kept)
+        ids = {one.id for _, one in standing.actions(step) if one.secrets} & standing.applied
+        try:
+            if ids:
+                journal.forget(self._settings.paths.writable(JOURNAL), ids)
+        except PlatformError as error:
+            return _unsaved(error)
         return None
 
     def _keep(self, state: WizardState, pending: PendingSecrets) -> Sentence | None:
@@ -188,11 +227,7 @@ class Wizard:
         try:
             self.file.save(state)
         except PlatformError as error:
-            return Sentence(
-                "This could not be saved: {why}. Check that the disk has room and can be"
-                " written, then continue again.",
-                why=error.message,
-            )
+            return _unsaved(error)
         self._kept = Kept(state, pending)
         return None
 
@@ -220,6 +255,14 @@ class Wizard:
                     self._kept = Kept(self.file.load())
                     self._process = os.getpid()
         return self._kept
+
+
+def _unsaved(error: PlatformError) -> Sentence:
+    return Sentence(
+        "This could not be saved: {why}. Check that the disk has room and can be"
+        " written, then continue again.",
+        why=error.message,
+    )
 
 
 _CHANGED = Sentence(

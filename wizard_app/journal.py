@@ -7,7 +7,7 @@ them. The next try begins the file anew.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -22,7 +22,8 @@ from platform_common.left_overs import remove_left_overs
 from platform_common.reading import read_own
 
 State = Literal["waiting", "running", "done", "failed", "kept"]
-_MODE, _OWNER = 0o640, Owner("root", "platform")
+# Writable for a wizard that is not root, which has `forget` to say.
+_MODE, _OWNER = 0o660, Owner("root", "platform")
 _LIMIT_BYTES = 4 << 20
 
 
@@ -59,7 +60,7 @@ class _Begin(Struct, frozen=True):
 class _Change(Struct, frozen=True):
     at: str
     action: int
-    state: Literal["running", "done", "failed"]
+    state: Literal["waiting", "running", "done", "failed"]
     why: str = ""
 
 
@@ -113,6 +114,17 @@ def read_try(path: Path) -> Try | None:
             one = entries[change.action]
             entries[change.action] = Entry(one.id, one.what, change.state, change.at, change.why)
     return Try(found.setup, found.at, tuple(entries), ended)
+
+
+def forget(path: Path, ids: Container[str]) -> None:
+    """Have the actions of these ids count as not done, as their secrets are others by now.
+
+    Raises `PlatformError`.
+    """
+    last = read_try(path)
+    for number, one in enumerate(last.entries if last else ()):
+        if one.id in ids and one.state in ("done", "kept"):
+            Journal(path).note(number, "waiting")
 
 
 def _parsed(line: bytes) -> _Change | _End | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from platform_common.appending import append_line
 from platform_common.clock import now
@@ -14,6 +15,9 @@ from platform_common.paths import Paths
 from platform_common.redaction import Redactor
 from platform_common.sentence import Sentence
 from wizard_app.actions import RunCommand
+
+if TYPE_CHECKING:
+    from platform_common.processes import Finished
 
 Run = Callable[[RunCommand], None]
 _OUTPUT_LIMIT_BYTES = 256 << 10
@@ -35,14 +39,7 @@ def on_machine(device: Paths) -> Run:
         argv = [_placed(word, command, device) for word in command.argv]
         finished = processes.run(argv, timeout_s=command.timeout_s, limit_bytes=_OUTPUT_LIMIT_BYTES)
         if finished.status != 0:
-            raise CommandError(
-                Sentence(
-                    "{program} ended with status {status}: {why}",
-                    program=argv[0],
-                    status=finished.status,
-                    why=_said(finished.errors or finished.output, command) or "-",
-                )
-            )
+            raise CommandError(_how(finished, argv[0], command))
 
     return run
 
@@ -62,6 +59,20 @@ def _placed(word: str, command: RunCommand, device: Paths) -> str:
     for path in command.files:
         word = word.replace(path, str(device.on_device(path)))
     return word
+
+
+def _how(finished: Finished, program: str, command: RunCommand) -> Sentence:
+    """How a command ended that did not work."""
+    said = _said(finished.errors.strip() or finished.output, command)
+    if finished.status < 0:
+        number = -finished.status
+        return Sentence("{program} was ended by signal {number}", program=program, number=number)
+    status = finished.status
+    if not said:
+        return Sentence("{program} ended with status {status}", program=program, status=status)
+    return Sentence(
+        "{program} ended with status {status}: {why}", program=program, status=status, why=said
+    )
 
 
 def _said(output: bytes, command: RunCommand) -> str:

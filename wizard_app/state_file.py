@@ -51,6 +51,13 @@ class StateFile:
             _log.warning("The stored answers are now %s. %s", self.set_aside, error.message)
         return WizardState(now(), self._steps[0].slug)
 
+    def stored(self) -> WizardState | None:
+        """What is on the disk by now, perhaps of another process; None without a usable file."""
+        try:
+            return record_file.read(Found(self._path), lambda data: states.parse(data, self._steps))
+        except RecordError:
+            return None
+
     def save(self, state: WizardState) -> None:
         """Replace the file, durably; raises `PlatformError`, and the old one then stays."""
         record_file.replace(self._path, states.render(state), mode=_MODE)
