@@ -205,11 +205,17 @@ class RunCommand(Action):
     key_file: KeyFile | None = None
 
     @property
+    def command(self) -> str:
+        """What one would type to run it."""
+        return shlex.join(self.argv)
+
+    @property
     def said(self) -> Sentence:
-        command = shlex.join(self.argv)
         if self.key_file is None:
-            return Sentence("Run: {command}", command=command)
-        return Sentence("Run: {command} (the key is in that file only meanwhile)", command=command)
+            return Sentence("Run: {command}", command=self.command)
+        return Sentence(
+            "Run: {command} (the key is in that file only meanwhile)", command=self.command
+        )
 
     @property
     def shown(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from flask import Flask
 import wizard_app
 from platform_common.identity import device_name
 from platform_common.web.application import new_application
-from wizard_app import another_device, chat, gate, pages, review, sharing
+from wizard_app import another_device, chat, done, gate, pages, review, sharing
 from wizard_app.access import boot_time, new_token
 from wizard_app.applying import Applying, executor
 from wizard_app.conversation import Chat
@@ -46,7 +46,7 @@ def create_app(
     chat.install(app, Chat(settings))
     gate.install(app, settings, forget=wizard.forget_secrets, clock=clock)
     pages.install(app, wizard)
-    for feature in (another_device, chat, review, sharing, pages):
+    for feature in (another_device, chat, review, done, sharing, pages):
         app.register_blueprint(feature.blueprint)
     if settings.require_token:
         TokenFile(settings.token_file).write(settings.token or new_token())

@@ -71,6 +71,7 @@ class Gate:
         self.tokens = TokenFile(settings.token_file)
         self.access = Access(self.tokens, clock=clock)
         self.is_locked = settings.require_token
+        self.is_production = settings.production
         self._settings = settings
         self._cookie = _COOKIES[settings.production]
         # Behind a proxy on this machine all have its address.
@@ -96,13 +97,13 @@ class Gate:
         return self._refused(tokens)
 
     def with_cookie(self, response: Response) -> Response:
-        """Add the cookie of a session that this request opened."""
-        session = g.get("opened_session")
+        """Add the cookie of a session that this request opened; without a value, if it ended it."""
+        session = "" if g.get("signed_out") else g.get("opened_session")
         if session is not None:
             cookie = dump_cookie(
                 self._cookie,
                 session,
-                max_age=LIFETIME_S,
+                max_age=LIFETIME_S if session else 0,
                 secure=self._settings.production,
                 httponly=True,
                 samesite="Strict",
@@ -111,6 +112,13 @@ class Gate:
             )
             response.headers.add("Set-Cookie", cookie)
         return response
+
+    def sign_out(self) -> Response:
+        """End the session of this request; the page that says so."""
+        opened = g.get("opened_session")
+        self.access.end([*self._sessions(), *([] if opened is None else [opened])])
+        g.signed_out = True
+        return self._page(refusals.SIGNED_OUT)
 
     def left_s(self) -> int:
         """For how many seconds more the session of this request lasts; 0 without one."""

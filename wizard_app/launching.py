@@ -127,6 +127,11 @@ def own_addresses(families: tuple[socket.AddressFamily, ...] | None = None) -> l
     return found
 
 
+def network_addresses() -> list[str]:
+    """The IPv4 addresses by which others in the network reach this machine."""
+    return own_addresses((socket.AF_INET,)) or interface_addresses()
+
+
 def interface_addresses() -> list[str]:
     """The IPv4 addresses of this machine's interfaces, also without a way to anywhere."""
     found = []

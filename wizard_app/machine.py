@@ -25,6 +25,8 @@ from wizard_app.settings import JOURNAL, WizardSettings
 from wizard_app.ssh_keys import Key
 
 T = TypeVar("T")
+# What systemd's client of time servers makes.
+_SYNCHRONISED = Place("/run/systemd/timesync/synchronized")
 # Names of the database for whatever is set, or nothing is: as an answer, `localtime` would
 # have the device's clock follow a link to itself.
 _NO_ZONES = frozenset({"localtime", "posixrules", "Factory"})
@@ -90,6 +92,11 @@ class Machine:
         """The time zone of its clock; empty when it has none of the database."""
         zone = identity.time_zone(self._settings.paths, self._settings.device)
         return zone if zone in zones() else ""
+
+    @property
+    def clock_is_set(self) -> bool:
+        """Whether a time server has set its clock since it was started."""
+        return self._settings.device.has(_SYNCHRONISED)
 
     def has(self, path: str) -> bool:
         """Whether there is anything at a path of the device."""

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from platform_common.sentence import Sentence
-from wizard_app.actions import TITLES, Action, AddKeys, Phase, SetVariables, WriteFile
+from wizard_app.actions import (
+    TITLES,
+    Action,
+    AddKeys,
+    Phase,
+    RunCommand,
+    SetVariables,
+    WriteFile,
+)
 from wizard_app.journal import Entry, Try
 from wizard_app.plan import Plan
 
@@ -55,14 +63,34 @@ class Progress(NamedTuple):
         """Every action."""
         return [row for part in self.parts for row in part.rows]
 
+    def of(self, action_id: str) -> Row | None:
+        """The action of that id."""
+        return next((row for row in self.rows if row.action.id == action_id), None)
+
     @property
     def done(self) -> int:
         """How many actions are done."""
         return sum(row.state in _OVER for row in self.rows)
 
-    def first(self, state: State) -> Row | None:
-        """The first action in a state."""
-        return next((row for row in self.rows if row.state == state), None)
+    @property
+    def commands(self) -> int:
+        """How many programs are run."""
+        return sum(isinstance(row.action, RunCommand) for row in self.rows)
+
+    @property
+    def files(self) -> int:
+        """How many files are written or removed."""
+        return len({row.action.shown["path"] for row in self.rows if "path" in row.action.shown})
+
+    @property
+    def percent(self) -> int:
+        """How much of it is done."""
+        return 100 * self.done // max(len(self.rows), 1)
+
+    @property
+    def current(self) -> Part | None:
+        """The phase that is under way, or comes next; None when all of it is done."""
+        return next((part for part in self.parts if part.state in ("running", "waiting")), None)
 
 
 def progress(plan: Plan, tried: Try | None = None, *, running: bool = False) -> Progress:

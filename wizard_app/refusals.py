@@ -51,3 +51,11 @@ EXPOSED = Refusal(
     ),
     (),
 )
+SIGNED_OUT = Refusal(
+    200,
+    Sentence("You are signed out"),
+    Sentence(
+        "This browser is not let in any more. Whatever was set up goes on; a new link leads"
+        " back to the last page."
+    ),
+)

@@ -1,21 +1,26 @@
-"""The end of the steps: all answers, and what is still missing."""
+"""The end of the steps: all answers, what setting up will change, and how far it is."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from itertools import groupby
 from typing import Any, NamedTuple, cast
 
 from flask import Blueprint, Flask, Response, current_app, redirect, render_template, request
 from werkzeug import Response as Redirect
 
-from platform_common.sentence import Sentence
+from platform_common.sentence import Sentence, quoted
+from platform_common.web.application import called
+from wizard_app.apply import AGAIN
 from wizard_app.applying import Applying, Outcome
 from wizard_app.pages import wizard
-from wizard_app.plan import build_plan, mark
+from wizard_app.plan import Plan, build_plan, mark
+from wizard_app.progress import Progress, progress
 from wizard_app.standing import Standing
 from wizard_app.state import DONE, REVIEW
 from wizard_app.steps.step import AnyStep
+from wizard_app.steps.system import SystemAnswer
 
 _NAME = "applying"
 _CONFLICT = 409
@@ -43,6 +48,16 @@ class Section(NamedTuple):
     steps: list[Given]
 
 
+class Stopped(NamedTuple):
+    """Why the last try did not come to its end: it failed, or was interrupted at some time."""
+
+    failed: bool
+    what: Sentence | None = None
+    why: Sentence | None = None
+    advice: Sentence | None = None
+    at: datetime | None = None
+
+
 def install(app: Flask, applying: Applying) -> None:
     """Give `app` what sets its device up."""
     app.extensions[_NAME] = applying
@@ -54,8 +69,8 @@ def applying() -> Applying:
 
 
 @blueprint.get("/wizard/review")
-def review() -> str | Redirect:
-    """All answers, with a way to change each."""
+def review() -> Response | Redirect:
+    """All answers, with a way to change each; while they are applied, how far that is."""
     if wizard().state.step == DONE:
         return redirect(f"/wizard/{DONE}")
     return _page(Outcome())
@@ -67,16 +82,32 @@ def apply() -> Response | Redirect:
     outcome = applying().apply(request.form.get("plan", ""))
     if outcome.done:
         return redirect(f"/wizard/{DONE}")
-    status = _CONFLICT if outcome.busy or outcome.changed else 200
-    return Response(_page(outcome), status)
+    return _page(outcome)
 
 
-def _page(outcome: Outcome) -> str:
+@blueprint.get("/wizard/apply/status")
+def status() -> Response:
+    """How far setting up is, as a part of a page; or where to go on when nothing is under way."""
+    standing, running = wizard().standing(), applying().running
+    onward = ""
+    if standing.state.step == DONE:
+        onward = f"/wizard/{DONE}"
+    elif running is None:
+        onward = f"/wizard/{REVIEW}"
+    return _html("_progress", **_going(standing, running or ()), onward=onward)
+
+
+def _page(outcome: Outcome) -> Response:
     here = wizard()
-    standing = here.standing()
+    standing, running = here.standing(), applying().running
+    code = _CONFLICT if outcome.busy or outcome.changed else 200
+    if running is not None:
+        return _html("applying", code, **_going(standing, running), outcome=outcome)
     plan = build_plan(standing)
-    return render_template(
-        "wizard/review.html",
+    found = progress(plan, standing.tried)
+    return _html(
+        "review",
+        code,
         sections=list(_sections(standing)),
         lacks=standing.lacks(),
         lost=any(standing.lost()),
@@ -86,18 +117,54 @@ def _page(outcome: Outcome) -> str:
         file=here.file,
         count=here.count,
         outcome=outcome,
-        plan=plan,
+        stopped=None if outcome.busy else _stopped(standing, found),
+        found=found,
+        fresh=progress(plan),
+        going=False,
+        name=_name(standing),
         mark=mark(plan),
     )
 
 
-@blueprint.get("/wizard/done")
-def done() -> str | Redirect:
-    """The end; until it is reached, the step that is."""
-    state = wizard().state
-    if state.step != DONE:
-        return redirect(f"/wizard/{state.step}")
-    return render_template("wizard/done.html", completed_at=state.completed_at)
+def _going(standing: Standing, plan: Plan) -> dict[str, Any]:
+    """What a page needs that tells how far `plan` is, which is being done."""
+    found = progress(plan, standing.tried, running=True)
+    return {"found": found, "going": True, "name": _name(standing)}
+
+
+def _stopped(standing: Standing, found: Progress) -> Stopped | None:
+    """What the last try of this setup has to say, if there was one."""
+    last, tried = applying().last, standing.tried
+    if last.why is not None:
+        return Stopped(failed=True, what=last.what, why=last.why, advice=last.advice)
+    if tried is None:
+        return None
+    failed = next((entry for entry in tried.entries if entry.state == "failed"), None)
+    if failed is None:
+        at = max((tried.at, *(entry.at for entry in tried.entries)))
+        return Stopped(failed=False, at=_moment(at))
+    row = found.of(failed.id)
+    what = row.action.said if row else quoted(failed.what)
+    return Stopped(failed=True, what=what, why=quoted(failed.why), advice=AGAIN)
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError):
+        return None
+
+
+def _name(standing: Standing) -> str:
+    """What the device is to be called."""
+    answer = standing.state.answers.of(SystemAnswer)
+    return called() if answer is None else answer.hostname
+
+
+def _html(template: str, code: int = 200, **values: Any) -> Response:
+    values.setdefault("onward", "")
+    body = render_template(f"wizard/{template}.html", **values)
+    return Response(body, code, content_type="text/html; charset=utf-8")
 
 
 def _sections(standing: Standing) -> Iterator[Section]:
