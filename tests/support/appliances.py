@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,10 +86,25 @@ class Appliance:
         assert visitor.ask("/?" + link["url"].partition("?")[2]).status == 302
         return visitor
 
-    def restart(self) -> Visitor:
-        """End its wizard, and start it again."""
+    def begin_anew(self) -> Visitor:
+        """Start its wizard once more, with nothing answered; who comes in."""
         self.machine.run("systemctl", "stop", _WIZARD)
+        self.machine.run("rm", "/var/lib/platform/wizard-state.json")
         return self.serve()
+
+    def beside(self, *argv: str) -> subprocess.CompletedProcess[str]:
+        """How one of its programs ends that is run in the other network."""
+        network = f"--net=/proc/self/fd/{self.far.descriptor}"
+        enter = ("nsenter", f"--target={self.machine.init}", "--mount", network, "--wdns=/", "--")
+        return subprocess.run(
+            [*enter, *argv],
+            pass_fds=(self.far.descriptor,),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
 
     def log(self) -> str:
         """What its journal has of its wizard."""
