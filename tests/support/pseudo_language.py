@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 from playwright.sync_api import Page
 
+from platform_common.channel_names import channel_name
 from platform_common.sentence import Sentence
 from platform_common.version import VERSION
 from platform_common.web.language import SOURCE, Language
@@ -138,7 +139,7 @@ def values_of(ctl: FakeCtl) -> set[str]:
             found |= set(leaves(json.loads(output)))
         except ValueError:
             continue
-    return found
+    return found | {str(channel_name(one)) for one in found}
 
 
 def leaves(value: Any) -> Iterator[str]:
