@@ -1,7 +1,8 @@
-"""A newcomer's way in a browser: the link, nine pages, and the dashboard at the end."""
+"""A newcomer's way in a browser: the link, nine pages, the chat, and the dashboard at the end."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -27,6 +28,7 @@ CHOSEN: Mapping[str, Fields] = {
     },
     "channels": {"channels": ["telegram", "email-imap-smtp"]},
 }
+QUESTION = "How *late* is it in <b>Berlin</b>?"
 
 
 @pytest.fixture
@@ -51,8 +53,23 @@ def set_up(page: Page) -> None:
     expect(page).to_have_url(re.compile("/wizard/done$"), timeout=60_000)
 
 
+def chat(page: Page) -> None:
+    """Say something, and wait for the answer."""
+    page.get_by_role("link", name=re.compile("chat", re.IGNORECASE)).first.click()
+    expect(page).to_have_url(re.compile("/chat$"))
+    page.locator('textarea[name="message"]').fill(QUESTION)
+    page.get_by_role("button", name="Send").click()
+    main = page.locator("main")
+    expect(main.get_by_text("I am a stand-in, not an assistant.")).to_have_count(1)
+    # What the gateway says is Markdown, what the person says is what was typed.
+    expect(main.locator("strong", has_text="I am a stand-in")).to_have_count(1)
+    expect(main.locator("table")).to_have_count(1)
+    expect(main.get_by_text(QUESTION, exact=True)).to_have_count(1)
+    expect(main.locator("b")).to_have_count(0)
+
+
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
-def test_from_the_link_to_a_dashboard_that_shows_what_was_chosen(
+def test_from_the_link_to_a_chat_and_a_dashboard_that_shows_what_was_chosen(
     scripts: bool,
     folder: Path,
     open_page: OpenPage,
@@ -69,6 +86,9 @@ def test_from_the_link_to_a_dashboard_that_shows_what_was_chosen(
 
     page.goto(f"{wizard.url}/?token={TOKEN}")
     set_up(page)
+    chat(page)
+    page.reload()
+    expect(page.get_by_text("I am a stand-in, not an assistant.")).to_have_count(1)
     assert told(page) == []
 
     page.goto(dashboard.url)
@@ -89,6 +109,10 @@ def test_all_that_it_left_is_in_one_folder_and_secrets_only_where_they_belong(
     wizard = serve_wizard(WIZARD_TOKEN=TOKEN, WIZARD_DEV_OUT=str(folder))
     page = open_page(f"{wizard.url}/?token={TOKEN}", reduced_motion="reduce")
     set_up(page)
+    chat(page)
+    turns = (folder / "home/agent/.hermes/chat-history.jsonl").read_text().splitlines()
+    assert [json.loads(turn)["role"] for turn in turns] == ["user", "assistant"]
+    assert json.loads(turns[0])["content"] == QUESTION
     holding = {
         str(path.relative_to(folder))
         for path in folder.rglob("*")
