@@ -16,7 +16,7 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-from bench import control, dashboard, release_tools, wizard
+from bench import apply, control, dashboard, release_tools, wizard
 from bench.measuring import Row
 from bench.release_tools import GIB, MIB
 
@@ -44,7 +44,10 @@ def main() -> None:
             "platformctl": control.parts(folder, options.runs),
             "pwa-app": dashboard.parts(folder, options.runs),
             "release-tools": release_tools.parts(folder, options.size * MIB, options.runs),
-            "wizard-app": wizard.parts(folder, options.runs),
+            "wizard-app": [
+                *wizard.parts(folder, options.runs),
+                *apply.parts(folder, options.runs),
+            ],
         }
         for program in [options.only] if options.only else _PROGRAMS:
             for part in of_program[program]:

@@ -16,17 +16,22 @@ A = TypeVar("A", bound=Struct)
 class Answers:
     """The answers by member (spec, wizard state); never changed, the methods make others."""
 
-    __slots__ = ("values",)
+    __slots__ = ("_found", "values")
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self.values = dict(values)
+        # What each step was answered, once it was asked for: many lines are not looked at again.
+        self._found: dict[type[Struct], Any] = {}
 
     def of(self, shape: type[A]) -> A | None:
         """What one step was answered; None when it was not."""
-        try:
-            return shaped(self.values, shape)
-        except DecodingError:
-            return None
+        if shape not in self._found:
+            try:
+                self._found[shape] = shaped(self.values, shape)
+            except DecodingError:
+                self._found[shape] = None
+        found: A | None = self._found[shape]
+        return found
 
     def with_answer(self, answer: Struct) -> Answers:
         """These, with the members of `answer` in place of what was there."""
