@@ -92,7 +92,9 @@ class Network:
         anywhere = ("::" if family == socket.AF_INET6 else "0.0.0.0", from_port)
         with self.socket(socket.SOCK_DGRAM, family, bound=anywhere, timeout_s=timeout_s) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
-            probe.sendto(b"hello", (address, port))
+            # An address may name an interface, which is one of this network.
+            with self.inside():
+                probe.sendto(b"hello", (address, port))
             try:
                 return probe.recv(64) == b"hello"
             except TimeoutError:
