@@ -21,6 +21,7 @@ try:
 except FileNotFoundError:
     mode = "ok"
 told = {"argv": argv, "environ": dict(os.environ), "pid": os.getpid(), "cwd": os.getcwd()}
+told["at"] = time.time_ns()
 stdin = sys.stdin.read()
 told["stdin"] = stdin
 
