@@ -5,17 +5,21 @@ from __future__ import annotations
 import base64
 import tempfile
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from dev import sample_device
 from dev.distributions import ROOT
 from tests.support import dashboard_states, key_states, system_states, wizard_states
 from tests.support.browsers import CHROMIUM, FLAGS, send
 from tests.support.control_cli import FakeCtl
 from tests.support.devices import Device
 from tests.support.journals import NEXT_BOOT, Logged, RealJournal
+from tests.support.releases import program
+from tests.support.stand_ins import stand_in
 from tests.support.web_servers import served
 
 FOLDER = ROOT / "docs/screenshots"
@@ -70,6 +74,12 @@ PICTURES = (
     Picture("system", "/app/system"),
 )
 
+# Of one device that is set up, talked to, and looked at.
+DONE = Picture("wizard-done", "/wizard/done", phone=True)
+CHAT = Picture("chat", "/chat")
+SET_UP = Picture("set-up", "/app/dashboard")
+_QUESTION = "Remind me of the milk when I am at the shop, please."
+
 STEPS = (
     Step("wizard-name", "system", phone=True),
     Step("wizard-provider", "provider", chosen="[value=anthropic]", phone=True, dark=True),
@@ -113,6 +123,37 @@ def make_step(browser: Browser, step: Step, folder: Path) -> Path:
             page.check(step.chosen)
         data = _taken(page)
     return _written(step.name, data)
+
+
+def make_way(browser: Browser, folder: Path) -> list[Path]:
+    """Make the pictures of a device in `folder` that is set up, and then talked to; their files."""
+    root = folder / "out"
+    sample_device.make(root, "2026.11.1", "https://releases.example/stable/", datetime.now(UTC))
+    variables = {"WIZARD_DEV_OUT": str(root), "WIZARD_NO_TOKEN": "1"}
+    control = {"PLATFORM_ROOT": str(root), "PLATFORM_CTL": program("platformctl")}
+    with (
+        stand_in() as gateway,
+        served("wizard-app", control | variables, folder / "wizard.log") as wizard,
+        served("pwa-app", control, folder / "dashboard.log") as dashboard,
+        _page(browser, DONE) as small,
+        _page(browser, CHAT) as large,
+    ):
+        sample_device.place_gateway(root, gateway)
+        for slug, fields in wizard_states.ANSWERS.items():
+            small.goto(wizard.url)
+            send(small, f"{wizard.url}/wizard/{slug}", fields)
+        small.goto(wizard.url)
+        small.get_by_role("button", name="Set up this device").click()
+        small.wait_for_url(f"**{DONE.address}", wait_until="networkidle")
+        taken = [_written(DONE.name, _taken(small))]
+        large.goto(wizard.url + CHAT.address, wait_until="networkidle")
+        large.locator("textarea").fill(_QUESTION)
+        large.get_by_role("button", name="Send").click()
+        large.get_by_text("I am a stand-in").wait_for()
+        taken.append(_written(CHAT.name, _taken(large)))
+        large.goto(dashboard.url + SET_UP.address, wait_until="networkidle")
+        taken.append(_written(SET_UP.name, _taken(large)))
+    return taken
 
 
 def _written(name: str, data: bytes) -> Path:
@@ -159,6 +200,8 @@ def main() -> None:
             _tell(make(browser, picture, Path(scratch) / picture.name))
         for step in STEPS:
             _tell(make_step(browser, step, Path(scratch) / step.name))
+        for file in make_way(browser, Path(scratch) / "way"):
+            _tell(file)
         browser.close()
 
 

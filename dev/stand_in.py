@@ -20,7 +20,7 @@ You wrote:
 It came
 
 - by `POST {path}`
-- as message number {turns} of this conversation
+- {before}
 
 | counted | number |
 |---|---|
@@ -34,11 +34,12 @@ It came
 
 
 def answer(told: str, path: str, turns: int) -> str:
-    """What the stand-in says to the message `told`: Markdown with a bit of everything."""
+    """What the stand-in says to `told`, the last of `turns`: Markdown with a bit of everything."""
+    before = f"after {turns - 1} messages" if turns > 1 else "without what was said before"
     return _ANSWER.format(
         quoted="\n".join(f"> {line}" for line in told.splitlines()),
         path=path,
-        turns=turns,
+        before=before,
         words=f"{len(told.split()):,}",
         characters=f"{len(told):,}",
     )
