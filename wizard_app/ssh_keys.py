@@ -105,7 +105,7 @@ def wrong_with(line: str) -> Sentence | None:
         return Sentence("it may be a piece of a private key, and is not shown again")
     if not line.startswith(PREFIXES):
         return Sentence("it must start with the kind of the key, such as ssh-ed25519")
-    if len(line.split()) < 2:
+    if len(line.split(None, 1)) < 2:
         return Sentence("the key behind its kind is missing")
     return None
 
