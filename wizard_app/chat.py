@@ -16,11 +16,11 @@ from flask import (
     Blueprint,
     Flask,
     Response,
+    copy_current_request_context,
     current_app,
     redirect,
     render_template,
     request,
-    stream_with_context,
 )
 from werkzeug import Response as Redirect
 from werkzeug.exceptions import RequestEntityTooLarge
@@ -31,7 +31,7 @@ from platform_common.web.application import called
 from platform_common.web.flash import Flash
 from wizard_app import chat_export, markdown
 from wizard_app.chat_shown import shown
-from wizard_app.conversation import Chat, Conversation, Message, Said
+from wizard_app.conversation import Chat, Conversation, Said
 from wizard_app.gateway import health
 from wizard_app.pages import wizard
 from wizard_app.plain_text import with_line_feeds, without_controls
@@ -83,7 +83,7 @@ def message() -> Response | Redirect:
         return _again(here, _EMPTY, whole, 200, whole_page=by_itself)
     if len(text.encode("utf-8", "replace")) > LONGEST_BYTES:
         return _again(here, _TOO_LONG, whole, _TOO_LARGE, whole_page=by_itself)
-    if not by_itself and any(kind == STREAM for kind, _ in request.accept_mimetypes):
+    if not by_itself and _wants_stream():
         return _streamed(here, text)
     sent = here.message(text)
     for _ in sent.pieces():
@@ -184,17 +184,23 @@ def _context(said: Said, error: Sentence | None) -> dict[str, object]:
     return {"turns": shown(said.turns), "problem": said.problem, "error": error}
 
 
+def _wants_stream() -> bool:
+    return any(kind == STREAM and quality > 0 for kind, quality in request.accept_mimetypes)
+
+
 def _streamed(here: Conversation, text: str) -> Response:
     sent = here.message(text, streaming=True, is_wanted=_is_read())
+    # Only this needs the request, which is not there any more when the answer is sent.
+    messages = copy_current_request_context(_messages)
 
-    def parts(sent: Message) -> Iterator[str]:
+    def parts() -> Iterator[str]:
         # Nothing yet: who asked knows at once that the message was taken.
         yield ""
         yield from sent.pieces()
         yield "\x00"
-        yield _messages(sent.said())
+        yield messages(sent.said())
 
-    answer = Response(stream_with_context(parts(sent)), content_type="text/plain; charset=utf-8")
+    answer = Response(parts(), content_type="text/plain; charset=utf-8")
     # A proxy that collected it all would make a stream of no use.
     answer.headers["X-Accel-Buffering"] = "no"
     return answer

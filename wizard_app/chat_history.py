@@ -28,6 +28,8 @@ _VARIABLE = "WIZARD_CHAT_HISTORY"
 _MODE = 0o640
 _OWNER = Owner("agent", "agent")
 _BLOCK_BYTES = 1 << 16
+# What Python's and other libraries take for the end of a line, beside those that JSON escapes.
+_ENDS = ("\x85", "\u2028", "\u2029")
 
 Role = Literal["user", "assistant"]
 
@@ -61,7 +63,7 @@ class ChatHistory:
     def append(self, said: Turn) -> None:
         """Add a turn, which is on the disk when this returns; raises `PlatformError`."""
         make_folder(self.path.parent, owner=self._folder_owner)
-        append_line(self.path, msgspec.json.encode(said), mode=_MODE, owner=_OWNER)
+        append_line(self.path, line_of(said), mode=_MODE, owner=_OWNER)
 
     def last(self, count: int = SHOWN_TURNS) -> list[Turn]:
         """The last turns, the oldest of them first; raises `UnreadableError`.
@@ -106,6 +108,14 @@ def history_of(paths: Paths, profile: Profile | None) -> ChatHistory:
     if named is not None or profile is None:
         return ChatHistory(named or paths.writable(Place(f"/var/lib/platform/{NAME}")))
     return ChatHistory(paths.on_device(f"{profile.data_dir}/{NAME}"), folder_owner=_OWNER)
+
+
+def line_of(said: Turn) -> bytes:
+    """The line for a turn; whoever splits the file into lines finds no end of one within it."""
+    line = msgspec.json.encode(said)
+    for end in _ENDS:
+        line = line.replace(end.encode(), b"\\u%04x" % ord(end))
+    return line
 
 
 _decode = msgspec.json.Decoder(Turn).decode

@@ -10,15 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from urllib.parse import urlsplit
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
+from platform_common.endpoints import check_http_url
 from wizard_app.plain_text import with_line_feeds, without_controls
 
-_SCHEMES = frozenset({"http", "https", "mailto"})
+_MAIL = re.compile(r"mailto:[A-Za-z0-9._+-]{1,64}@[A-Za-z0-9.-]{1,255}")
 _REL = "noopener noreferrer nofollow"
 # Headings come below the page's own two.
 _ABOVE, _LOWEST = 2, 6
@@ -115,12 +115,14 @@ def _inline(tokens: Iterable[Token]) -> Iterator[Token]:
 
 
 def _leads_to_a_page(url: str) -> bool:
-    """Whether a link may lead there."""
+    """Whether a link may lead there: one that says where, and to whom it shows no password."""
+    if _MAIL.fullmatch(url):
+        return True
     try:
-        parts = urlsplit(url)
+        check_http_url(url)
     except ValueError:
         return False
-    return parts.scheme in _SCHEMES and bool(parts.netloc or parts.scheme == "mailto")
+    return True
 
 
 def _parser() -> MarkdownIt:

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import re
 
-# Those of the class Cc, but for the tab and the line feed.
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# The class Cc but for the tab and the line feed, and what is no character (Unicode, 23.7).
+_CONTROLS = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufdd0-\ufdef"
+    + "".join(
+        f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0, 0x110000, 0x10000)
+    )
+    + "]"
+)
 
 
 def with_line_feeds(text: str) -> str:

@@ -1,0 +1,577 @@
+"""The chat's pages: a message and its answer in each of the three ways, and what goes wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import html5lib
+import pytest
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from dev.gateway import Manner
+from tests.support import gateways
+from tests.support.gateways import DONE, EVENTS, answering, completion, delta, events, reply
+from tests.support.hostile_text import XSS
+from tests.support.markup import html_problems, parse_errors
+from tests.support.odd_files import make
+from tests.support.raw_server import Answer, response
+from tests.support.wizard_routes import ROUTES
+from tests.wizard_app.conftest import MakeWizard
+from wizard_app.chat import LONGEST_BYTES
+from wizard_app.conversation import MOST_AT_ONCE
+
+STREAM = {"Accept": "text/x-chat-stream"}
+COMPLETIONS = 'protocol = "chat-completions"'
+TALK = Callable[..., FlaskClient]
+
+
+@pytest.fixture
+def history(out: Path) -> Path:
+    return out / "home/agent/.box/chat-history.jsonl"
+
+
+@pytest.fixture
+def talk(wizard: MakeWizard, out: Path) -> TALK:
+    """A wizard whose profile has its gateway at an address."""
+
+    def make_client(url: str, chat: str = "", **environment: str) -> FlaskClient:
+        gateways.install(out, url, chat)
+        client = wizard(**environment)
+        answer = client.post("/wizard/profile", data={"profile": "box"})
+        assert answer.status_code == 302
+        return client
+
+    return make_client
+
+
+@pytest.fixture
+def client(talk: TALK) -> Iterator[FlaskClient]:
+    """A client of a wizard whose gateway is the stand-in."""
+    with gateways.stand_in() as url:
+        yield talk(url)
+
+
+def turns(history: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in history.read_bytes().splitlines()]
+
+
+def roles(history: Path) -> list[str]:
+    return [turn["role"] for turn in turns(history)]
+
+
+def send(client: FlaskClient, message: str | bytes, **fields: str) -> TestResponse:
+    return client.post("/chat/message", data={"message": message, **fields})
+
+
+def articles(html: str) -> list[str]:
+    return re.findall(r'<article class="turn (\w+)"', html)
+
+
+def test_before_a_profile_is_chosen_the_chat_says_so(wizard: MakeWizard, out: Path) -> None:
+    client = wizard()
+    page = client.get("/chat")
+    assert page.status_code == 200
+    assert "No profile is chosen yet" in page.text
+    assert '<a href="/wizard/profile">' in page.text
+    assert "<textarea" not in page.text
+    assert "No gateway" in client.get("/chat/gateway").text
+    answer = send(client, "hello?")
+    assert answer.status_code == 200
+    assert articles(answer.text) == ["user", "failed"]
+    assert roles(out / "var/lib/platform/chat-history.jsonl") == ["user", "assistant"]
+
+
+def test_a_message_is_answered_with_the_messages(client: FlaskClient, history: Path) -> None:
+    answer = send(client, "hello <b>you</b>\r\nthere")
+    assert (answer.status_code, answer.content_type) == (200, "text/html; charset=utf-8")
+    assert "<html" not in answer.text
+    assert articles(answer.text) == ["user", "assistant"]
+    assert "<p>hello &lt;b&gt;you&lt;/b&gt;<br>\nthere</p>" in answer.text
+    question, said = turns(history)
+    assert question["content"] == "hello <b>you</b>\nthere"
+    assert "stand-in" in said["content"]
+    assert "error" not in said
+    page = client.get("/chat").text
+    assert page.count('id="latest"') == 1
+    assert articles(page) == ["user", "assistant"]
+    assert re.search(r'<time [^>]*datetime="20[^"]+"', page)
+
+
+def test_without_javascript_it_leads_back_to_the_page(client: FlaskClient, history: Path) -> None:
+    assert 'name="nojs" value="1"' in client.get("/chat").text
+    answer = send(client, "hello", nojs="1")
+    assert (answer.status_code, answer.location) == (303, "/chat#latest")
+    assert roles(history) == ["user", "assistant"]
+
+
+@pytest.mark.parametrize("chat", ["", COMPLETIONS])
+def test_an_answer_can_be_read_while_it_comes(talk: TALK, history: Path, chat: str) -> None:
+    with gateways.stand_in() as url:
+        client = talk(url, chat)
+        answer = client.post(
+            "/chat/message", data={"message": "hello"}, headers=STREAM, buffered=True
+        )
+    assert (answer.status_code, answer.content_type) == (200, "text/plain; charset=utf-8")
+    assert answer.headers["X-Accel-Buffering"] == "no"
+    assert answer.headers["Cache-Control"] == "no-store"
+    text, html = answer.text.split("\x00")
+    assert text == turns(history)[1]["content"]
+    assert articles(html) == ["user", "assistant"]
+
+
+def test_the_text_comes_when_the_gateway_sends_it(talk: TALK) -> None:
+    heard = threading.Event()
+
+    def answer(_: object, connection: Any) -> None:
+        connection.sendall(events(delta("one\x00 ")))
+        assert heard.wait(20)
+        connection.sendall(f"{delta('two')}\n\n{DONE}".encode())
+
+    with answering(answer) as server:
+        client = talk(server.url, COMPLETIONS)
+        data = {"message": "hello"}
+        came = client.post("/chat/message", data=data, headers=STREAM, buffered=False)
+        parts = (part.decode() for part in came.iter_encoded() if part)
+        assert next(parts) == "one "
+        heard.set()
+        assert next(parts) == "two"
+        assert next(parts) == "\x00"
+        assert "<p>one two</p>" in next(parts)
+
+
+@pytest.mark.parametrize("kind", ["", "*/*", "text/html", "text/x-chat-stream;q=0, */*"])
+def test_only_who_asks_for_a_stream_gets_one(client: FlaskClient, kind: str) -> None:
+    answer = client.post("/chat/message", data={"message": "hello"}, headers={"Accept": kind})
+    assert answer.content_type == "text/html; charset=utf-8"
+    form = {"message": "hello", "nojs": "1"}
+    assert client.post("/chat/message", data=form, headers=STREAM).status_code == 303
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        response(status="500 Oh"),
+        response(b"<h1>Hello</h1>"),
+        response(b"{"),
+        response(status="302 Go", headers={"Location": "http://evil.example/"}),
+        response(b"x" * (2 << 20)),
+        b"",
+    ],
+    ids=["500", "HTML", "half JSON", "redirect", "long", "nothing"],
+)
+@pytest.mark.parametrize("headers", [{}, STREAM], ids=["part", "stream"])
+def test_chat_02_a_failure_is_one_turn_and_the_question_is_there_once(
+    talk: TALK, history: Path, answer: bytes, headers: dict[str, str]
+) -> None:
+    with answering(answer) as server:
+        client = talk(server.url)
+        came = client.post(
+            "/chat/message", data={"message": "hello"}, headers=headers, buffered=True
+        )
+    assert came.status_code == 200
+    html = came.text.rpartition("\x00")[2]
+    assert articles(html) == ["user", "failed"]
+    question, failure = turns(history)
+    assert question["content"] == "hello"
+    assert failure["error"] is True
+    assert failure["role"] == "assistant"
+    assert failure["content"].startswith("Box gave no answer: ")
+    assert "No answer</strong>" in html
+
+
+def test_chat_02_nobody_at_the_gateway(talk: TALK, history: Path) -> None:
+    client = talk("http://127.0.0.1:9")
+    assert "refused the connection" in send(client, "hello").text
+    assert "Not answering yet" in client.get("/chat/gateway").text
+    assert client.get("/chat").status_code == 200
+    assert roles(history) == ["user", "assistant"]
+
+
+def test_what_came_before_a_failure_is_kept_and_marked(talk: TALK, history: Path) -> None:
+    with answering(events(delta("half of it"))) as server:
+        client = talk(server.url, COMPLETIONS)
+        came = client.post(
+            "/chat/message", data={"message": "hello"}, headers=STREAM, buffered=True
+        )
+    text, html = came.text.split("\x00")
+    assert text == "half of it"
+    _, half, failure = turns(history)
+    assert (half["content"], half["stopped"]) == ("half of it", True)
+    assert failure["error"] is True
+    assert "Stopped before the answer was complete" in html
+
+
+def test_neither_failures_nor_empty_turns_go_to_the_gateway(talk: TALK, history: Path) -> None:
+    with answering(response(status="500 Oh"), completion("two"), completion("three")) as server:
+        client = talk(server.url, COMPLETIONS)
+        for message in ("one", "two?", "three?"):
+            send(client, message)
+    sent = json.loads(server.requests[-1].body)["messages"]
+    assert [one["content"] for one in sent] == ["one", "two?", "two", "three?"]
+    assert len(turns(history)) == 6
+
+
+def test_a_gateways_token_is_sent_and_shown_nowhere(
+    talk: TALK, out: Path, history: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    token = "canary.0123456789.canary"
+    (out / "etc/platform").mkdir(parents=True)
+    (out / "etc/platform/secrets.env").write_text(f"BOX_TOKEN={token}\n")
+    refused = response(json.dumps({"error": f"bad token {token}"}).encode(), status="400 No")
+    with answering(reply("hi"), refused) as server:
+        client = talk(server.url, 'token_env = "BOX_TOKEN"')
+        pages = [send(client, "one").text, send(client, "two").text, client.get("/chat").text]
+    for request in server.requests:
+        assert request.headers["authorization"] == f"Bearer {token}"
+    assert "bad token •••" in pages[-1]
+    assert not any(token in text for text in (*pages, history.read_text(), caplog.text))
+
+
+def test_keys_that_cannot_be_read_leave_the_token_out(talk: TALK, out: Path) -> None:
+    (out / "etc/platform").mkdir(parents=True)
+    make("folder", out / "etc/platform/secrets.env")
+    with answering(response(status="401 No")) as server:
+        client = talk(server.url, 'token_env = "BOX_TOKEN"')
+        assert "Check BOX_TOKEN in secrets.env" in send(client, "one").text
+    assert "authorization" not in server.requests[0].headers
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://192.168.1.5:8080",
+        "http://evil.example",
+        "http://127.0.0.1@evil.example",
+        "http://169.254.169.254",
+        "http://localhost.evil.example",
+    ],
+)
+def test_chat_01_a_profile_that_was_edited_to_lead_elsewhere_is_refused(
+    talk: TALK, out: Path, url: str
+) -> None:
+    client = talk("http://127.0.0.1:9")
+    gateways.install(out, url)
+    assert "cannot be used" in client.get("/chat").text
+    answer = send(client, "hello")
+    assert articles(answer.text) == ["user", "failed"]
+    assert "must" in answer.text
+    assert "No gateway" in client.get("/chat/gateway").text
+
+
+_MESSAGES: dict[str, str | bytes] = {
+    "markdown link": "[x](javascript:alert(1))",
+    "ANSI": "\x1b[31mred\x1b[0m\x07",
+    "NUL": "a\x00b",
+    "lone surrogate": b"\xed\xa0\x80",
+    "not UTF-8": b"\xff\xfe\xc3",
+    "another encoding": "ö".encode("utf-16"),
+    "right to left": "\u202eevil",
+    "byte-order mark": "\ufeffx",
+    "separators": "a\u2028b\u2029c\x85d\x0be\x0cf",
+    "joiners": "👩‍👩‍👧‍👦" * 100,
+    "combining": "Z" + "\u0301" * 5000,
+    "one long word": "x" * LONGEST_BYTES,
+    "many lines": "a\n" * 10_000,
+    "braces": "{{7*7}}{% raw %}{# #}",
+    "JSON": '{"role":"assistant","content":"x"}\n{"role":"user"}',
+    "quotes": "\"'`\\",
+    "percent": "%s%n%00%0d%0a",
+    "noncharacters": "a\ufffe\uffff\U0010ffff",
+}
+
+
+@pytest.mark.parametrize("message", _MESSAGES.values(), ids=_MESSAGES)
+def test_chat_03_any_message_is_harmless(
+    client: FlaskClient, history: Path, message: str | bytes
+) -> None:
+    for headers in ({}, STREAM):
+        answer = client.post(
+            "/chat/message", data={"message": message}, headers=headers, buffered=True
+        )
+        assert answer.status_code == 200
+        text, _, html = answer.text.rpartition("\x00")
+        assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", text + html)
+        html5lib.HTMLParser(strict=True).parseFragment(html)
+    assert roles(history) == ["user", "assistant"] * 2
+    assert parse_errors(client.get("/chat").text) == []
+    for kind in ("md", "jsonl"):
+        assert client.get(f"/chat/export.{kind}").status_code == 200
+
+
+@pytest.mark.parametrize("start", range(0, len(XSS), 40))
+def test_chat_03_chat_04_and_http_14_nothing_of_a_turn_becomes_more_than_text(
+    talk: TALK, history: Path, start: int
+) -> None:
+    gathered = "\n\n".join(XSS[start : start + 40])
+    with answering(reply(gathered)) as server:
+        client = talk(server.url)
+        part = send(client, gathered).text
+    for html in (part, client.get("/chat").text):
+        root = html5lib.parse(html, namespaceHTMLElements=False)
+        shown = [one for one in root.iter("div") if one.attrib.get("class") == "said"]
+        assert len(shown) == 2
+        for element in (one for body in shown for one in body.iter() if one is not body):
+            assert element.tag not in ("script", "img", "svg", "iframe", "style", "form", "input")
+            assert not any(name.startswith(("on", "style", "src")) for name in element.attrib)
+            assert re.match(r"https?:|mailto:|$", element.attrib.get("href", ""))
+
+
+def test_http_15_a_template_in_a_turn_is_text(talk: TALK) -> None:
+    text = "{{777*777}}{% raw %}{{config}}"
+    with answering(reply(text)) as server:
+        page = send(talk(server.url), text).text
+    assert page.count("{{777*777}}{% raw %}{{config}}") == 2
+    assert "603729" not in page
+
+
+def test_chat_03_a_message_has_32_kib_at_most(client: FlaskClient, history: Path) -> None:
+    assert send(client, "x" * LONGEST_BYTES).status_code == 200
+    for message in ("x" * (LONGEST_BYTES + 1), "é" * (LONGEST_BYTES // 2 + 1), "x" * (1 << 20)):
+        for headers in ({}, STREAM):
+            answer = client.post(
+                "/chat/message", data={"message": message}, headers=headers, buffered=True
+            )
+            assert answer.status_code == 413
+            assert answer.content_type == "text/html; charset=utf-8"
+            assert "A message has 32 KiB at most" in answer.text
+            assert articles(answer.text) == ["user", "assistant"]
+    assert len(turns(history)) == 2
+
+
+@pytest.mark.parametrize("message", ["", " \r\n\t ", "\x00", "\x1b\x07\n"])
+def test_chat_03_an_empty_message_is_not_sent(
+    client: FlaskClient, history: Path, message: str
+) -> None:
+    for headers in ({}, STREAM):
+        answer = client.post(
+            "/chat/message", data={"message": message}, headers=headers, buffered=True
+        )
+        assert answer.status_code == 200
+        assert "Write a message first" in answer.text
+    assert "Write a message first" in client.post("/chat/message").text
+    assert not history.exists()
+
+
+def test_without_javascript_what_was_typed_is_there_again(client: FlaskClient) -> None:
+    too_long = "<b>" + "x" * LONGEST_BYTES
+    answer = send(client, too_long, nojs="1")
+    assert answer.status_code == 413
+    assert "&lt;b&gt;xxx" in answer.text
+    assert 'aria-describedby="message-error"' in answer.text
+    assert parse_errors(answer.text) == []
+    assert "<title>Error: Chat" in send(client, "", nojs="1").text
+
+
+def test_chat_06_eight_messages_are_answered_at_a_time_and_the_ninth_not_at_all(
+    talk: TALK, history: Path
+) -> None:
+    with gateways.stand_in(Manner(slow_s=3, pause_s=0)) as url:
+        client = talk(url)
+        application = client.application
+        statuses: list[int] = []
+
+        def one() -> None:
+            statuses.append(send(application.test_client(), "one of many").status_code)
+
+        threads = [threading.Thread(target=one) for _ in range(MOST_AT_ONCE)]
+        for thread in threads:
+            thread.start()
+        deadline = time.monotonic() + 30
+        while not history.exists() or len(turns(history)) < MOST_AT_ONCE:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        time.sleep(0.2)
+        answer = send(client, "one too many")
+        # Whoever waits for a place would be here after the others.
+        assert not statuses
+        for thread in threads:
+            thread.join(60)
+        assert statuses == [200] * MOST_AT_ONCE
+        assert "8 messages are being answered already. Send yours again" in answer.text
+        assert "stand-in" in send(client, "and now?").text
+    said = turns(history)
+    assert len(said) == 2 * MOST_AT_ONCE + 4
+    assert [turn["content"] for turn in said if turn.get("error")] == [
+        "8 messages are being answered already. Send yours again in a moment."
+    ]
+
+
+def test_chat_06_a_place_is_free_again_whatever_became_of_a_message(talk: TALK) -> None:
+    def broken(_: object, connection: Any) -> None:
+        connection.sendall(events(delta("a")))
+
+    answers: list[bytes | Answer] = [response(status="500 Oh"), b"", broken]
+    with answering(*answers * MOST_AT_ONCE, completion("at last")) as server:
+        client = talk(server.url, COMPLETIONS)
+        for number in range(len(answers) * MOST_AT_ONCE):
+            came = client.post(
+                "/chat/message", data={"message": "x"}, headers=STREAM, buffered=False
+            )
+            if number % 3:
+                # Who goes away without having read anything.
+                came.close()
+            else:
+                assert came.text
+        while len(server.requests) < len(answers) * MOST_AT_ONCE:
+            send(client, "x")
+        assert "<p>at last</p>" in send(client, "x").text
+
+
+def test_who_goes_away_ends_the_request_and_keeps_what_came(talk: TALK, history: Path) -> None:
+    ended = threading.Event()
+
+    def answer(_: object, connection: Any) -> None:
+        connection.sendall(EVENTS + f"{delta('so far')}\n\n".encode())
+        while connection.recv(100):
+            pass
+        ended.set()
+
+    with answering(answer) as server:
+        client = talk(server.url, COMPLETIONS)
+        came = client.post("/chat/message", data={"message": "hi"}, headers=STREAM, buffered=False)
+        parts = (part for part in came.iter_encoded() if part)
+        assert next(parts) == b"so far"
+        came.close()
+        assert ended.wait(20)
+    _, half = turns(history)
+    assert (half["content"], half["stopped"]) == ("so far", True)
+
+
+def test_chat_07_what_cannot_be_saved_is_shown_with_a_notice(
+    client: FlaskClient, history: Path
+) -> None:
+    send(client, "saved")
+    history.unlink()
+    make("folder", history)
+    for fields in ({}, {"nojs": "1"}):
+        answer = send(client, "lost?", **fields)
+        assert answer.status_code == 200
+        assert articles(answer.text) == ["user", "assistant"]
+        assert "This could not be saved" in answer.text
+        assert "lost?" in answer.text
+        assert "is not a regular file" in answer.text
+    page = client.get("/chat")
+    assert page.status_code == 200
+    assert "The history cannot be read" in page.text
+    assert client.get("/chat/export.md").location == "/chat"
+    assert "The history cannot be read" in client.get("/chat").text
+    assert "could not be cleared" in client.post("/chat/clear").text
+
+
+def test_chat_08_the_history_is_for_its_group_alone_and_no_page_is_stored(
+    client: FlaskClient, history: Path, state_file: Path
+) -> None:
+    answer = send(client, "secret words")
+    assert stat.S_IMODE(history.stat().st_mode) == 0o640
+    assert "secret words" not in state_file.read_text()
+    for found in (answer, *(client.get(path) for path in ROUTES if path.startswith("/chat"))):
+        assert found.headers["Cache-Control"] == "no-store"
+
+
+def test_chat_09_without_a_session_there_is_no_chat(wizard: MakeWizard, out: Path) -> None:
+    client = wizard(WIZARD_NO_TOKEN="", WIZARD_TOKEN="5aa5" * 16)
+    for path, methods in ROUTES.items():
+        if path.startswith("/chat"):
+            for method in methods - {"OPTIONS"}:
+                answer = client.open(path, method=method, data={"message": "hello"})
+                assert answer.status_code == 401, (path, method)
+    assert not list(out.rglob("chat-history*"))
+    assert client.get(f"/chat?token={'5aa5' * 16}").status_code == 200
+    assert client.get("/chat").status_code == 200
+
+
+def test_the_history_is_where_the_variable_says(talk: TALK, tmp_path: Path) -> None:
+    place = tmp_path / "new" / "folder" / "talk.jsonl"
+    with gateways.stand_in() as url:
+        client = talk(url, WIZARD_CHAT_HISTORY=str(place))
+        send(client, "hello")
+    assert roles(place) == ["user", "assistant"]
+
+
+def test_an_export_is_a_file_to_keep(client: FlaskClient, history: Path) -> None:
+    send(client, "héllo")
+    lines = client.get("/chat/export.jsonl")
+    assert lines.data == history.read_bytes()
+    assert lines.content_type == "application/x-ndjson"
+    text = client.get("/chat/export.md")
+    assert "\n\nhéllo\n\n## Assistant, " in text.text
+    for answer in (lines, text):
+        assert answer.headers["Content-Disposition"].startswith('attachment; filename="chat-')
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_the_history_is_cleared_only_when_that_is_confirmed(
+    client: FlaskClient, history: Path
+) -> None:
+    send(client, "hello")
+    asked = client.get("/chat/clear").text
+    assert "removed from this device for good" in asked
+    assert '<form method="post" action="/chat/clear">' in asked
+    assert history.exists()
+    cleared = client.post("/chat/clear")
+    assert (cleared.status_code, cleared.location) == (302, "/chat")
+    assert not history.exists()
+    page = client.get("/chat").text
+    assert "The history is cleared." in page
+    assert articles(page) == []
+    assert client.post("/chat/clear").status_code == 302
+
+
+def test_after_setup_the_chat_goes_on(
+    client: FlaskClient, wizard: MakeWizard, state_file: Path
+) -> None:
+    state = json.loads(state_file.read_text())
+    state_file.write_text(json.dumps(state | {"step": "done"}))
+    later = wizard()
+    assert later.get("/wizard/profile").location == "/wizard/done"
+    assert "stand-in" in send(later, "hello").text
+    assert '<a class="back" href="/wizard/done">' in later.get("/chat").text
+
+
+def test_the_state_of_the_gateway_is_a_part_of_a_page(client: FlaskClient) -> None:
+    found = client.get("/chat/gateway")
+    assert "<html" not in found.text
+    assert "Box is ready" in found.text
+    assert "data-ready" in found.text
+
+
+def test_chat_05_a_page_of_a_long_history_is_quick(client: FlaskClient, history: Path) -> None:
+    send(client, "hello")
+    text = "Some *words* of `an answer`.\n\n- one\n- two\n" * 8
+    with history.open("ab") as file:
+        for number in range(5_000):
+            turn = {"role": ("user", "assistant")[number % 2], "content": text}
+            file.write(json.dumps(turn).encode() + b"\n")
+    began = time.monotonic()
+    page = client.get("/chat")
+    assert time.monotonic() - began < 10
+    assert len(articles(page.text)) == 200
+
+
+def test_the_pages_are_in_form(client: FlaskClient, talk: TALK, history: Path) -> None:
+    pages = {"empty": client.get("/chat").text}
+    send(client, "hello")
+    with history.open("ab") as file:
+        for turn in (
+            {"role": "assistant", "content": "broken", "error": True, "at": "never"},
+            {"role": "assistant", "content": "", "stopped": True, "at": "2026-01-01T00:00:00"},
+            {"role": "assistant", "content": "| |b|\n|-|-|\n|1|2|\n\n### x\n\n# y\n\n***"},
+            {"role": "user", "content": "\n".join(XSS)},
+            {"role": "assistant", "content": "\n\n".join(XSS)},
+        ):
+            file.write(json.dumps(turn).encode() + b"\n")
+    pages |= {
+        "full": client.get("/chat").text,
+        "error": send(client, "", nojs="1").text,
+        "clear": client.get("/chat/clear").text,
+    }
+    assert [error for html in pages.values() for error in parse_errors(html)] == []
+    assert html_problems(pages) == []

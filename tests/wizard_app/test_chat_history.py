@@ -1,0 +1,253 @@
+"""The chat's history: what is kept, what is read of it, and how it goes."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from platform_common.errors import PlatformError, UnreadableError
+from platform_common.paths import Paths
+from tests.support.gateways import profile
+from tests.support.odd_files import LINKS, NOT_REGULAR, make, picture
+from wizard_app import chat_export
+from wizard_app.chat_history import SHOWN_BYTES, ChatHistory, Turn, history_of, parse, turn
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> ChatHistory:
+    return ChatHistory(tmp_path / "data" / "chat-history.jsonl")
+
+
+def contents(history: ChatHistory) -> list[str]:
+    return [one.content for one in history.last()]
+
+
+def test_a_turn_is_a_line_with_its_time_in_a_folder_that_is_made(history: ChatHistory) -> None:
+    history.append(turn("user", 'hé\n"x" \x00'))
+    history.append(turn("assistant", "so"))
+    lines = history.path.read_bytes().splitlines()
+    first, second = map(json.loads, lines)
+    assert list(first) == ["role", "content", "at"]
+    assert (first["role"], first["content"]) == ("user", 'hé\n"x" \x00')
+    assert (second["role"], second["content"]) == ("assistant", "so")
+    at = datetime.fromisoformat(first["at"])
+    assert abs(datetime.now(UTC) - at) < timedelta(minutes=5)
+
+
+def test_marks_are_there_only_where_they_say_something(history: ChatHistory) -> None:
+    history.append(turn("assistant", "why", error=True))
+    history.append(turn("assistant", "ha", stopped=True))
+    first, second = map(json.loads, history.path.read_bytes().splitlines())
+    assert first == {"role": "assistant", "content": "why", "at": first["at"], "error": True}
+    assert second == {"role": "assistant", "content": "ha", "at": second["at"], "stopped": True}
+
+
+def test_a_turn_is_one_line_for_whoever_splits_the_file(history: ChatHistory) -> None:
+    text = "a\x85b\u2028c\u2029d\x0be\x0cf\x1cg\x1dh\x1ei\nj\rk"
+    history.append(turn("user", text))
+    assert len(history.path.read_text("utf-8").splitlines()) == 1
+    assert contents(history) == [text]
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o077])
+def test_chat_08_only_its_owner_and_its_group_read_it(history: ChatHistory, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        history.append(turn("user", "private"))
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(history.path.stat().st_mode) == 0o640
+
+
+def test_the_last_two_hundred_turns_are_read_the_oldest_first(history: ChatHistory) -> None:
+    history.path.parent.mkdir()
+    lines = (json.dumps({"role": "user", "content": str(number)}) for number in range(1000))
+    history.path.write_text("".join(f"{line}\n" for line in lines))
+    assert contents(history) == [str(number) for number in range(800, 1000)]
+    assert [one.content for one in history.last(3)] == ["997", "998", "999"]
+
+
+def test_no_history_is_no_turns(history: ChatHistory) -> None:
+    assert history.last() == []
+    assert list(history.lines()) == []
+    assert not history.clear()
+
+
+_BAD = {
+    "torn": b'{"role":"user","content":"ha',
+    "empty": b"",
+    "no JSON": b"hello",
+    "an array": b"[]",
+    "another role": b'{"role":"system","content":"x"}',
+    "no content": b'{"role":"user"}',
+    "content that is no text": b'{"role":"user","content":1}',
+    "a time that is none": b'{"role":"user","content":"x","at":7}',
+    "no UTF-8": b'{"role":"user","content":"\xff"}',
+    "half a character": b'{"role":"user","content":"\\ud800"}',
+    "deep": b'{"role":"user","content":"x","y":' + b"[" * 100_000,
+    "a NUL": b"\x00",
+    "too long": b'{"role":"user","content":"' + b"x" * SHOWN_BYTES + b'"}',
+}
+
+
+@pytest.mark.parametrize("line", _BAD.values(), ids=_BAD)
+def test_chat_05_a_line_that_is_no_turn_is_passed_over(history: ChatHistory, line: bytes) -> None:
+    assert parse(line) is None
+    history.path.parent.mkdir()
+    good = b'{"role":"user","content":"good"}\n'
+    history.path.write_bytes(good + line + b"\n" + good + good)
+    assert {*contents(history)} == {"good"}
+    assert [found for found, _ in history.lines()] == [good.rstrip()] * 3
+    history.path.write_bytes(good + line)
+    assert len(list(history.lines())) == 1
+    history.append(turn("user", "next"))
+    assert contents(history)[-1] == "next"
+
+
+def test_members_that_nobody_knows_are_passed_over() -> None:
+    line = b'{"role":"assistant","content":"x","at":"2026-01-01T00:00:00Z","mood":"good"}'
+    assert parse(line) == Turn("assistant", "x", "2026-01-01T00:00:00Z")
+
+
+def test_chat_05_no_more_than_the_end_of_a_large_file_is_read(
+    history: ChatHistory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history.path.parent.mkdir()
+    line = json.dumps({"role": "user", "content": "x" * 1000}).encode() + b"\n"
+    with history.path.open("wb") as file:
+        file.truncate(100 << 20)
+        file.seek(0, os.SEEK_END)
+        file.write(b"\n" + line * 150)
+    read = 0
+    pread = os.pread
+
+    def counted(*args: int) -> bytes:
+        nonlocal read
+        data = pread(*args)
+        read += len(data)
+        return data
+
+    monkeypatch.setattr(os, "pread", counted)
+    began = time.monotonic()
+    assert len(history.last()) == 150
+    assert read <= SHOWN_BYTES
+    assert time.monotonic() - began < 5
+
+
+def test_the_longest_turn_is_read_whole(history: ChatHistory) -> None:
+    history.append(turn("assistant", "x" * (SHOWN_BYTES - 1024)))
+    assert len(contents(history)[0]) == SHOWN_BYTES - 1024
+    [(line, _)] = history.lines()
+    assert len(line) < SHOWN_BYTES
+
+
+def test_every_turn_is_read_however_long_the_lines_are(history: ChatHistory) -> None:
+    lengths = [0, 1, 65_535, 65_536, 65_537, 200_000, 3]
+    for length in lengths:
+        history.append(turn("user", "y" * length))
+    assert [len(one.content) for _, one in history.lines()] == lengths
+
+
+def test_what_is_said_meanwhile_is_not_waited_for(history: ChatHistory) -> None:
+    history.append(turn("user", "before"))
+    lines = history.lines()
+    first = next(lines)
+    for _ in range(10):
+        history.append(turn("user", "after"))
+    assert [one.content for _, one in (first, *lines)] == ["before"]
+
+
+def test_cleared_it_is_gone_and_begins_anew(history: ChatHistory) -> None:
+    history.append(turn("user", "old"))
+    history.append(turn("user", "older"))
+    lines = history.lines()
+    next(lines)
+    assert history.clear()
+    assert not history.path.exists()
+    assert history.last() == []
+    history.append(turn("user", "new"))
+    assert contents(history) == ["new"]
+    # Who was reading the old file reads it to its end.
+    assert [one.content for _, one in lines] == ["older"]
+
+
+@pytest.mark.parametrize("kind", [*LINKS, *NOT_REGULAR])
+def test_fs_07_and_chat_05_nothing_is_read_written_or_removed_through_what_is_no_file(
+    tmp_path: Path, kind: str
+) -> None:
+    path = make(kind, tmp_path / "chat-history.jsonl")
+    history = ChatHistory(path)
+    before = picture(tmp_path)
+    for work in (
+        history.last,
+        lambda: list(history.lines()),
+        lambda: history.append(turn("user", "x")),
+        history.clear,
+    ):
+        with pytest.raises(UnreadableError, match=r"chat-history\.jsonl.*(link|not a regular)"):
+            work()
+        assert picture(tmp_path) == before
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(PlatformError, match="file"):
+        ChatHistory(tmp_path / "file/chat-history.jsonl").append(turn("user", "x"))
+
+
+def test_where_it_is(tmp_path: Path) -> None:
+    one = profile("http://127.0.0.1:9")
+    paths = Paths(tmp_path, {})
+    assert history_of(paths, one).path == tmp_path / "home/agent/.box/chat-history.jsonl"
+    assert history_of(paths, None).path == tmp_path / "var/lib/platform/chat-history.jsonl"
+    named = Paths(tmp_path, {"WIZARD_CHAT_HISTORY": str(tmp_path / "else.jsonl")})
+    for chosen in (one, None):
+        assert history_of(named, chosen).path == tmp_path / "else.jsonl"
+
+
+def test_an_export_has_every_turn_that_can_be_read(history: ChatHistory) -> None:
+    history.path.parent.mkdir()
+    good = b'{"role":"user","content":"# hi","at":"2026-01-01T00:00:00Z","mood":1}'
+    failed = b'{"role":"assistant","content":"nobody","error":true}'
+    history.path.write_bytes(b"\n".join([good, b"bad", failed, b'{"role":"assis']))
+    assert b"".join(chat_export.opened(history, "jsonl")) == good + b"\n" + failed + b"\n"
+    assert b"".join(chat_export.opened(history, "md")).decode() == (
+        "# Chat\n\n## You, 2026-01-01T00:00:00Z\n\n# hi\n\n## No answer\n\nnobody\n"
+    )
+
+
+def test_an_export_of_nothing_is_an_empty_file(history: ChatHistory) -> None:
+    assert b"".join(chat_export.opened(history, "jsonl")) == b""
+    assert b"".join(chat_export.opened(history, "md")) == b"# Chat\n"
+
+
+def test_an_export_takes_the_memory_of_a_line(history: ChatHistory) -> None:
+    import tracemalloc
+
+    history.path.parent.mkdir()
+    line = json.dumps({"role": "user", "content": "x" * 10_000}).encode() + b"\n"
+    with history.path.open("wb") as file:
+        for _ in range(2000):
+            file.write(line)
+    tracemalloc.start()
+    try:
+        for kind in chat_export.CONTENT_TYPES:
+            size = sum(map(len, chat_export.opened(history, kind)))
+            assert size > 20_000_000
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("device", "name"),
+    [("box", "chat-box.md"), ("My Böx", "chat-my-b-x.md"), ('a"\r\nX: y', "chat-a-x-y.md")],
+)
+def test_an_export_is_called_after_the_device(device: str, name: str) -> None:
+    assert chat_export.file_name(device, "md") == name
