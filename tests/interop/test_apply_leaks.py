@@ -1,0 +1,327 @@
+"""No secret is anywhere but in the files that are made for it: a whole run, looked at afterwards.
+
+Twelve secrets go in, by every field that takes one, typed right and wrong; a program that
+gets one says it again; and whoever looks at all processes sees their arguments.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support import stand_in_programs
+from tests.support.appliances import Appliance, appliance
+from tests.support.network import end, free_port
+from tests.support.process_watch import watched
+from tests.support.web_servers import served
+from tests.support.wizard_secrets import found
+from tests.support.wizard_visits import Fields, Visitor, visitor_of
+
+# One for each field; every sign that a key may have and that some encoding changes.
+CANARIES = {
+    name: f"CaNaRy+{number:02}/{name}<&>%7E=="
+    for number, name in enumerate(
+        (
+            *("provider", "access-id", "access-secret", "mesh", "tunnel", "earlier-tunnel"),
+            *("a-key", "b-access", "b-secret", "c-access", "c-secret", "private-key"),
+        )
+    )
+}
+# Where each may be in the end; those that were changed since may be nowhere.
+ALLOWED = {
+    "access-id": "etc/platform/secrets.env",
+    "access-secret": "etc/platform/secrets.env",
+    "tunnel": "etc/platform/tunnel/credentials.json",
+    "c-access": "etc/platform/rclone.conf",
+    "c-secret": "etc/platform/rclone.conf",
+}
+SSH_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me"
+
+
+def tunnel(secret: str, name: str) -> str:
+    return json.dumps({"TunnelSecret": CANARIES[secret], "TunnelName": name})
+
+
+def private_key() -> str:
+    begin, end_ = (f"-----{word} OPENSSH PRIVATE KEY-----" for word in ("BEGIN", "END"))
+    return f"{begin}\n{CANARIES['private-key']}\n{end_}"
+
+
+def refused(here: Visitor) -> None:
+    """Forms with something wrong in them, which come back."""
+    closed = f"http://127.0.0.1:{free_port()}/v1"
+    for slug, fields in (
+        # Asked for by a test of the key that nobody answers.
+        ("provider", [*key_of("custom", "provider"), ("endpoint", closed), ("model", "m")]),
+        ("provider", [*key_of("nobody", "provider"), ("skip_validation", "1")]),
+        ("provider", [*key_of("bedrock", "access-id"), ("secret_access_key", "a b")]),
+        ("ssh", [("ssh_keys", private_key())]),
+        ("mesh-vpn", [("authkey", f"{CANARIES['mesh']} with a blank")]),
+        ("tunnel", [("choice", "named"), ("credentials", tunnel("earlier-tunnel", "a b"))]),
+        ("tunnel", [("choice", "named"), ("credentials", tunnel("tunnel", "x")[:-1])]),
+        ("backup", [("kind", "store_a"), ("a_application_key", CANARIES["a-key"])]),
+        ("backup", [("kind", "store_b"), *pair("b"), ("b_account_id", "."), ("b_bucket", "x")]),
+        ("backup", [("kind", "store_c"), *pair("c"), ("c_endpoint", "x"), ("c_bucket", "abc")]),
+    ):
+        assert here.ask(f"/wizard/{slug}", fields).status == 200, slug
+
+
+def key_of(provider: str, canary: str) -> Fields:
+    return [("provider", provider), ("api_key", CANARIES[canary])]
+
+
+def pair(prefix: str) -> Fields:
+    return [(f"{prefix}_{half}_key", CANARIES[f"{prefix}-{half}"]) for half in ("access", "secret")]
+
+
+# What is taken first, and changed before it is applied.
+EARLIER: Mapping[str, Fields] = {
+    "system": [("hostname", "kitchen"), ("timezone", "Europe/Berlin")],
+    "profile": [("profile", "openclaw")],
+    "provider": [*key_of("openai", "provider"), ("skip_validation", "1")],
+    "channels": [],
+    "ssh": [("ssh_keys", SSH_KEY)],
+    "mesh-vpn": [("authkey", CANARIES["mesh"])],
+    "tunnel": [("choice", "named"), ("credentials", tunnel("earlier-tunnel", "old"))],
+    "backup": [
+        *(("kind", "store_a"), ("a_account_id", "0012"), ("a_bucket", "kitchen")),
+        ("a_application_key", CANARIES["a-key"]),
+    ],
+}
+LATER: Mapping[str, Fields] = {
+    "provider": [
+        *key_of("bedrock", "access-id"),
+        *(("secret_access_key", CANARIES["access-secret"]), ("region", "eu-west-1")),
+        ("skip_validation", "1"),
+    ],
+    "tunnel": [("choice", "named"), ("credentials", tunnel("tunnel", "kitchen"))],
+}
+STORE_B: Fields = [("kind", "store_b"), *pair("b"), ("b_account_id", "x"), ("b_bucket", "abc")]
+STORE_C: Fields = [
+    *(("kind", "store_c"), *pair("c"), ("c_bucket", "kitchen")),
+    ("c_endpoint", "https://s3.example.com"),
+]
+
+
+@dataclass(frozen=True)
+class Run:
+    """All that a run left behind, by what it is: pages, logs, files, command lines."""
+
+    traces: Mapping[str, list[bytes]]
+
+    @property
+    def calls(self) -> list[str]:
+        """What the wizard asked of the system, and succeeded."""
+        lines = self.traces["strace"][0].decode("utf-8", "replace").splitlines()
+        return [line for line in lines if "= -1 " not in line]
+
+    def hits(self, canary: str) -> list[str]:
+        """Where a secret is, in whichever form."""
+        return sorted(
+            name for name, texts in self.traces.items() if found(CANARIES[canary], *texts)
+        )
+
+
+def visit(here: Visitor) -> None:
+    """Everything that a person may do with secrets, short of setting up."""
+    refused(here)
+    here.answer(EARLIER)
+    here.answer(LATER)
+    here.answer({"backup": STORE_B})
+    here.answer({"backup": STORE_C})
+    pages = [*EARLIER, "review", "answers.json"]
+    assert {here.ask(f"/wizard/{page}").status for page in pages} == {200}
+
+
+def files(root: Path, *folders: str) -> dict[str, list[bytes]]:
+    """What is in the files of these folders, each with its own name."""
+    return {
+        str(path.relative_to(root)): [path.read_bytes(), str(path).encode()]
+        for folder in folders
+        for path in sorted((root / folder).rglob("*"))
+        if path.is_file() and not path.is_symlink()
+    }
+
+
+@contextlib.contextmanager
+def traced(process: int, file: Path) -> Iterator[None]:
+    """Note every program that `process` starts, with arguments and environment, and every file
+    that it makes, while the block lasts.
+    """
+    strace = subprocess.Popen(
+        [
+            *("strace", "-f", "-qq", "-v", "-y", "-s", "100000", "-o", file),
+            *("-e", "trace=execve,openat,mkdirat,mkdir", "-e", "signal=none", "-p", str(process)),
+        ],
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        tracer = re.compile(rf"\nTracerPid:\t{strace.pid}\n")
+        while not tracer.search(Path(f"/proc/{process}/status").read_text()):
+            assert strace.poll() is None
+        yield
+    finally:
+        end(strace)
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run in dev mode, of a server that hides nothing by its umask."""
+    folder = tmp_path_factory.mktemp("leaks")
+    for name in ("scratch", "account", "device"):
+        (folder / name).mkdir()
+    environment = {
+        "PLATFORM_ROOT": str(folder / "device"),
+        "WIZARD_DEV_OUT": str(folder / "out"),
+        "TMPDIR": str(folder / "scratch"),
+        "HOME": str(folder / "account"),
+    }
+    open_mask = ("sh", "-c", 'umask 0; exec "$@"', "sh")
+    with (
+        watched(folder / "processes"),
+        served("wizard-app", environment, folder / "log", "--no-token", before=open_mask) as app,
+    ):
+        worker = worker_of(app.process.pid)
+        here = visitor_of(app)
+        with traced(worker, folder / "strace"):
+            visit(here)
+            done = here.apply()
+            assert (done.status, done.location) == (302, "/wizard/done"), done.body
+            here.ask("/wizard/done")
+    return Run(
+        {
+            "pages": [page.encode() for page in here.pages],
+            "output": [(folder / "log").read_bytes()],
+            "processes": [(folder / "processes").read_bytes()],
+            "strace": [(folder / "strace").read_bytes()],
+            **files(folder / "out", "."),
+            **files(folder, "scratch", "account", "device"),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run in production on a real machine, where a program says its secret again and fails."""
+    folder = tmp_path_factory.mktemp("leaks")
+    with watched(folder / "processes"), appliance() as device:
+        here = device.serve()
+        with traced(worker_of(main_process(device)), folder / "strace"):
+            visit(here)
+            device.tailscale.does(stand_in_programs.BAD_KEY)
+            assert here.apply().status == 200
+            device.tailscale.does(stand_in_programs.OK)
+            done = here.apply()
+            assert (done.status, done.location) == (302, "/wizard/done"), done.body
+            here.ask("/wizard/done")
+        device.machine.run("journalctl", "--sync")
+        return Run(
+            {
+                "pages": [page.encode() for page in here.pages],
+                "journal": [device.log().encode()],
+                "processes": [(folder / "processes").read_bytes()],
+                "strace": [(folder / "strace").read_bytes()],
+                **files(device.root, "etc", "var/lib/platform", "var/tmp", "var/log", "tmp"),
+                **files(device.root, "run/platform", "home", "root"),
+            }
+        )
+
+
+def worker_of(process: int) -> int:
+    """The process that answers requests, whose parent is `process`."""
+    while not (found_ := Path(f"/proc/{process}/task/{process}/children").read_text().split()):
+        assert Path(f"/proc/{process}").exists()
+    return int(found_[0])
+
+
+def main_process(device: Appliance) -> int:
+    """The number that the wizard's process has here."""
+    asked = ("systemctl", "show", "--value", "--property=MainPID", "platform-wizard.service")
+    inside = device.machine.run(*asked).strip()
+    namespace = Path(f"/proc/{device.machine.init}/ns/pid").readlink()
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            same = (path / "ns/pid").readlink() == namespace
+            if same and f"\t{inside}\nNSpgid:" in (path / "status").read_text():
+                return int(path.name)
+    raise AssertionError(f"there is no process {inside}")
+
+
+@pytest.mark.parametrize("canary", CANARIES)
+def test_leak_01_a_secret_is_only_where_it_belongs_after_a_run_in_dev_mode(
+    recorded: Run, canary: str
+) -> None:
+    wanted = [ALLOWED[canary]] if canary in ALLOWED else []
+    assert recorded.hits(canary) == wanted
+
+
+@pytest.mark.parametrize("canary", CANARIES)
+def test_leak_01_a_secret_is_only_where_it_belongs_on_a_real_machine(
+    real: Run, canary: str
+) -> None:
+    wanted = [ALLOWED[canary]] if canary in ALLOWED else []
+    # The gateway gets its key in its environment, from systemd.
+    if canary.startswith("access-"):
+        wanted.append("processes")
+    assert real.hits(canary) == sorted(wanted)
+
+
+# What else is to be seen of it
+
+
+def started(run: Run) -> set[str]:
+    """The names of the programs that the wizard started."""
+    paths = re.findall(r' execve\("([^"]+)"', "\n".join(run.calls))
+    return {path.rpartition("/")[2] for path in paths}
+
+
+def test_leak_03_leak_04_every_program_that_was_started_was_seen(real: Run) -> None:
+    assert started(real) >= {"hostnamectl", "timedatectl", "tailscale", "systemctl", "nft"}
+    # That no secret is in an argument or a variable is a part of the tests above.
+    assert b"--auth-key=file:" in real.traces["strace"][0]
+    assert b"wizard-app" in real.traces["processes"][0]
+
+
+CREATED = re.compile(r" openat\(.*O_CREAT.*, (0[0-7]+)\) = [0-9]+<(.+)>")
+
+
+@pytest.mark.parametrize("kind", ["recorded", "real"])
+def test_leak_05_every_file_is_its_owners_alone_from_its_first_moment(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
+    run: Run = request.getfixturevalue(kind)
+    made = [found_.groups() for line in run.calls if (found_ := CREATED.search(line))]
+    # What programs make for themselves, Python its compiled modules and others their own, is
+    # not ours.
+    ours = {path: mode for mode, path in made if "/platform" in path or "/leaks" in path}
+    assert any(".rclone.conf." in path for path in ours)
+    assert any(".secrets.env." in path for path in ours)
+    assert {path: mode for path, mode in ours.items() if mode != "0600"} == {}
+
+
+def test_leak_05_nothing_is_made_in_folders_for_everybody(recorded: Run, real: Run) -> None:
+    assert [name for name in recorded.traces if name.startswith(("scratch/", "account/"))] == []
+    assert [name for name in real.traces if name.startswith("tmp/")] == []
+
+
+@pytest.mark.parametrize("kind", ["recorded", "real"])
+def test_leak_07_no_other_copy_of_a_file_is_there(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
+    run: Run = request.getfixturevalue(kind)
+    names = {name for name in run.traces if name.startswith("etc/platform/")}
+    assert {name for name in names if not name.endswith(".lock")} == {
+        f"etc/platform/{name}"
+        for name in (
+            *("active-profile", "active-provider", "backup.toml", "rclone.conf", "secrets.env"),
+            "tunnel/credentials.json",
+        )
+    }
