@@ -12,6 +12,7 @@ from werkzeug import Response as Redirect
 
 from platform_common.sentence import Sentence, quoted
 from platform_common.web.application import called
+from wizard_app.actions import Action
 from wizard_app.apply import AGAIN
 from wizard_app.applying import Applying, Outcome
 from wizard_app.pages import wizard
@@ -49,9 +50,13 @@ class Section(NamedTuple):
 
 
 class Stopped(NamedTuple):
-    """Why the last try did not come to its end: it failed, or was interrupted at some time."""
+    """Why the last try did not come to its end: it failed, or was interrupted at some time.
+
+    `action` is the one that did not work, where it is in the plan still; else `what` tells.
+    """
 
     failed: bool
+    action: Action | None = None
     what: Sentence | None = None
     why: Sentence | None = None
     advice: Sentence | None = None
@@ -135,17 +140,18 @@ def _going(standing: Standing, plan: Plan) -> dict[str, Any]:
 def _stopped(standing: Standing, found: Progress) -> Stopped | None:
     """What the last try of this setup has to say, if there was one."""
     last, tried = applying().last, standing.tried
+    entries = tried.entries if tried else ()
+    failed = next((entry for entry in entries if entry.state == "failed"), None)
+    row = found.of(failed.id) if failed else None
+    action = row.action if row else None
     if last.why is not None:
-        return Stopped(failed=True, what=last.what, why=last.why, advice=last.advice)
+        return Stopped(failed=True, action=action, what=last.what, why=last.why, advice=last.advice)
+    if failed is not None:
+        what, why = quoted(failed.what), quoted(failed.why)
+        return Stopped(failed=True, action=action, what=what, why=why, advice=AGAIN)
     if tried is None:
         return None
-    failed = next((entry for entry in tried.entries if entry.state == "failed"), None)
-    if failed is None:
-        at = max((tried.at, *(entry.at for entry in tried.entries)))
-        return Stopped(failed=False, at=_moment(at))
-    row = found.of(failed.id)
-    what = row.action.said if row else quoted(failed.what)
-    return Stopped(failed=True, what=what, why=quoted(failed.why), advice=AGAIN)
+    return Stopped(failed=False, at=_moment(max(tried.at, *(entry.at for entry in entries))))
 
 
 def _moment(text: str) -> datetime | None:

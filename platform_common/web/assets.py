@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -18,6 +19,8 @@ _TYPES = {
     ".webp": "image/webp",
 }
 _COMPRESSED = frozenset({".css", ".js", ".svg"})
+# Comments are for who reads the file, not for who loads it; our texts have no such line.
+_COMMENT_LINES = re.compile(rb"(?m)^[ \t]*//.*\n")
 _FOR_EVER = "public, max-age=31536000, immutable"
 
 
@@ -82,6 +85,8 @@ class Assets:
 
 def _read(path: Path) -> Asset:
     data = path.read_bytes()
+    if path.suffix == ".js":
+        data = _COMMENT_LINES.sub(b"", data)
     return Asset(
         content_type=_TYPES[path.suffix],
         data=data,

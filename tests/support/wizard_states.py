@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +21,10 @@ from tests.support.dashboard_states import MARKUP
 from tests.support.devices import Device
 from tests.support.key_tests import KINDS
 from tests.support.pseudo_language import leaves
+from tests.support.wizard_apply import Commands, PowerCutError, wizard_with
 from wizard_app.app import create_app
+from wizard_app.flow import Wizard
+from wizard_app.plan import build_plan
 from wizard_app.settings import WizardSettings
 
 Fields = Mapping[str, str | list[str]]
@@ -91,7 +95,7 @@ REFUSED: Mapping[str, Mapping[str, Fields]] = {
 # Of units, of a site, of a profile that cannot be read, of devices, of what answers hold.
 _NAMES = {
     *("GB", "MB", "GitHub", "broken", "sample-device.local", "agent-kitchen.local"),
-    *("my-kitchen", "agent", "x" * 63, "kitchen", "someone@home", "ED25519"),
+    *("nft", "http", "my-kitchen", "agent", "x" * 63, "kitchen", "someone@home", "ED25519"),
     "SHA256:ZkAslGjFiUHdGf/WUL8rQvkib4PTvQatUV0OUQSncCA",
     "https://0123456789abcdef0123456789abcdef.r2.cloudflarestorage.com",
 }
@@ -158,7 +162,8 @@ class WizardScene(NamedTuple):
 
     It sets up what `prepare` is given: a device, and the folder that the wizard writes to.
     The forms in `answered` are sent to it; then it may be `restarted`. One that is `locked`
-    opens with TOKEN.
+    opens with TOKEN. One that is `tried` was set up, with these commands; with `going` that
+    seems to go on.
     """
 
     state: str
@@ -167,22 +172,30 @@ class WizardScene(NamedTuple):
     answered: Mapping[str, Fields] = {}
     restarted: bool = False
     locked: bool = False
+    tried: Callable[[], Commands] | None = None
+    going: bool = False
 
     def app(self, folder: Path) -> Flask:
         """The wizard in this state; its files are in `folder`."""
         device, out = Device(folder / "device"), Device(folder / "dev-out")
         device.put("/etc/hostname", "sample-device\n")
         self.prepare(device, out)
-        settings = WizardSettings.from_env(
-            {
-                "PLATFORM_ROOT": str(device.root),
-                "WIZARD_DEV_OUT": str(out.root),
-                **({"WIZARD_TOKEN": TOKEN} if self.locked else {"WIZARD_NO_TOKEN": "1"}),
-            }
-        )
-        app = create_app(settings)
+        environment = {
+            "PLATFORM_ROOT": str(device.root),
+            "WIZARD_DEV_OUT": str(out.root),
+            **({"WIZARD_TOKEN": TOKEN} if self.locked else {"WIZARD_NO_TOKEN": "1"}),
+        }
+        app = wizard_with(self.tried() if self.tried else Commands(), environment)
         answer(app, self.answered)
-        return create_app(settings) if self.restarted else app
+        if self.tried:
+            with contextlib.suppress(PowerCutError):
+                app.test_client().post("/wizard/review/apply")
+        if self.restarted:
+            app = create_app(WizardSettings.from_env(environment))
+        if self.going:
+            wizard: Wizard = app.extensions["wizard_app"]
+            app.extensions["applying"].running = build_plan(wizard.standing())
+        return app
 
 
 def answer(app: Flask, forms: Mapping[str, Fields]) -> None:
@@ -320,6 +333,31 @@ SCENES: Mapping[str, WizardScene] = {
         ),
         WizardScene("damaged", (View("system", "/wizard/system"),), _damaged),
         WizardScene("done", (View("done", "/wizard/done"),), _done),
+        WizardScene(
+            "applying",
+            _pages("review"),
+            answered=ANSWERS,
+            tried=lambda: Commands(cut="platform-tunnel"),
+            going=True,
+        ),
+        WizardScene(
+            "stopped", _pages("review"), answered=ANSWERS, tried=lambda: Commands(failing="nft")
+        ),
+        WizardScene(
+            "interrupted",
+            _pages("review"),
+            answered=ANSWERS,
+            tried=lambda: Commands(cut="platform-tunnel"),
+            restarted=True,
+        ),
+        WizardScene(
+            "interrupted early",
+            _pages("review"),
+            answered=ANSWERS,
+            tried=lambda: Commands(cut="hostnamectl"),
+            restarted=True,
+        ),
+        WizardScene("set up", _pages("done"), answered=ANSWERS, tried=Commands),
         WizardScene("unreadable", _pages("profile", "provider", "channels"), _unreadable_records),
         _odd("hostile", MARKUP),
         _odd("long", "x" * 500),

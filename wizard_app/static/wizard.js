@@ -62,10 +62,63 @@
     show();
   }
 
-  // What goes on while the answer to a form takes long.
-  for (const form of document.querySelectorAll("[data-working]")) {
-    const status = form.querySelector("[role=status]");
-    form.addEventListener("submit", () => { status.textContent = form.dataset.working; });
-    addEventListener("pageshow", () => { status.textContent = ""; });
-  }
+  // A part of the page is asked for anew each second, until nothing more comes of it.
+  const main = find("main");
+  const parse = async (answer) => new DOMParser().parseFromString(await answer.text(), "text/html");
+  let sending = false, left = false;
+  const leave = (url) => {
+    if (!left) location.replace(url);
+    left = true;
+  };
+  const watch = async (box) => {
+    if (!box?.isConnected) return;
+    let lost = true;
+    try {
+      const answer = await fetch(box.dataset.poll, { signal: AbortSignal.timeout(5000) });
+      if (answer.status === 401) location.reload();
+      if (!answer.ok) throw answer;
+      const fresh = (await parse(answer)).body.firstElementChild;
+      const { next, poll } = fresh.dataset;
+      if (!box.isConnected) return;
+      lost = false;
+      if (next) {
+        // What this page sent may not have come to the device yet.
+        if (!sending || next.endsWith("done")) return leave(next);
+      } else {
+        sending = false;
+        const old = box.querySelectorAll("[data-live]");
+        fresh.querySelectorAll("[data-live]").forEach((part, at) => {
+          if (part.innerHTML !== old[at].innerHTML) old[at].replaceChildren(...part.childNodes);
+        });
+        if (!poll) return;
+      }
+    } catch { /* asked again */ }
+    box.querySelector("[data-lost]")?.toggleAttribute("hidden", !lost);
+    setTimeout(watch, 1000, box);
+  };
+  const change = (page) => {
+    main.replaceChildren(...page.childNodes);
+    document.title = main.querySelector("h1").textContent;
+    (main.querySelector(".error > [tabindex]") ?? main).focus();
+    const box = main.querySelector("[data-poll]");
+    document.querySelector(".before").hidden = box;
+    watch(box);
+  };
+  watch(main.querySelector("[data-poll]"));
+
+  // A form with a page to show until its answer comes; that may be lost when the device's name changes.
+  main.addEventListener("submit", async (event) => {
+    const { target } = event;
+    const page = target.querySelector("template");
+    if (!page || event.defaultPrevented) return;
+    event.preventDefault();
+    sending = true;
+    const asked = fetch(target.action, { method: "POST", body: new URLSearchParams(new FormData(target)) });
+    change(page.content);
+    try {
+      const answer = await asked;
+      if (answer.redirected) leave(answer.url);
+      else change((await parse(answer)).querySelector("main"));
+    } catch { sending = false; }
+  });
 })();

@@ -61,7 +61,8 @@ class MeshVpnStep(Step[MeshVpnAnswer]):
             yield Sentence("Private network"), Sentence("Not joined")
             return
         yield Sentence("Private network"), Sentence("This device joins it")
-        yield _NAME, in_memory(asked, held=bool(asked.held.secrets))
+        used = Sentence("Used already")
+        yield _NAME, in_memory(asked, held=bool(asked.held.secrets), stored=used)
 
     def actions(self, answer: MeshVpnAnswer, asked: Question) -> Iterable[Planned]:
         if answer.mesh_vpn_enabled:

@@ -101,13 +101,14 @@ class Question(NamedTuple):
     stored: bool = False
 
 
-def in_memory(asked: Question, *, held: bool) -> Sentence:
-    """What a row of the review page says of a secret."""
+_STORED = Sentence("Stored on this device")
+
+
+def in_memory(asked: Question, *, held: bool, stored: Sentence = _STORED) -> Sentence:
+    """What a row of the review page says of a secret; `stored` when it did its work already."""
     if held:
         return Sentence("Entered, kept in memory only")
-    if asked.stored:
-        return Sentence("Stored on this device")
-    return Sentence("Not held – enter again")
+    return stored if asked.stored else Sentence("Not held – enter again")
 
 
 class Step(ABC, Generic[A]):

@@ -26,14 +26,18 @@
     }
   }
   // A second click on a button that is at work would send the form twice.
-  for (const form of document.querySelectorAll("form[method=post]")) {
-    form.addEventListener("submit", (event) => {
-      if (form.dataset.sent) event.preventDefault();
-      form.dataset.sent = "yes";
-    });
-  }
+  const mark = (form, sent) => {
+    form.toggleAttribute("data-sent", sent);
+    const { working } = form.dataset;
+    if (working) form.querySelector("[role=status]").textContent = sent ? working : "";
+  };
+  addEventListener("submit", (event) => {
+    const { target } = event;
+    if (target.matches("[data-sent]")) event.preventDefault();
+    if (target.method === "post") mark(target, true);
+  }, true);
   addEventListener("pageshow", () => {
-    for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
+    for (const form of document.querySelectorAll("[data-sent]")) mark(form, false);
   });
   document.querySelector(".error > [tabindex]")?.focus();
   // An app that can be installed has an offline page, which its worker keeps.

@@ -1,0 +1,67 @@
+"""Setting up a folder: a stand-in for its commands waits, fails or ends all when told to."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+
+from flask import Flask
+
+from platform_common.sentence import Sentence
+from wizard_app import review
+from wizard_app.actions import RunCommand
+from wizard_app.app import create_app
+from wizard_app.apply import execute
+from wizard_app.applying import Applying
+from wizard_app.plan import Plan
+from wizard_app.runners import CommandError
+from wizard_app.settings import WizardSettings
+from wizard_app.standing import Standing
+
+_LONGEST_S = 60
+
+
+class PowerCutError(BaseException):
+    """What ends a try as a power cut does: nothing of ours looks after it."""
+
+
+class Commands:
+    """Commands that are noted; those with a word of `failing` in them do not work.
+
+    Those with `slow` in them wait for `go_on`, and those with `cut` end all.
+    """
+
+    def __init__(self, *, failing: str = "", slow: str = "", cut: str = "") -> None:
+        self.failing, self.slow, self.cut = failing, slow, cut
+        self.run: list[tuple[str, ...]] = []
+        self.is_waiting, self.go_on = threading.Event(), threading.Event()
+
+    def __call__(self, command: RunCommand) -> None:
+        """Do as a command would."""
+        words = command.command
+        self.run.append(command.argv)
+        if self.slow and self.slow in words:
+            self.is_waiting.set()
+            self.go_on.wait(_LONGEST_S)
+        if self.failing and self.failing in words:
+            why = Sentence(
+                "{program} ended with status {status}: {why}",
+                program=command.argv[0],
+                status=1,
+                why="Could not set property: <b>Access denied</b>",
+            )
+            raise CommandError(why, hint="Look into the log of this device.")
+        if self.cut and self.cut in words:
+            raise PowerCutError
+
+
+def wizard_with(commands: Commands, env: Mapping[str, str]) -> Flask:
+    """A wizard of the environment `env` whose commands are these."""
+    settings = WizardSettings.from_env(env)
+    app = create_app(settings)
+
+    def act(standing: Standing, plan: Plan) -> None:
+        execute(plan, settings.paths, commands, setup=standing.state.started_at)
+
+    review.install(app, Applying(app.extensions["wizard_app"], act))
+    return app

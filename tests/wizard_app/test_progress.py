@@ -1,0 +1,135 @@
+"""How far setting up is: what a try made of a plan, by phase."""
+
+from __future__ import annotations
+
+import pytest
+
+from platform_common.secret import Secret
+from wizard_app.actions import (
+    NOT_HELD,
+    Action,
+    AddKeys,
+    KeyFile,
+    Phase,
+    RemoveFile,
+    RunCommand,
+    SetVariables,
+    WriteFile,
+    write,
+)
+from wizard_app.journal import Entry, State, Try
+from wizard_app.plan import Item
+from wizard_app.progress import Row, progress
+
+NAME = write("/etc/hostname", "kitchen")
+SET_NAME = RunCommand(("hostnamectl", "set-hostname", "kitchen"), 5)
+KEYS = SetVariables("/etc/platform/secrets.env", {"A_KEY": NOT_HELD, "B_KEY": Secret("canary")})
+GATEWAY = RunCommand(("systemctl", "restart", "x.service"), 5)
+PLAN = (
+    Item(Phase.SYSTEM, NAME),
+    Item(Phase.SYSTEM, SET_NAME),
+    Item(Phase.KEYS, KEYS),
+    Item(Phase.GATEWAY, GATEWAY),
+)
+
+
+def tried(*states: State, why: str = "") -> Try:
+    """A try of the plan; what failed did so for `why`."""
+    entries = (
+        Entry(item.action.id, "x", state, why=why if state == "failed" else "")
+        for item, state in zip(PLAN, states, strict=True)
+    )
+    return Try("setup", "2026-11-21T10:00:00Z", tuple(entries))
+
+
+def phases(*states: State, running: bool) -> list[str]:
+    """The states of the phases that have something to do: system, keys and gateway."""
+    found = progress(PLAN, tried(*states), running=running)
+    return [part.state for part in found.parts if part.rows]
+
+
+@pytest.mark.parametrize(
+    ("states", "going", "over"),
+    [
+        (("waiting",) * 4, ["waiting"] * 3, ["waiting"] * 3),
+        (
+            ("running", *["waiting"] * 3),
+            ["running", "waiting", "waiting"],
+            ["stopped", *["waiting"] * 2],
+        ),
+        (
+            ("done", *["waiting"] * 3),
+            ["running", "waiting", "waiting"],
+            ["stopped", *["waiting"] * 2],
+        ),
+        (
+            ("done", "done", "running", "waiting"),
+            ["done", "running", "waiting"],
+            ["done", "stopped", "waiting"],
+        ),
+        (
+            ("done", "failed", "waiting", "waiting"),
+            ["failed", *["waiting"] * 2],
+            ["failed", *["waiting"] * 2],
+        ),
+        (("done",) * 4, ["done"] * 3, ["done"] * 3),
+    ],
+)
+def test_a_phase_is_as_far_as_its_actions(
+    states: tuple[State, ...], going: list[str], over: list[str]
+) -> None:
+    assert phases(*states, running=True) == going
+    assert phases(*states, running=False) == over
+
+
+def test_every_phase_is_told_of_and_one_without_actions_is_skipped() -> None:
+    parts = progress(PLAN).parts
+    assert [part.state for part in parts].count("skipped") == len(Phase) - 3
+    assert [bool(part.rows) for part in parts] == [part.state != "skipped" for part in parts]
+
+
+def test_before_the_first_try_all_of_it_waits() -> None:
+    found = progress(PLAN)
+    assert {row.state for row in found.rows} == {"waiting"}
+    assert (found.done, found.percent, found.files, found.commands) == (0, 0, 2, 2)
+    assert found.current is found.parts[0]
+
+
+def test_what_was_done_before_a_restart_is_done_already() -> None:
+    plan = [Item(Phase.KEYS, KEYS, kept=True), Item(Phase.GATEWAY, GATEWAY)]
+    found = progress(plan, tried("done", "done", "kept", "waiting"))
+    assert [row.state for row in found.rows] == ["kept", "waiting"]
+    assert found.parts[Phase.KEYS - 1].state == "kept"
+    assert found.done == 1
+
+
+def test_an_action_is_known_by_its_id_when_the_plan_is_another() -> None:
+    plan = [Item(Phase.SYSTEM, write("/etc/hostname", "garden")), Item(Phase.GATEWAY, GATEWAY)]
+    found = progress(plan, tried("done", "done", "done", "failed", why="no such unit"))
+    assert [(row.state, row.why) for row in found.rows] == [
+        ("waiting", ""),
+        ("failed", "no such unit"),
+    ]
+    assert found.of(GATEWAY.id) is not None
+    assert found.of(NAME.id) is None
+
+
+def test_at_the_end_nothing_is_under_way() -> None:
+    found = progress(PLAN, tried("done", "done", "done", "done"), running=True)
+    assert found.current is None
+    assert found.percent == 100
+
+
+@pytest.mark.parametrize(
+    ("action", "content"),
+    [
+        (NAME, "kitchen\n"),
+        (WriteFile("/x", ("key = ", Secret("canary"), "\n")), "key = •••\n"),
+        (KEYS, "A_KEY=•••\nB_KEY=•••\n"),
+        (AddKeys("/x", ("ssh-ed25519 AAAA", "ssh-rsa BBBB")), "ssh-ed25519 AAAA\nssh-rsa BBBB\n"),
+        (RemoveFile("/x"), ""),
+        (RunCommand(("a",), 1, key_file=KeyFile("/run/key", Secret("canary"))), ""),
+    ],
+)
+def test_the_content_of_a_file_is_shown_without_its_secrets(action: object, content: str) -> None:
+    assert Row(action).content == content
