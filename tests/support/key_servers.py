@@ -22,7 +22,7 @@ host = "127.0.0.1"
 port = {port}
 [connections.upstream]
 api_type = "openai"
-api_base = "http://127.0.0.1:9/"
+api_base = "{upstream}"
 api_key = "none"
 [routing]
 "small" = "upstream.small"
@@ -71,11 +71,11 @@ class Amazon:
 
 
 @contextlib.contextmanager
-def openai_proxy(folder: Path) -> Iterator[OpenAiProxy]:
-    """Run lm-proxy while the block lasts; `folder` takes its files."""
+def openai_proxy(folder: Path, upstream: str = "http://127.0.0.1:9/") -> Iterator[OpenAiProxy]:
+    """Run lm-proxy while the block lasts; `folder` takes its files, `upstream` answers."""
     key, port = "sk-right-0123456789abcdef", free_port()
     configuration = folder / "proxy.toml"
-    configuration.write_text(_PROXY.format(port=port, key=key))
+    configuration.write_text(_PROXY.format(port=port, key=key, upstream=upstream))
     with _running(folder, port, "lm-proxy", "--config", configuration, "--env", folder / "none"):
         yield OpenAiProxy(f"http://127.0.0.1:{port}/v1", key)
 

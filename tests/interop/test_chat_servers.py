@@ -1,0 +1,376 @@
+"""The chat against servers that are not ours, lm-proxy and nginx, and the wizard as it is served."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import socket
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dev.gateway import Manner
+from platform_common.secret import Secret
+from tests.support import gateways
+from tests.support.devices import Device
+from tests.support.gateways import DONE, EVENTS, answering, delta, profile
+from tests.support.key_servers import OpenAiProxy, openai_proxy
+from tests.support.nginx import nginx
+from tests.support.web_servers import Served, served
+from wizard_app.chat_history import Turn
+from wizard_app.gateway import ask, health
+from wizard_app.gateway_refusals import GatewayError
+
+COMPLETIONS = 'protocol = "chat-completions"'
+STREAM = {"Accept": "text/x-chat-stream"}
+HELLO = [Turn("user", "hello"), Turn("assistant", "so"), Turn("user", "and ünïcode 😀?")]
+
+
+@pytest.fixture(scope="module")
+def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenAiProxy]:
+    """A server that speaks as OpenAI does, and whose model is the stand-in."""
+    with (
+        gateways.stand_in() as url,
+        openai_proxy(tmp_path_factory.mktemp("proxy"), f"{url}/v1") as running,
+    ):
+        yield running
+
+
+def base_of(proxy: OpenAiProxy) -> str:
+    return proxy.endpoint.removesuffix("/v1")
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize("chat", [f'{COMPLETIONS}\nmodel = "small"', 'model = "small"'])
+def test_a_server_that_speaks_as_openai_does_answers(
+    proxy: OpenAiProxy, chat: str, *, streaming: bool
+) -> None:
+    one = profile(base_of(proxy), chat)
+    pieces = list(ask(one, HELLO, Secret(proxy.key), streaming=streaming))
+    assert "and ünïcode 😀?" in "".join(pieces)
+    if streaming and "completions" in chat:
+        assert len(pieces) > 3
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize(
+    ("key", "model", "reason"),
+    [
+        ("sk-wrong", "small", "does not take our token (HTTP 403)"),
+        ("", "small", "does not take our token (HTTP 403)"),
+        ("right", "unknown", "it answers HTTP 500"),
+    ],
+)
+def test_what_it_refuses_is_told(
+    proxy: OpenAiProxy, key: str, model: str, reason: str, *, streaming: bool
+) -> None:
+    one = profile(base_of(proxy), f'{COMPLETIONS}\nmodel = "{model}"')
+    token = Secret(proxy.key if key == "right" else key) if key else None
+    with pytest.raises(GatewayError) as raised:
+        list(ask(one, HELLO, token, streaming=streaming))
+    assert reason in raised.value.message
+    assert proxy.key not in raised.value.message
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_a_model_that_cannot_be_reached_behind_it_is_told(
+    tmp_path: Path, *, streaming: bool
+) -> None:
+    with openai_proxy(tmp_path) as proxy:
+        one = profile(base_of(proxy), f'{COMPLETIONS}\nmodel = "small"')
+        with pytest.raises(GatewayError) as raised:
+            list(ask(one, HELLO, Secret(proxy.key), streaming=streaming, limit_s=60))
+    message = raised.value.message
+    assert ("it says: " if streaming else "it answers HTTP 502: Error processing") in message
+
+
+_NGINX = """
+location /healthz { return 204; }
+location = /chat { return 404; }
+location = /busy/chat { return 503; }
+location = /elsewhere/chat { return 301 /chat; }
+location = /page/chat { default_type text/html; return 200 "<h1>Welcome</h1>"; }
+location = /long/chat { client_max_body_size 8; proxy_pass UPSTREAM/chat; }
+location = /gone/chat { proxy_pass http://127.0.0.1:9/; }
+location = /late/chat { proxy_read_timeout 1s; proxy_pass SLOW/chat; }
+location /v1/ { proxy_pass UPSTREAM; }
+location = /plain { proxy_buffering off; proxy_pass UPSTREAM/v1/chat/completions; }
+location = /packed { gzip on; gzip_types text/event-stream; gzip_min_length 0;
+    proxy_pass UPSTREAM/v1/chat/completions; }
+"""
+
+
+@pytest.fixture(scope="module")
+def web_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """An nginx before the stand-in."""
+    folder = tmp_path_factory.mktemp("nginx")
+    with gateways.stand_in() as url, gateways.stand_in(Manner(slow_s=20)) as slow:
+        lines = _NGINX.replace("UPSTREAM", url).replace("SLOW", slow)
+        with nginx(folder, folder / "own", lines) as running:
+            yield running.url
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("/busy/chat", "it answers HTTP 503"),
+        ("/elsewhere/chat", "it leads elsewhere (HTTP 301)"),
+        ("/page/chat", "something that is no answer of a chat"),
+        ("/long/chat", "it answers HTTP 413"),
+        ("/gone/chat", "it answers HTTP 502"),
+        ("/late/chat", "it answers HTTP 504"),
+    ],
+)
+def test_chat_02_what_a_web_server_says_is_told(web_server: str, path: str, reason: str) -> None:
+    with pytest.raises(GatewayError) as raised:
+        list(ask(profile(web_server, f'path = "{path}"'), HELLO, None))
+    assert reason in raised.value.message
+    assert "<" not in raised.value.message
+
+
+@pytest.mark.parametrize("path", ["", "/plain", "/packed"])
+def test_a_stream_comes_through_a_web_server(web_server: str, path: str) -> None:
+    chat = f'{COMPLETIONS}\npath = "{path}"'
+    pieces = list(ask(profile(web_server, chat), HELLO, None, streaming=True))
+    assert "stand-in" in "".join(pieces)
+    # Without a simple chat there, the other way is gone.
+    assert "stand-in" in "".join(ask(profile(web_server), HELLO, None))
+
+
+def test_a_web_server_is_well(web_server: str) -> None:
+    assert health(profile(web_server)).ready
+
+
+@pytest.fixture
+def environment(device: Device, tmp_path: Path) -> dict[str, str]:
+    """Of a wizard on its own, which is served."""
+    return {
+        "PLATFORM_ROOT": str(device.root),
+        "WIZARD_DEV_OUT": str(tmp_path / "out"),
+        "WIZARD_NO_TOKEN": "1",
+    }
+
+
+@contextlib.contextmanager
+def talking(
+    environment: Mapping[str, str], tmp_path: Path, url: str, chat: str = ""
+) -> Iterator[Served]:
+    """A served wizard whose profile has its gateway at `url`."""
+    gateways.install(tmp_path / "out", url, chat)
+    with served("wizard-app", environment, tmp_path / "log") as wizard:
+        assert send(wizard, "/wizard/profile", profile="box")[0] == 200
+        yield wizard
+    assert "Traceback" not in (tmp_path / "log").read_text()
+
+
+def send(wizard: Served, path: str, timeout: float = 60, **fields: str) -> tuple[int, str]:
+    form = urllib.parse.urlencode(fields).encode()
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(f"{wizard.url}{path}", form or None, timeout=timeout) as answer:
+            return int(answer.status), str(answer.read().decode())
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+def turns(tmp_path: Path) -> list[dict[str, Any]]:
+    path = tmp_path / "out/home/agent/.box/chat-history.jsonl"
+    return [json.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
+
+
+def until_turns(tmp_path: Path, count: int) -> list[dict[str, Any]]:
+    deadline = time.monotonic() + 30
+    while len(found := turns(tmp_path)) < count:
+        assert time.monotonic() < deadline, found
+        time.sleep(0.02)
+    return found
+
+
+@contextlib.contextmanager
+def streaming(wizard: Served, message: str) -> Iterator[http.client.HTTPResponse]:
+    """The answer to a message while it comes."""
+    connection = http.client.HTTPConnection("127.0.0.1", wizard.port, timeout=60)
+    try:
+        form = {"Content-Type": "application/x-www-form-urlencoded"}
+        body = urllib.parse.urlencode({"message": message})
+        connection.request("POST", "/chat/message", body, form | STREAM)
+        yield connection.getresponse()
+    finally:
+        connection.close()
+
+
+def test_a_served_wizard_sends_an_answer_on_while_it_comes(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    heard = threading.Event()
+
+    def answer(_: object, connection: socket.socket) -> None:
+        connection.sendall(EVENTS + f"{delta('öne')}\n\n".encode())
+        assert heard.wait(30)
+        connection.sendall(f"{delta('two')}\n\n{DONE}".encode())
+
+    with (
+        answering(answer) as server,
+        talking(environment, tmp_path, server.url, COMPLETIONS) as wizard,
+        streaming(wizard, "hello") as came,
+    ):
+        # The status comes before the first word does.
+        assert (came.status, came.headers["Transfer-Encoding"]) == (200, "chunked")
+        assert came.read1().decode() == "öne"
+        assert [said["role"] for said in turns(tmp_path)] == ["user"]
+        heard.set()
+        text, _, html = came.read().decode().partition("\x00")
+    assert text == "two"
+    assert "<p>önetwo</p>" in html
+
+
+@pytest.mark.parametrize("said_something", [True, False])
+def test_who_goes_away_ends_the_request_to_the_gateway(
+    environment: dict[str, str], tmp_path: Path, *, said_something: bool
+) -> None:
+    ended = threading.Event()
+
+    def answer(_: object, connection: socket.socket) -> None:
+        connection.sendall(EVENTS + (f"{delta('so far')}\n\n".encode() if said_something else b""))
+        # Nothing more is said, so nothing more is written to who went away.
+        while connection.recv(100):
+            pass
+        ended.set()
+
+    with (
+        answering(answer) as server,
+        talking(environment, tmp_path, server.url, COMPLETIONS) as wizard,
+    ):
+        with streaming(wizard, "hello") as came:
+            if said_something:
+                assert came.read1() == b"so far"
+        assert ended.wait(20)
+        question, half = until_turns(tmp_path, 2)
+        assert question["content"] == "hello"
+        assert (half["content"], half["stopped"]) == ("so far" * said_something, True)
+        assert "Stopped before the answer" in send(wizard, "/chat")[1]
+
+
+def test_other_pages_are_quick_while_all_places_at_the_gateway_are_taken(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    with (
+        gateways.stand_in(Manner(slow_s=8)) as url,
+        talking(environment, tmp_path, url) as wizard,
+    ):
+        threads = [
+            threading.Thread(target=send, args=(wizard, "/chat/message"), kwargs={"message": "x"})
+            for _ in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        until_turns(tmp_path, 8)
+        time.sleep(0.5)
+        began = time.monotonic()
+        for _ in range(20):
+            status, html = send(wizard, "/chat/message", message="one too many")
+            assert status == 200
+            assert "messages are being answered already" in html
+        assert send(wizard, "/chat")[0] == 200
+        assert "Ready" in send(wizard, "/chat/gateway")[1]
+        assert send(wizard, "/healthz") == (200, "ok")
+        # Whoever waited for a place would wait longer than this.
+        assert time.monotonic() - began < 6
+        for thread in threads:
+            thread.join(60)
+        assert "stand-in" in send(wizard, "/chat/message", message="and now?")[1]
+    found = turns(tmp_path)
+    assert len(found) == 2 * 29
+    assert sum(said.get("error", False) for said in found) == 20
+
+
+def test_chat_06_sixty_four_people_at_once_leave_whole_lines_in_order(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    failures: list[object] = []
+
+    def one(wizard: Served, person: int) -> None:
+        for number in range(5):
+            found = send(wizard, "/chat/message", message=f"{person} {number}")
+            if found[0] != 200:
+                failures.append(found)
+
+    with gateways.stand_in() as url, talking(environment, tmp_path, url) as wizard:
+        threads = [threading.Thread(target=one, args=(wizard, person)) for person in range(64)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(300)
+    assert failures == []
+    found = turns(tmp_path)
+    assert len(found) == 64 * 5 * 2
+    asked = [said["content"] for said in found if said["role"] == "user"]
+    assert len(set(asked)) == 64 * 5
+    for person in range(64):
+        mine = [text for text in asked if text.startswith(f"{person} ")]
+        assert mine == [f"{person} {number}" for number in range(5)]
+    # An answer is behind its question.
+    for number, said in enumerate(found):
+        if said["role"] == "assistant" and not said.get("error"):
+            question = said["content"].split("> ")[1].split("\n")[0]
+            assert any(one["content"] == question for one in found[:number])
+
+
+def test_a_web_server_before_the_wizard_does_not_keep_a_stream_back(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    heard = threading.Event()
+
+    def answer(_: object, connection: socket.socket) -> None:
+        connection.sendall(EVENTS + f"{delta('one')}\n\n".encode())
+        assert heard.wait(30)
+        connection.sendall(f"{delta('two')}\n\n{DONE}".encode())
+
+    with (
+        answering(answer) as server,
+        talking(environment, tmp_path, server.url, COMPLETIONS) as wizard,
+    ):
+        lines = f"location / {{ proxy_pass {wizard.url}; proxy_set_header Host $host; }}"
+        with nginx(tmp_path, tmp_path / "nginx", lines) as before:
+            in_front = Served(before.url, wizard.process, wizard.log)
+            with streaming(in_front, "hello") as came:
+                assert came.read1() == b"one"
+                heard.set()
+                assert came.read().startswith(b"two\x00<ol")
+
+
+def test_chat_05_a_page_of_a_very_long_history_is_quick(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    path = tmp_path / "out/home/agent/.box/chat-history.jsonl"
+    path.parent.mkdir(parents=True)
+    pair = [
+        {"role": "user", "content": "What is it?", "at": "2026-01-01T00:00:00Z"},
+        {"role": "assistant", "content": "*It* is `so`.\n\n- one\n- two\n" * 8},
+    ]
+    lines = "".join(f"{json.dumps(said)}\n" for said in pair).encode()
+    with path.open("wb") as file:
+        for _ in range((100 << 20) // (len(lines) * 1000) + 1):
+            file.write(lines * 1000)
+    assert path.stat().st_size > 100 << 20
+    with (
+        gateways.stand_in() as url,
+        talking(environment, tmp_path, url) as wizard,
+    ):
+        times = []
+        for _ in range(100):
+            began = time.monotonic()
+            status, html = send(wizard, "/chat")
+            times.append(time.monotonic() - began)
+            assert (status, html.count("<article")) == (200, 200)
+        # A tenth of a second on a machine with nothing else to do.
+        assert sorted(times)[len(times) // 2] < 1
