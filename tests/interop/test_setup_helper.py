@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import stat
+import sysconfig
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,14 +14,17 @@ from typing import Any
 
 import pytest
 
+from dev.distributions import ROOT
 from platform_common.control_helper import ask
 from platform_common.errors import PlatformError
 from platform_common.locks import LockedError, changing
 from platform_common.secret import Secret
 from platform_common.setup import OPERATION, SetUp
-from tests.interop.test_control_helper import NOBODY, Helped, activated
+from tests.interop.test_control_helper import NOBODY, SERVICE, SOCKET, Helped, activated
+from tests.support.machine import Machine as Debian
+from tests.support.machine import machine
 from tests.support.setups import JOURNAL, put_answers
-from tests.support.wizard_states import AUTH_KEY, CREDENTIALS, KEY, STATE_FILE
+from tests.support.wizard_states import ANSWERS, AUTH_KEY, CREDENTIALS, KEY, SSH_KEY, STATE_FILE
 from wizard_app.apply import ApplyError
 from wizard_app.applying import executor
 from wizard_app.journal import read_try
@@ -318,3 +322,64 @@ def test_answers_that_are_none_change_nothing(
     assert reason in caught.value.message
     assert setup.files() == before
     assert setup.commands() == []
+
+
+# With the libraries of the environment that runs the tests.
+WIZARD = f"""
+import json, site, sys
+sys.path.append({str(ROOT)!r})
+site.addsitedir({sysconfig.get_path("purelib")!r})
+from wizard_app.app import create_app
+from wizard_app.settings import WizardSettings
+token = "0" * 64
+app = create_app(WizardSettings.from_env(dict(WIZARD_PRODUCTION="1", WIZARD_TOKEN=token)))
+client = app.test_client()
+client.get("/wizard/system?token=" + token, base_url="https://localhost")
+for slug, fields in json.load(sys.stdin).items():
+    taken = client.post("/wizard/" + slug, data=fields, base_url="https://localhost")
+    assert taken.status_code == 302, (slug, taken.text)
+done = client.post("/wizard/review/apply", base_url="https://localhost")
+print(done.status_code, done.location or done.text)
+"""
+GATEWAY = """Type=oneshot
+RemainAfterExit=yes
+User=agent
+EnvironmentFile=/etc/platform/secrets.env
+RuntimeDirectory=seen
+ExecStart=/bin/sh -c 'echo "$OPENAI_API_KEY" >/run/seen/key'
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+@pytest.fixture(scope="module")
+def real() -> Iterator[Debian]:
+    with machine() as booted:
+        for user in ("platform", "agent"):
+            booted.run("useradd", "--system", "--create-home", user)
+        for folder in ("/run/platform", "/var/lib/platform"):
+            booted.run("install", "-d", "--owner=platform", folder)
+        booted.write("/etc/systemd/system/platform-control.socket", SOCKET)
+        booted.write("/etc/systemd/system/platform-control@.service", SERVICE)
+        booted.unit("openclaw-gateway.service", GATEWAY)
+        booted.run("systemctl", "start", "platform-control.socket")
+        yield booted
+
+
+def test_on_a_real_machine_a_wizard_of_the_web_user_sets_it_up(real: Debian) -> None:
+    skipped: dict[str, dict[str, str]] = {"mesh-vpn": {"skip": "1"}, "tunnel": {"choice": "skip"}}
+    forms = json.dumps(dict(ANSWERS) | skipped)
+    as_web = ("runuser", "-u", "platform", "--")
+    assert real.run(*as_web, "python3", "-c", WIZARD, stdin=forms) == "302 /wizard/done\n"
+    assert real.run("hostnamectl", "--static") == "agent-kitchen\n"
+    assert real.run("cat", "/run/seen/key") == f"{KEY}\n"
+    stated = real.run("stat", "--format=%a %U %G", "/etc/platform/secrets.env", JOURNAL)
+    assert stated == "640 root agent\n660 root platform\n"
+    assert "policy drop" in real.run("nft", "list", "table", "inet", "platform")
+    assert real.run("cat", "/home/agent/.ssh/authorized_keys") == f"{SSH_KEY}\n"
+    assert real.run("systemctl", "is-enabled", "openclaw-gateway.service") == "enabled\n"
+    told = real.run(*as_web, "platformctl", "setup", "status")
+    assert told.startswith("All is applied; ")
+    journal = real.run("journalctl", "--unit=platform-control@*", "--output=cat")
+    assert "setup-apply by user" in journal
+    assert KEY not in journal + told
