@@ -1,4 +1,4 @@
-"""The chat against servers that are not ours, lm-proxy and nginx, and the wizard as it is served."""
+"""The chat against servers that are not ours: lm-proxy and nginx; the wizard as it is served."""
 
 from __future__ import annotations
 
@@ -195,17 +195,38 @@ def until_turns(tmp_path: Path, count: int) -> list[dict[str, Any]]:
     return found
 
 
+def ask_for_stream(connection: http.client.HTTPConnection, message: str) -> None:
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    body = urllib.parse.urlencode({"message": message})
+    connection.request("POST", "/chat/message", body, form | STREAM)
+
+
 @contextlib.contextmanager
 def streaming(wizard: Served, message: str) -> Iterator[http.client.HTTPResponse]:
     """The answer to a message while it comes."""
     connection = http.client.HTTPConnection("127.0.0.1", wizard.port, timeout=60)
     try:
-        form = {"Content-Type": "application/x-www-form-urlencoded"}
-        body = urllib.parse.urlencode({"message": message})
-        connection.request("POST", "/chat/message", body, form | STREAM)
+        ask_for_stream(connection, message)
         yield connection.getresponse()
     finally:
         connection.close()
+
+
+def test_a_connection_outlasts_a_streamed_answer(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    with gateways.stand_in() as url, talking(environment, tmp_path, url, COMPLETIONS) as wizard:
+        connection = http.client.HTTPConnection("127.0.0.1", wizard.port, timeout=60)
+        with contextlib.closing(connection):
+            for _ in range(3):
+                ask_for_stream(connection, "hello")
+                with connection.getresponse() as came:
+                    assert "stand-in" in came.read().decode()
+                used = connection.sock
+                connection.request("GET", "/healthz")
+                with connection.getresponse() as came:
+                    assert came.read() == b"ok"
+                assert connection.sock is used
 
 
 def test_a_served_wizard_sends_an_answer_on_while_it_comes(
