@@ -105,9 +105,9 @@ def record() -> Response | Redirect:
 
 
 @blueprint.post("/wizard/sign-out")
-def sign_out() -> Response | Redirect:
-    """Let this browser in no more; where everybody is let in, that is not to be had."""
-    return door().sign_out() if door().is_locked else redirect("/wizard")
+def sign_out() -> Response:
+    """Let this browser in no more."""
+    return door().sign_out()
 
 
 def _dashboards() -> Iterator[str]:

@@ -115,6 +115,8 @@ class Gate:
 
     def sign_out(self) -> Response:
         """End the session of this request; the page that says so."""
+        if not self.is_locked:
+            return self._page(refusals.OPEN)
         opened = g.get("opened_session")
         self.access.end([*self._sessions(), *([] if opened is None else [opened])])
         g.signed_out = True

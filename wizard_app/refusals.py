@@ -59,3 +59,9 @@ SIGNED_OUT = Refusal(
         " back to the last page."
     ),
 )
+OPEN = Refusal(
+    200,
+    Sentence("Everybody is let in here"),
+    Sentence("This setup was started without a link, so there is no session to end."),
+    (),
+)

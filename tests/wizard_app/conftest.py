@@ -9,12 +9,15 @@ import pytest
 from flask.testing import FlaskClient
 
 from tests.support.devices import Device
+from tests.support.wizard_apply import Commands, wizard_with
+from tests.support.wizard_states import ANSWERS, answer
 from wizard_app.app import create_app
 from wizard_app.settings import WizardSettings
 from wizard_app.steps import STEPS
 from wizard_app.steps.step import AnyStep
 
 MakeWizard = Callable[..., FlaskClient]
+MakeReady = Callable[..., FlaskClient]
 
 
 @pytest.fixture
@@ -46,6 +49,27 @@ def wizard(device: Device, out: Path) -> MakeWizard:
         }
         settings = WizardSettings.from_env(variables | environment)
         return create_app(settings, steps=steps).test_client()
+
+    return make
+
+
+@pytest.fixture
+def ready(device: Device, out: Path) -> MakeReady:
+    """Make a client of a wizard that everything was answered to; `Commands` stand in for its own.
+
+    With `answered=False` it goes on with what an earlier one stored.
+    """
+
+    def make(commands: Commands | None = None, *, answered: bool = True) -> FlaskClient:
+        variables = {
+            "PLATFORM_ROOT": str(device.root),
+            "WIZARD_DEV_OUT": str(out),
+            "WIZARD_NO_TOKEN": "1",
+        }
+        app = wizard_with(commands or Commands(), variables)
+        if answered:
+            answer(app, ANSWERS)
+        return app.test_client()
 
     return make
 

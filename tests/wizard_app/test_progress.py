@@ -131,5 +131,5 @@ def test_at_the_end_nothing_is_under_way() -> None:
         (RunCommand(("a",), 1, key_file=KeyFile("/run/key", Secret("canary"))), ""),
     ],
 )
-def test_the_content_of_a_file_is_shown_without_its_secrets(action: object, content: str) -> None:
+def test_the_content_of_a_file_is_shown_without_its_secrets(action: Action, content: str) -> None:
     assert Row(action).content == content

@@ -1,8 +1,10 @@
-"""The review page: all answers, a way to change each, and what is missing."""
+"""The review page: all answers, what is missing, what will change, and how far a try came."""
 
 from __future__ import annotations
 
 import json
+import re
+import threading
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
@@ -12,8 +14,11 @@ from flask.testing import FlaskClient
 
 from tests.support.markup import parse_errors
 from tests.support.small_steps import WORD, ColourStep, WordStep
+from tests.support.wizard_apply import Commands, PowerCutError
 from tests.support.wizard_files import ANSWERS, GOOD
-from tests.wizard_app.conftest import MakeWizard
+from tests.support.wizard_states import ANSWERS as FORMS
+from tests.support.wizard_states import SECRETS
+from tests.wizard_app.conftest import MakeReady, MakeWizard
 from wizard_app.steps import STEPS
 
 
@@ -129,3 +134,217 @@ def test_wiz_15_an_answer_that_is_not_in_the_file_is_listed(
     tree = _review(wizard())
     missing = [words for words in _missing(tree) if words.endswith(": Not answered yet")]
     assert len(missing) == 1
+
+
+APPLY, STATUS = "/wizard/review/apply", "/wizard/apply/status"
+
+
+def _in_form(text: str) -> str:
+    """The page, when a strict parser has nothing to object to."""
+    assert parse_errors(text) == []
+    return text
+
+
+def _mark(client: FlaskClient) -> str:
+    found = re.search(r'name="plan" value="([0-9a-f]+)"', client.get("/wizard/review").text)
+    assert found is not None
+    return found[1]
+
+
+def _states(client: FlaskClient) -> dict[str, str]:
+    """What the page says became of each phase."""
+    tree = _review(client)
+    rows = (row for one in tree.iter("ol") for row in one.iter("li"))
+    return {_text(row[0]): _text(row[1]).partition(" ")[2] for row in rows}
+
+
+def _try(client: FlaskClient) -> None:
+    """Set up until the power is cut."""
+    with pytest.raises(PowerCutError):
+        client.post(APPLY)
+
+
+def test_what_will_change_is_shown_before_anything_is_done(ready: MakeReady, out: Path) -> None:
+    client = ready()
+    page = _text(_review(client))
+    for words in (
+        "What will change (10 files, 7 commands)",
+        "Write /etc/hostname mode 0644 , owner root:root",
+        "Set OPENAI_API_KEY in /etc/platform/secrets.env; its other lines stay",
+        "Add SSH keys to /home/agent/.ssh/authorized_keys",
+        "Run systemctl enable --now openclaw-gateway.service",
+        "22/tcp (SSH), 8088/tcp (this setup), 8089/tcp (dashboard)",
+        "OPENAI_API_KEY=•••",
+    ):
+        assert words.replace(" ,", ",") in page, words
+    assert not (out / "etc").exists()
+
+
+def test_no_secret_is_in_what_will_change(ready: MakeReady) -> None:
+    client = ready(Commands(failing="nft"))
+    pages = [client.get("/wizard/review").text, client.post(APPLY).text, client.get(STATUS).text]
+    assert [secret for secret in SECRETS for page in pages if secret in page] == []
+
+
+def test_without_all_answers_there_is_no_button_but_words(client: FlaskClient) -> None:
+    page = client.get("/wizard/review").text
+    assert "Set up this device" not in page
+    assert "can be set up once nothing is missing" in page
+
+
+def test_tun_06_a_quick_tunnel_is_said_to_open_the_device(ready: MakeReady) -> None:
+    client = ready()
+    client.post("/wizard/tunnel", data={"choice": "quick"})
+    assert "Open to the internet: everybody who learns" in _text(_review(client))
+
+
+@pytest.mark.parametrize("word", ["hostnamectl", "tailscale", "platform-tunnel", "nft", "restart"])
+def test_wiz_05_and_wiz_11_what_failed_is_told_and_another_try_goes_through(
+    ready: MakeReady, word: str
+) -> None:
+    commands = Commands(failing=word)
+    client = ready(commands)
+    answer = client.post(APPLY, data={"plan": _mark(client)})
+    assert answer.status_code == 200
+    page = _in_form(answer.text)
+    assert '<div class="error' in page
+    assert "Setting up stopped" in page
+    assert "ended with status 1: Could not set property: &lt;b&gt;Access denied" in page
+    assert "Look into the log of this device." in page
+    assert "Nothing has to be entered again." in page
+    assert "Try again" in page
+    assert re.search(r"\d+ of 17 actions are done|1 of 17", page)
+    # The same page again, and the state is what it was.
+    assert "Setting up stopped" in client.get("/wizard/review").text
+    assert client.get("/").location == "/wizard/review"
+    commands.failing = ""
+    assert client.post(APPLY, data={"plan": _mark(client)}).location == "/wizard/done"
+
+
+def test_wiz_11_each_phase_says_what_became_of_it(ready: MakeReady) -> None:
+    client = ready(Commands(failing="platform-tunnel"))
+    client.post("/wizard/backup", data={"kind": "skip"})
+    client.post(APPLY)
+    assert _states(client) == {
+        "Name and time zone": "Done",
+        "Profile and provider": "Done",
+        "Provider key": "Done",
+        "Backup": "Skipped",
+        "SSH keys": "Done",
+        "Private network": "Done",
+        "Tunnel": "Failed",
+        "Firewall": "Not done",
+        "Gateway": "Not done",
+    }
+
+
+def test_what_failed_is_told_after_a_restart_too(ready: MakeReady) -> None:
+    ready(Commands(failing="nft")).post(APPLY)
+    page = ready(answered=False).get("/wizard/review").text
+    assert "Setting up stopped" in page
+    assert "nft -f" in page
+    assert "Access denied" in page
+    assert "Try again" in page
+
+
+def test_wiz_09_what_was_interrupted_is_told_and_one_press_finishes(ready: MakeReady) -> None:
+    _try(ready(Commands(cut="nft")))
+    commands = Commands()
+    client = ready(commands, answered=False)
+    page = _text(_review(client))
+    assert "Setting up was interrupted at" in page
+    assert "14 of 17 actions are done. Nothing has to be entered again." in page
+    assert "Finish setting up" in page
+    assert _states(client)["Provider key"] == "Done already"
+    assert _states(client)["Firewall"] == "Interrupted"
+    assert client.post(APPLY, data={"plan": _mark(client)}).location == "/wizard/done"
+    # The key of the private network worked, and was forgotten since.
+    assert "tailscale" not in {argv[0] for argv in commands.run}
+
+
+def test_wiz_09_secrets_that_did_not_come_to_the_device_are_named(ready: MakeReady) -> None:
+    _try(ready(Commands(cut="hostnamectl")))
+    client = ready(answered=False)
+    page = _review(client)
+    assert "Setting up was interrupted at" in _text(page)
+    assert "AI: API key – enter again" in _text(page)
+    assert "Finish setting up" not in _text(page)
+    assert client.post(APPLY).status_code == 200
+    for slug in ("provider", "mesh-vpn", "tunnel", "backup"):
+        client.post(f"/wizard/{slug}", data=FORMS[slug])
+    assert client.post(APPLY).location == "/wizard/done"
+
+
+def test_a_secret_that_is_on_the_device_is_called_stored(ready: MakeReady) -> None:
+    _try(ready(Commands(cut="nft")))
+    rows = _rows(_review(ready(answered=False)))
+    assert rows["API key"] == rows["Secret key"] == "Stored on this device"
+    assert rows["Tunnel credentials"] == "Stored on this device"
+    assert rows["Auth key"] == "Used already"
+
+
+def test_a_plan_that_nobody_looked_at_is_shown_and_not_done(ready: MakeReady, out: Path) -> None:
+    commands = Commands()
+    client = ready(commands)
+    seen = _mark(client)
+    client.post("/wizard/system", data={"hostname": "agent-garden", "timezone": "UTC"})
+    answer = client.post(APPLY, data={"plan": seen})
+    assert answer.status_code == 409
+    page = _in_form(answer.text)
+    assert "What will change is not what you looked at" in page
+    assert "agent-garden" in page
+    assert commands.run == []
+    assert not (out / "etc").exists()
+
+
+def test_while_it_runs_every_page_tells_how_far_it_is(ready: MakeReady) -> None:
+    commands = Commands(slow="nft")
+    client = ready(commands)
+    app = client.application
+    answers: list[int] = []
+
+    def apply() -> None:
+        answers.append(app.test_client().post(APPLY).status_code)
+
+    thread = threading.Thread(target=apply)
+    thread.start()
+    try:
+        assert commands.is_waiting.wait(30)
+        page = _in_form(client.get("/wizard/review").text)
+        assert "Setting up agent-kitchen" in page
+        assert 'http-equiv="refresh"' in page
+        assert _states(client)["Firewall"] == "Running"
+        again = client.post(APPLY)
+        assert again.status_code == 409
+        assert "was not begun a second time" in again.text
+        part = client.get(STATUS).text
+        assert parse_errors(f"<!DOCTYPE html><title>Part</title>{part}") == []
+        assert "Now: Firewall" in part
+        assert "data-next" not in part
+        assert client.get("/wizard/system").location == "/wizard/review"
+    finally:
+        commands.go_on.set()
+        thread.join()
+    assert answers == [302]
+    assert commands.run.count(("nft", "-f", "/etc/nftables.d/platform.nft")) == 1
+    assert 'data-next="/wizard/done"' in client.get(STATUS).text
+
+
+def test_while_nothing_runs_the_status_leads_to_the_review(ready: MakeReady) -> None:
+    assert 'data-next="/wizard/review"' in ready().get(STATUS).text
+
+
+def test_wiz_12_what_is_done_is_not_done_again(ready: MakeReady) -> None:
+    commands = Commands()
+    client = ready(commands)
+    assert client.post(APPLY).location == "/wizard/done"
+    before = list(commands.run)
+    for _ in range(3):
+        assert client.post(APPLY).location == "/wizard/done"
+    assert commands.run == before
+
+
+def test_wiz_13_the_way_back_stays_open_and_is_no_address(ready: MakeReady, out: Path) -> None:
+    location = ready().post(APPLY).location
+    assert location == "/wizard/done"
+    assert "8088" in (out / "etc/nftables.d/platform.nft").read_text()

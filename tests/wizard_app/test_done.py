@@ -1,0 +1,259 @@
+"""The last page: where to go on, how the gateway is, the record, and signing out."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from flask.testing import FlaskClient
+
+from tests.support.devices import Device
+from tests.support.markup import parse_errors
+from tests.support.wizard_states import SECRETS, SSH_KEY
+from tests.wizard_app.conftest import MakeReady, MakeWizard
+from wizard_app import done, launching
+from wizard_app.app import create_app
+from wizard_app.settings import WizardSettings
+
+APPLY, DONE, GATEWAY = "/wizard/review/apply", "/wizard/done", "/wizard/done/gateway"
+RECORD, SIGN_OUT = "/wizard/record.json", "/wizard/sign-out"
+PROFILE = """
+[profile]
+id = "openclaw"
+display_name = "OpenClaw"
+pinned_version = "2026.2.1"
+[paths]
+data_dir = "~/.openclaw"
+[service]
+unit = "openclaw-gateway.service"
+[health]
+http_check = "http://127.0.0.1:{port}/health"
+[channels]
+supported = ["telegram"]
+"""
+
+
+class Up(BaseHTTPRequestHandler):
+    """A gateway that is well."""
+
+    def do_GET(self) -> None:
+        """Say so."""
+        self.send_response(200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"ok")
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name it has
+        """Say nothing on stderr."""
+
+
+@pytest.fixture
+def up() -> Iterator[int]:
+    """The port of a gateway that is up."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Up)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server.server_port
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def finished(ready: MakeReady, device: Device, port: int = 1) -> FlaskClient:
+    """A client of a wizard that is done; its gateway is at `port`."""
+    device.put("/etc/platform/profiles/openclaw.toml", PROFILE.format(port=port))
+    client = ready()
+    assert client.post(APPLY).location == DONE
+    return client
+
+
+def page(client: FlaskClient, base: str = "http://192.0.2.9:8088") -> str:
+    """The last page, as who asks for `base` sees it."""
+    answer = client.get(DONE, base_url=base)
+    assert answer.status_code == 200
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert parse_errors(answer.text) == []
+    return answer.text
+
+
+@pytest.mark.parametrize("path", [DONE, GATEWAY, RECORD])
+def test_before_the_end_these_lead_to_the_step_that_is_reached(
+    client: FlaskClient, path: str
+) -> None:
+    assert client.get(path).location == "/wizard/system"
+
+
+def test_the_page_says_what_comes_next(
+    ready: MakeReady, device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launching, "network_addresses", lambda: ["192.0.2.9"])
+    text = page(finished(ready, device))
+    assert "<h1>agent-kitchen is ready</h1>" in text
+    assert 'href="/chat"' in text
+    assert re.findall(r'<li><a href="([^"]+)"', text) == [
+        "http://agent-kitchen.local:8089",
+        "http://192.0.2.9:8089",
+    ]
+    assert 'src="data:image/svg+xml' in text
+    assert "ssh agent@agent-kitchen.local" in text
+    assert "your tunnel kitchen" in text
+    assert "has joined it" in text
+
+
+def test_in_dev_mode_on_this_machine_the_dashboard_is_here_too(
+    ready: MakeReady, device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launching, "network_addresses", list)
+    text = page(finished(ready, device), "http://127.0.0.1:8088")
+    assert re.findall(r'<li><a href="([^"]+)"', text)[0] == "http://127.0.0.1:8089"
+
+
+def test_what_was_not_chosen_is_not_spoken_of(ready: MakeReady) -> None:
+    client = ready()
+    client.post("/wizard/ssh", data={"ssh_keys": ""})
+    client.post("/wizard/mesh-vpn", data={"skip": "1"})
+    client.post("/wizard/tunnel", data={"choice": "quick"})
+    assert client.post(APPLY).location == DONE
+    text = page(client)
+    assert "ssh agent@" not in text
+    assert "has joined it" not in text
+    assert "makes up its public address" in text
+
+
+def test_a_gateway_that_answers_is_ready(ready: MakeReady, device: Device, up: int) -> None:
+    client = finished(ready, device, up)
+    assert "Ready" in page(client)
+    part = client.get(GATEWAY).text
+    assert "Ready" in part
+    assert "data-poll" not in part
+
+
+def test_a_gateway_that_does_not_answer_yet_starts(ready: MakeReady, device: Device) -> None:
+    client = finished(ready, device)
+    text = page(client)
+    assert "Starting" in text
+    assert 'http-equiv="refresh"' in text
+    assert f'data-poll="{GATEWAY}"' in client.get(GATEWAY).text
+
+
+def test_a_gateway_that_takes_too_long_is_late(
+    ready: MakeReady, device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(done, "_STARTING_S", 0)
+    text = page(finished(ready, device))
+    assert "Not answering yet" in text
+    assert "View logs" in text
+    assert 'http-equiv="refresh"' not in text
+
+
+def test_a_profile_that_is_gone_is_no_failure(ready: MakeReady, device: Device) -> None:
+    client = finished(ready, device)
+    device.put("/etc/platform/profiles/openclaw.toml", PROFILE.replace("openclaw", "another"))
+    assert "Its profile is not installed any more." in page(client)
+
+
+def test_the_record_says_what_was_answered_and_done(ready: MakeReady, device: Device) -> None:
+    client = finished(ready, device)
+    answer = client.get(RECORD)
+    assert answer.content_type == "application/json"
+    assert "attachment" in answer.headers["Content-Disposition"]
+    assert "setup-record-agent-kitchen.json" in answer.headers["Content-Disposition"]
+    record = json.loads(answer.data)
+    assert record["device"] == record["answers"]["hostname"] == "agent-kitchen"
+    assert record["answers"]["ssh_keys"] == [SSH_KEY]
+    assert record["software"]["profile"] == "2026.2.1"
+    assert {action["state"] for action in record["actions"]} == {"done"}
+    assert len(record["actions"]) == 17
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", record["completed_at"])
+    assert [secret for secret in SECRETS if secret in answer.text] == []
+
+
+@pytest.mark.parametrize("is_set", [True, False])
+def test_wiz_19_a_clock_that_nobody_set_is_told_of(
+    ready: MakeReady, device: Device, is_set: bool
+) -> None:
+    client = finished(ready, device)
+    if is_set:
+        device.put("/run/systemd/timesync/synchronized", "")
+    assert json.loads(client.get(RECORD).data)["clock_synchronised"] is is_set
+    assert ("times in it may be wrong" in page(client)) is not is_set
+
+
+def test_wiz_19_a_time_of_1970_is_never_believed(
+    ready: MakeReady, wizard: MakeWizard, device: Device, state_file: Path
+) -> None:
+    finished(ready, device)
+    state = json.loads(state_file.read_text())
+    state_file.write_text(json.dumps(state | {"completed_at": "1970-01-01T00:00:07Z"}))
+    device.put("/run/systemd/timesync/synchronized", "")
+    assert json.loads(wizard().get(RECORD).data)["clock_synchronised"] is False
+
+
+def test_http_17_after_the_end_no_page_shows_an_answer_or_changes_one(
+    ready: MakeReady, device: Device
+) -> None:
+    client = finished(ready, device)
+    for path in ("/", "/wizard", "/wizard/system", "/wizard/review", "/wizard/answers.json"):
+        answer = client.get(path)
+        assert answer.location in (DONE, "/wizard/done"), path
+    assert client.post("/wizard/system", data={"hostname": "x"}).location == DONE
+
+
+def test_ses_13_who_signs_out_is_not_let_in_again(wizard: MakeWizard) -> None:
+    token = "ab" * 32
+    client = wizard(WIZARD_TOKEN=token, WIZARD_NO_TOKEN="0")
+    assert client.get(f"/wizard/system?token={token}").status_code == 200
+    session = client.get_cookie("platform-session")
+    assert session is not None
+    answer = client.post(SIGN_OUT)
+    assert answer.status_code == 200
+    assert "You are signed out" in answer.text
+    assert "Max-Age=0" in answer.headers["Set-Cookie"]
+    assert client.get("/wizard/system").status_code == 401
+    client.set_cookie("platform-session", session.value)
+    assert client.get("/wizard/system").status_code == 401
+    assert client.get("/chat").status_code == 401
+
+
+def test_ses_13_another_browser_stays_in(wizard: MakeWizard) -> None:
+    token, other = "ab" * 32, "cd" * 32
+    one = wizard(WIZARD_TOKEN=token, WIZARD_NO_TOKEN="0")
+    one.get(f"/?token={token}")
+    app = one.application
+    app.extensions["wizard_gate"].tokens.write(other)
+    two = app.test_client()
+    two.get(f"/?token={other}")
+    one.post(SIGN_OUT)
+    assert one.get("/wizard/system").status_code == 401
+    assert two.get("/wizard/system").status_code == 200
+
+
+def test_where_everybody_is_let_in_there_is_nothing_to_sign_out_of(client: FlaskClient) -> None:
+    answer = client.post(SIGN_OUT)
+    assert "Everybody is let in here" in answer.text
+    assert "Set-Cookie" not in answer.headers
+
+
+def test_the_end_of_the_session_is_told(device: Device, out: Path, ready: MakeReady) -> None:
+    finished(ready, device)
+    token = "ab" * 32
+    settings = WizardSettings.from_env(
+        {"PLATFORM_ROOT": str(device.root), "WIZARD_DEV_OUT": str(out), "WIZARD_TOKEN": token}
+    )
+    client = create_app(settings).test_client()
+    text = client.get(f"{DONE}?token={token}").text
+    assert re.search(r"stops answering you at \d\d:\d\d", text)
+    assert "Sign out" in text
+
+
+def test_the_session_that_ends_is_also_that_of_the_request_itself(wizard: MakeWizard) -> None:
+    token = "ab" * 32
+    client = wizard(WIZARD_TOKEN=token, WIZARD_NO_TOKEN="0")
+    answer = client.post(f"{SIGN_OUT}?token={token}")
+    assert "You are signed out" in answer.text
+    assert client.get("/wizard/system").status_code == 401
