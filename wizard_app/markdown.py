@@ -23,6 +23,9 @@ _REL = "noopener noreferrer nofollow"
 # Headings come below the page's own two.
 _ABOVE, _LOWEST = 2, 6
 _NESTING = 20
+# What may be wide scrolls by itself, and so also for who has a keyboard alone.
+_SCROLLS = {"tabindex": "0"}
+_TABLE = '<div class="scroll" tabindex="0">\n<table>\n', "</table>\n</div>\n"
 # Up to here no text is known that takes a slow board more than a second or two; a real
 # answer of this length is read in half a minute or more.
 LONGEST = 64 << 10
@@ -88,8 +91,9 @@ def _harmless(tokens: Iterable[Token]) -> None:
             token.tag = f"h{min(_ABOVE + len(ranks), _LOWEST)}"
         # A table's columns would be aligned by a style, which the page's policy forbids.
         token.attrs.pop("style", None)
-        # The language of code would become a class.
-        token.info = ""
+        if token.type in {"fence", "code_block"}:
+            # Without the language of the code, which would become a class.
+            token.type, token.attrs = "code_block", dict(_SCROLLS)
         if token.children:
             token.children = list(_inline(token.children))
 
@@ -131,6 +135,8 @@ def _parser() -> MarkdownIt:
     )
     made.enable(["table", "strikethrough"])
     made.disable(["html_block", "html_inline"])
+    made.add_render_rule("table_open", lambda *_: _TABLE[0])
+    made.add_render_rule("table_close", lambda *_: _TABLE[1])
     # The method is replaced, as the library's documentation advises.
     made.validateLink = _leads_to_a_page  # type: ignore[method-assign]
     return made

@@ -21,7 +21,10 @@ _PLAIN = (
     *("table", "thead", "tbody", "tr", "th", "td", "h3", "h4", "h5", "h6"),
 )
 _NONE: set[str] = set()
-ALLOWED = {**dict.fromkeys(_PLAIN, _NONE), "ol": {"start"}, "a": {"href", "rel"}}
+ALLOWED = {
+    **dict.fromkeys(_PLAIN, _NONE),
+    **{"ol": {"start"}, "a": {"href", "rel"}, "pre": {"tabindex"}, "div": {"class", "tabindex"}},
+}
 REL = "noopener noreferrer nofollow"
 
 
@@ -51,6 +54,7 @@ def test_chat_04_and_http_14_nothing_of_an_answer_runs_or_loads(text: str) -> No
             for element in elements(html):
                 assert element.tag in ALLOWED, html
                 assert set(element.attrib) <= ALLOWED[element.tag], html
+                assert element.attrib.get("class", "scroll") == "scroll"
                 if element.tag == "a":
                     assert element.attrib["rel"] == REL
                     parts = urlsplit(element.attrib["href"])
@@ -68,8 +72,8 @@ def test_http_15_a_template_in_an_answer_is_text() -> None:
     [
         ("*a* **b** ~~c~~ `d`", "<p><em>a</em> <strong>b</strong> <s>c</s> <code>d</code></p>"),
         ("one\ntwo", "<p>one<br>\ntwo</p>"),
-        ("```python\n1 < 2\n```", "<pre><code>1 &lt; 2\n</code></pre>"),
-        ("    indented", "<pre><code>indented\n</code></pre>"),
+        ("```python\n1 < 2\n```", '<pre tabindex="0"><code>1 &lt; 2\n</code></pre>'),
+        ("    indented", '<pre tabindex="0"><code>indented\n</code></pre>'),
         ("> q", "<blockquote>\n<p>q</p>\n</blockquote>"),
         ("- a\n- b", "<ul>\n<li>a</li>\n<li>b</li>\n</ul>"),
         ("3. a", '<ol start="3">\n<li>a</li>\n</ol>'),
