@@ -23,7 +23,10 @@ _PLAIN = (
 _NONE: set[str] = set()
 ALLOWED = {
     **dict.fromkeys(_PLAIN, _NONE),
-    **{"ol": {"start"}, "a": {"href", "rel"}, "pre": {"tabindex"}, "div": {"class", "tabindex"}},
+    "ol": {"start"},
+    "a": {"href", "rel"},
+    "pre": {"tabindex"},
+    "div": {"class", "tabindex"},
 }
 REL = "noopener noreferrer nofollow"
 
