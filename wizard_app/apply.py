@@ -142,21 +142,28 @@ def _sweep(device: Paths) -> None:
         _remove_left_overs(device.on_device(name))
     _remove(device.on_device(MESH_VPN_KEY))
     keys = device.writable(SECRETS)
-    if keys.parent.is_dir():
+    if _has_folder(keys):
         # Who is changing them sweeps there, too.
         with contextlib.suppress(LockedError), changing(keys, wait_s=0):
             _remove_left_overs(keys)
 
 
 def _remove_left_overs(path: Path) -> None:
-    if path.parent.is_dir():
+    if _has_folder(path):
         remove_left_overs(path.parent, of_name=path.name)
 
 
 def _remove(path: Path) -> None:
-    try:
-        if path.parent.is_dir():
+    if _has_folder(path):
+        try:
             path.unlink(missing_ok=True)
             fsync_directory(path.parent)
+        except OSError as error:
+            raise UnreadableError.of(path, error) from error
+
+
+def _has_folder(path: Path) -> bool:
+    try:
+        return path.parent.is_dir()
     except OSError as error:
-        raise UnreadableError.of(path, error) from error
+        raise UnreadableError.of(path.parent, error) from error

@@ -103,9 +103,15 @@ class Machine:
         return self._settings.paths.has(Place(path))
 
     def is_enabled(self, unit: str) -> bool:
-        """Whether systemd starts a unit when the device starts."""
+        """Whether systemd starts a unit when the device starts, as far as that can be told.
+
+        To disable one that is not enabled does no harm.
+        """
         folder = self._settings.paths.on_device("/etc/systemd/system")
-        return any(folder.glob(f"*.wants/{glob.escape(unit)}"))
+        try:
+            return any(folder.glob(f"*.wants/{glob.escape(unit)}"))
+        except OSError:
+            return True
 
     @cached_property
     def ways_in(self) -> frozenset[str]:

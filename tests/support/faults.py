@@ -92,7 +92,8 @@ Tracer = subprocess.Popen[bytes]
 class FaultServer:
     """Starts runs of `module.main`, one at a time; `folder` takes their output.
 
-    Of `preload`, the modules that the runs import late, no import meets a fault.
+    Of `preload`, the modules that the runs import late, no import meets a fault; nor does
+    `module.prepare`, which is called once for all runs if there is anything `prepared` for it.
     """
 
     def __init__(
@@ -100,10 +101,12 @@ class FaultServer:
         folder: Path,
         module: str = "release_tools.cli",
         preload: Sequence[str] = RELEASE_TOOLS,
+        prepared: Sequence[str] = (),
     ) -> None:
         self._folder = folder
+        what = json.dumps(prepared)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.faults", module, *preload],
+            [sys.executable, "-m", "tests.support.faults", module, what, *preload],
             cwd=_ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -191,11 +194,14 @@ class FaultServer:
         return line
 
 
-def _serve(module: str, *preload: str) -> None:
+def _serve(module: str, prepared: str, *preload: str) -> None:
     """Fork a copy for each request on stdin; tell its process id, then its status."""
-    main = importlib.import_module(module).main
+    program = importlib.import_module(module)
+    main = program.main
     for name in preload:
         importlib.import_module(name)
+    if what := json.loads(prepared):
+        program.prepare(*what)
     for line in sys.stdin:
         request = json.loads(line)
         ready, to_tell = os.pipe()
