@@ -113,13 +113,16 @@ def machine() -> Iterator[Machine]:
     try:
         with _container(name, groups) as container:
             booted = Machine(_init_of(container))
-            _wait_until_up(booted)
-            for program, package in _PROGRAMS.items():
-                text = _PROGRAM.format(package=package)
-                booted.write(f"/usr/local/bin/{program}", text, mode="0755")
-            yield booted
-            os.kill(booted.init, signal.SIGKILL)
-            container.wait(_BOOT_TIMEOUT_S)
+            try:
+                _wait_until_up(booted)
+                for program, package in _PROGRAMS.items():
+                    text = _PROGRAM.format(package=package)
+                    booted.write(f"/usr/local/bin/{program}", text, mode="0755")
+                yield booted
+            finally:
+                # It would outlive the program that keeps it.
+                os.kill(booted.init, signal.SIGKILL)
+                container.wait(_BOOT_TIMEOUT_S)
     finally:
         for group in groups:
             for folder, _, _ in os.walk(group, topdown=False):
