@@ -41,7 +41,7 @@ _NAMES = (r"[\w@.\-]+\.service", r"\(journal task failed\)", r"\(dev-stub\)")
 # is code, what the journal says, and the badge of a slice without an answer.
 _TEXTS = """names => {
   const own = document.documentElement.lang;
-  const skipped = e => e.closest("script, style, code, .stub")
+  const skipped = e => e.closest("script, style, noscript, code, .stub")
     || (e.closest("pre") && !e.closest(".mark"))
     || (e.closest("[lang]").lang !== own);
   const found = [];
