@@ -7,6 +7,7 @@ not followed if it is a link, and what is written is written in the folder that 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -73,4 +74,9 @@ def _own_folder(path: Path, owner: Owner) -> Iterator[int]:
             finally:
                 close(folder)
     except OSError as error:
+        if error.errno in (errno.ENOTDIR, errno.ELOOP):
+            raise UnreadableError(
+                f"{path} is a symbolic link, or no folder",
+                hint="Move it away, then set up again.",
+            ) from error
         raise UnreadableError.of(path, error) from error

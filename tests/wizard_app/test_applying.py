@@ -1,0 +1,278 @@
+"""Setting up from the review page: once, only what was shown, and with what it needs."""
+
+from __future__ import annotations
+
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from tests.support.apply_setups import (
+    CANARIES,
+    COMMANDS,
+    FULL,
+    JOURNAL,
+    RULES,
+    STATE,
+    answer,
+    commands,
+    lost,
+    result,
+    started,
+    wizard_of,
+)
+from tests.support.wizard_secrets import found, held
+from wizard_app.plan import Plan, build_plan, mark
+from wizard_app.standing import Standing
+
+_APPLY = "/wizard/review/apply"
+
+
+@pytest.fixture
+def client(out: Path) -> FlaskClient:
+    """A wizard to which everything was answered."""
+    client = started(out)
+    answer(client, FULL)
+    return client
+
+
+class Slow:
+    """Has a wizard wait in the midst of setting up, until it is let go."""
+
+    def __init__(self, client: FlaskClient) -> None:
+        applying = client.application.extensions["applying"]
+        self._execute = applying._execute
+        applying._execute = self._act
+        self.begun, self.go_on = threading.Event(), threading.Event()
+        self.runs = 0
+
+    def _act(self, standing: Standing, plan: Plan) -> None:
+        self.runs += 1
+        self.begun.set()
+        assert self.go_on.wait(20)
+        self._execute(standing, plan)
+
+
+def _press(client: FlaskClient) -> tuple[int, str | None]:
+    done = client.application.test_client().post(_APPLY)
+    return done.status_code, done.location
+
+
+def _secrets(client: FlaskClient) -> dict[str, str]:
+    return {name: value for slug in FULL for name, value in held(client, slug).items()}
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE"])
+def test_wiz_14_only_a_post_sets_up(client: FlaskClient, out: Path, method: str) -> None:
+    assert client.open(_APPLY, method=method).status_code == 405
+    assert not (out / JOURNAL).exists()
+
+
+def test_wiz_05_secrets_are_gone_after_success(client: FlaskClient, out: Path) -> None:
+    assert set(_secrets(client).values()) >= {CANARIES[0], CANARIES[1], CANARIES[3]}
+    assert _press(client) == (302, "/wizard/done")
+    assert _secrets(client) == {}
+    for canary in CANARIES:
+        assert found(canary, (out / JOURNAL).read_bytes(), (out / COMMANDS).read_bytes()) == []
+
+
+def test_wiz_05_secrets_stay_after_a_failure(client: FlaskClient, out: Path) -> None:
+    before = _secrets(client)
+    (out / RULES).mkdir(parents=True)
+    failed = client.post(_APPLY)
+    assert failed.status_code == 200
+    assert "Setting up stopped" in failed.text
+    assert RULES in failed.text
+    assert _secrets(client) == before
+    assert json.loads((out / STATE).read_bytes())["step"] == "review"
+    (out / RULES).rmdir()
+    assert _press(client) == (302, "/wizard/done")
+
+
+def test_wiz_12_after_success_nothing_is_run_again(client: FlaskClient, out: Path) -> None:
+    assert _press(client) == (302, "/wizard/done")
+    before = (out / COMMANDS).read_bytes(), (out / JOURNAL).read_bytes(), result(out)
+    assert _press(client) == (302, "/wizard/done")
+    assert _press(started(out)) == (302, "/wizard/done")
+    assert ((out / COMMANDS).read_bytes(), (out / JOURNAL).read_bytes(), result(out)) == before
+
+
+@pytest.mark.parametrize("name", ["hostname", "profile", "provider", "channels"])
+def test_wiz_15_without_an_answer_nothing_is_done(out: Path, name: str) -> None:
+    answer(started(out), FULL)
+    state = json.loads((out / STATE).read_bytes())
+    del state["answers"][name]
+    (out / STATE).write_text(json.dumps(state))
+    refused = started(out).post(_APPLY)
+    assert refused.status_code == 200
+    assert "Not answered yet" in refused.text
+    assert not (out / JOURNAL).exists()
+
+
+def test_another_plan_than_the_one_that_was_looked_at_is_not_done(
+    client: FlaskClient, out: Path
+) -> None:
+    seen = mark(build_plan(wizard_of(client).standing()))
+    client.post("/wizard/system", data={"hostname": "attic", "timezone": "UTC"})
+    refused = client.post(_APPLY, data={"plan": seen})
+    assert refused.status_code == 409
+    assert not (out / JOURNAL).exists()
+    again = mark(build_plan(wizard_of(client).standing()))
+    assert client.post(_APPLY, data={"plan": again}).status_code == 302
+
+
+def test_wiz_08_of_fifty_presses_at_once_one_sets_up(client: FlaskClient, out: Path) -> None:
+    slow = Slow(client)
+    with ThreadPoolExecutor(51) as pool:
+        first = pool.submit(_press, client)
+        assert slow.begun.wait(20)
+        others = list(pool.map(_press, [client] * 50))
+        slow.go_on.set()
+        assert first.result() == (302, "/wizard/done")
+    assert others == [(409, None)] * 50
+    assert slow.runs == 1
+    assert len({str(argv) for argv in commands(out)}) == len(commands(out))
+
+
+def test_wiz_08_two_wizards_of_one_device_set_it_up_once(client: FlaskClient, out: Path) -> None:
+    other = started(out)
+    answer(other, FULL)
+    slow = Slow(client)
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(_press, client)
+        assert slow.begun.wait(20)
+        assert _press(other) == (409, None)
+        slow.go_on.set()
+        assert first.result() == (302, "/wizard/done")
+    before = commands(out)
+    # What it has in memory is that nothing was done yet.
+    assert _press(other) == (302, "/wizard/done")
+    assert commands(out) == before
+
+
+def test_answers_that_come_while_it_is_set_up_change_nothing(
+    client: FlaskClient, out: Path
+) -> None:
+    slow = Slow(client)
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(_press, client)
+        assert slow.begun.wait(20)
+        late = client.application.test_client().post(
+            "/wizard/system", data={"hostname": "late", "timezone": "UTC"}
+        )
+        assert late.status_code == 302
+        assert late.location.startswith("/wizard/review")
+        slow.go_on.set()
+        first.result()
+    assert (out / "etc/hostname").read_text() == "kitchen\n"
+    assert json.loads((out / STATE).read_bytes())["answers"]["hostname"] == "kitchen"
+
+
+def test_after_a_failure_answers_can_be_changed(client: FlaskClient, out: Path) -> None:
+    (out / RULES).mkdir(parents=True)
+    client.post(_APPLY)
+    (out / RULES).rmdir()
+    client.post("/wizard/system", data={"hostname": "attic", "timezone": "UTC"})
+    assert _press(client) == (302, "/wizard/done")
+    assert (out / "etc/hostname").read_text() == "attic\n"
+
+
+def test_wiz_04_a_key_that_was_entered_anew_is_asked_for_after_a_restart(
+    client: FlaskClient, out: Path
+) -> None:
+    (out / RULES).mkdir(parents=True)
+    client.post(_APPLY)
+    (out / RULES).rmdir()
+    # Every secret is on the device by now.
+    assert lost(started(out)) == set()
+    answer(client, {"provider": {**FULL["provider"], "api_key": "sk-another"}})
+    anew = started(out)
+    assert lost(anew) == {"provider"}
+    answer(anew, {"provider": {**FULL["provider"], "api_key": "sk-another"}})
+    assert _press(anew) == (302, "/wizard/done")
+    assert (out / "etc/platform/secrets.env").read_text() == "OPENAI_API_KEY=sk-another\n"
+    assert [argv[0] for argv in commands(out)].count("tailscale") == 1
+
+
+def test_fs_07_a_journal_that_is_a_link_is_none_and_every_secret_is_asked_for(
+    client: FlaskClient, out: Path
+) -> None:
+    (out / RULES).mkdir(parents=True)
+    client.post(_APPLY)
+    journal = out / JOURNAL
+    journal.rename(journal.with_name("elsewhere"))
+    journal.symlink_to("elsewhere")
+    assert lost(started(out)) == {"provider", "mesh-vpn", "tunnel", "backup"}
+
+
+@pytest.mark.parametrize("gone", ["tunnel", "backup"])
+def test_leak_06_what_a_killed_wizard_left_of_a_secret_is_swept_whatever_is_answered_then(
+    out: Path, client: FlaskClient, gone: str
+) -> None:
+    (out / RULES).mkdir(parents=True)
+    client.post(_APPLY)
+    (out / RULES).rmdir()
+    left = [
+        out / "etc/platform/.rclone.conf.4711.0123abcd.tmp",
+        out / "etc/platform/.secrets.env.4711.0123abcd.tmp",
+        out / "etc/platform/tunnel/.credentials.json.4711.0123abcd.tmp",
+        out / "run/platform/.mesh-vpn.key.4711.0123abcd.tmp",
+        out / "run/platform/mesh-vpn.key",
+    ]
+    other = out / "etc/platform/.other.4711.0123abcd.tmp"
+    for path in (*left, other):
+        path.write_text("secret")
+    # A process that the server began in the place of another sees to it when it sets up.
+    answer(client, {gone: {"choice": "skip", "kind": "skip"}})
+    if gone == "tunnel":
+        client = started(out)
+        assert [path for path in left if path.exists()] == []
+        answer(client, FULL, lost(client))
+    assert _press(client) == (302, "/wizard/done")
+    assert [path for path in left if path.exists()] == []
+    assert other.exists()
+
+
+def test_wiz_09_the_same_once_more_changes_nothing(out: Path, client: FlaskClient) -> None:
+    assert _press(client) == (302, "/wizard/done")
+    before, run = result(out), commands(out)
+    (out / STATE).unlink()
+    (out / COMMANDS).unlink()
+    again = started(out)
+    answer(again, FULL)
+    assert _press(again) == (302, "/wizard/done")
+    assert result(out) == before
+    assert commands(out) == run
+
+
+def test_wiz_10_first_what_the_gateway_needs_then_the_gateway_and_then_it_is_done(
+    client: FlaskClient, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+
+    def finish(self: Any) -> Any:
+        journal = (out / JOURNAL).read_text().splitlines()
+        seen.append((json.loads(journal[-1]).get("ended"), len(commands(out))))
+        return wizard_finish(self)
+
+    wizard = type(wizard_of(client))
+    wizard_finish = wizard.finish
+    monkeypatch.setattr(wizard, "finish", finish)
+    phases = [item.phase for item in build_plan(wizard_of(client).standing())]
+    assert phases == sorted(phases)
+    assert set(phases) == set(type(phases[0]))
+    assert _press(client) == (302, "/wizard/done")
+    assert seen == [(True, len(commands(out)))]
+    assert [argv[:2] for argv in commands(out)] == [
+        ["hostnamectl", "set-hostname"],
+        ["timedatectl", "set-timezone"],
+        ["tailscale", "up"],
+        ["systemctl", "enable"],
+        ["nft", "-f"],
+        ["systemctl", "enable"],
+        ["systemctl", "restart"],
+    ]

@@ -1,0 +1,176 @@
+"""Adding keys to the file of a user who may put anything in its place."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from pathlib import Path
+
+import pytest
+
+from platform_common.errors import PlatformError
+from platform_common.files import Owner
+from tests.support import odd_files
+from tests.support.trees import tree
+from wizard_app import authorized_keys
+from wizard_app.authorized_keys import add_keys
+
+_ONE, _TWO = "ssh-ed25519 AAAAone a@home", "ssh-ed25519 AAAAtwo b@home"
+_AGENT = Owner("agent", "agent")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """The file of a user whose home is there."""
+    home = tmp_path / "home/agent"
+    home.mkdir(parents=True)
+    return home / ".ssh/authorized_keys"
+
+
+def _add(place: Path, *lines: str) -> None:
+    add_keys(place, lines, mode=0o600, owner=_AGENT)
+
+
+def _mode(path: Path) -> int:
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+@pytest.mark.parametrize("mask", [0, 0o77, 0o777])
+def test_ssh_06_folder_and_file_are_their_users_alone(place: Path, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        _add(place, _ONE)
+    finally:
+        os.umask(before)
+    assert (_mode(place.parent), _mode(place)) == (0o700, 0o600)
+
+
+def test_ssh_06_a_folder_that_others_may_enter_is_closed(place: Path) -> None:
+    place.parent.mkdir(mode=0o777)
+    place.parent.chmod(0o777)
+    _add(place, _ONE)
+    assert _mode(place.parent) == 0o700
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", f"{_ONE}\n{_TWO}\n"),
+        (f"{_ONE}\n", f"{_ONE}\n{_TWO}\n"),
+        (f"  {_TWO} \r\n{_ONE}", f"  {_TWO} \r\n{_ONE}\n"),
+        ("# mine\nssh-rsa AAAA other", f"# mine\nssh-rsa AAAA other\n{_ONE}\n{_TWO}\n"),
+        (f'command="x" {_ONE}\n', f'command="x" {_ONE}\n{_ONE}\n{_TWO}\n'),
+        ("\udcff\n", f"\udcff\n{_ONE}\n{_TWO}\n"),
+    ],
+)
+def test_ssh_04_keys_are_added_behind_those_that_are_there_and_none_twice(
+    place: Path, before: str, after: str
+) -> None:
+    place.parent.mkdir()
+    place.write_bytes(os.fsencode(before))
+    for _ in range(2):
+        _add(place, _ONE, _TWO, _ONE)
+        assert os.fsdecode(place.read_bytes()) == after
+    assert _mode(place) == 0o600
+
+
+@pytest.mark.parametrize("kind", [*odd_files.NOT_REGULAR, *odd_files.LINKS])
+def test_ssh_05_what_is_no_file_of_the_users_own_is_left_as_it_is(place: Path, kind: str) -> None:
+    place.parent.mkdir()
+    odd_files.make(kind, place)
+    before = odd_files.picture(place.parent)
+    with pytest.raises(PlatformError) as caught:
+        _add(place, _ONE)
+    assert odd_files.picture(place.parent) == before
+    assert str(place) in caught.value.message
+    assert "/proc/self" not in caught.value.message
+    assert caught.value.message.count("\n") == 0
+
+
+@pytest.mark.parametrize("target", ["folder", "file", "nowhere"])
+def test_ssh_05_a_folder_that_is_a_link_is_not_followed(place: Path, target: str) -> None:
+    roots = place.parent.parent / "root"
+    if target == "folder":
+        roots.mkdir(mode=0o755)
+        (roots / "authorized_keys").write_text("root's\n")
+    elif target == "file":
+        roots.write_text("root's\n")
+    place.parent.symlink_to(roots)
+    before = tree(place.parent.parent)
+    with pytest.raises(PlatformError, match=r"/\.ssh is a symbolic link, or no folder$"):
+        _add(place, _ONE)
+    assert tree(place.parent.parent) == before
+
+
+def test_ssh_05_a_folder_that_is_none_is_told(place: Path) -> None:
+    place.parent.write_text("a file")
+    with pytest.raises(PlatformError, match=r"/\.ssh is a symbolic link, or no folder$"):
+        _add(place, _ONE)
+    assert place.parent.read_text() == "a file"
+
+
+def test_ssh_05_the_folder_of_another_user_is_left_as_it_is(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.parent.mkdir(mode=0o755)
+    monkeypatch.setattr(os, "geteuid", lambda: 12_345)
+    with pytest.raises(PlatformError, match="belongs to another user"):
+        _add(place, _ONE)
+    assert _mode(place.parent) == 0o755
+    assert list(place.parent.iterdir()) == []
+
+
+def test_ssh_05_a_folder_that_is_replaced_meanwhile_is_not_written_to(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    roots = place.parent.parent / "root"
+    roots.mkdir()
+    place.parent.mkdir()
+
+    def replace(before: bytes, lines: object) -> bytes:
+        place.parent.rename(place.parent.with_name("moved"))
+        place.parent.symlink_to(roots)
+        return b"new\n"
+
+    monkeypatch.setattr(authorized_keys, "_added", replace)
+    _add(place, _ONE)
+    assert list(roots.iterdir()) == []
+    assert (place.parent.with_name("moved") / place.name).read_text() == "new\n"
+
+
+def test_leak_06_what_a_killed_try_left_in_the_folder_is_swept_though_it_was_given_away(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.parent.mkdir()
+    left = place.with_name(f".{place.name}.4711.0123abcd.tmp")
+    left.write_text("x")
+    other = place.with_name(".mine.4711.0123abcd.tmp")
+    other.write_text("x")
+    # What is ours counts as the user's, to whom it was to be given.
+    monkeypatch.setattr(authorized_keys, "ids_of", lambda owner: (os.getuid(), -1))
+    monkeypatch.setattr(os, "geteuid", lambda: 12_345)
+    _add(place, _ONE)
+    assert not left.exists()
+    assert other.exists()
+
+
+def test_a_huge_file_is_left_as_it_is(place: Path) -> None:
+    place.parent.mkdir()
+    with place.open("wb") as file:
+        file.truncate(2 << 20)
+    with pytest.raises(PlatformError, match="is larger than"):
+        _add(place, _ONE)
+    assert place.stat().st_size == 2 << 20
+
+
+def test_a_socket_in_the_place_of_the_folder_is_told(place: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as own:
+        # The path of a socket is short.
+        directory = os.open(place.parent.parent, os.O_PATH)
+        try:
+            own.bind(f"/proc/self/fd/{directory}/.ssh")
+        finally:
+            os.close(directory)
+        with pytest.raises(PlatformError, match=r"/\.ssh is a symbolic link, or no folder$"):
+            _add(place, _ONE)
