@@ -1,0 +1,132 @@
+"""How far setting up came, as its journal tells it."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from platform_common.errors import PlatformError
+from tests.support import odd_files
+from wizard_app.journal import Entry, Journal, forget, read_try
+
+_ENTRIES = [Entry("a", "Write /a"), Entry("b", "Write /b", "kept"), Entry("c", "Run: c")]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where it is, in a folder that is not there yet."""
+    return tmp_path / "lib/apply-journal.jsonl"
+
+
+def _states(path: Path) -> list[str]:
+    last = read_try(path)
+    assert last is not None
+    return [entry.state for entry in last.entries]
+
+
+def test_a_try_is_read_as_it_was_told(path: Path) -> None:
+    journal = Journal(path)
+    journal.begin("setup", _ENTRIES)
+    assert _states(path) == ["waiting", "kept", "waiting"]
+    journal.note(0, "running")
+    assert _states(path) == ["running", "kept", "waiting"]
+    journal.note(0, "done")
+    journal.note(2, "failed", "no such thing")
+    last = read_try(path)
+    assert last is not None
+    assert (last.setup, last.ended) == ("setup", False)
+    assert last.applied == {"a", "b"}
+    assert last.entries[2].why == "no such thing"
+    journal.end()
+    again = read_try(path)
+    assert again is not None
+    assert again.ended
+
+
+def test_the_next_try_takes_the_place_of_the_one_before(path: Path) -> None:
+    journal = Journal(path)
+    journal.begin("one", _ENTRIES)
+    journal.note(0, "done")
+    left = path.with_name(f".{path.name}.4711.0123abcd.tmp")
+    left.write_text("x")
+    journal.begin("two", _ENTRIES[:1])
+    assert _states(path) == ["waiting"]
+    assert not left.exists()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o660
+
+
+def test_secrets_that_are_others_by_now_count_as_not_stored(path: Path) -> None:
+    journal = Journal(path)
+    journal.begin("setup", _ENTRIES)
+    journal.note(0, "done")
+    forget(path, {"b", "c", "other"})
+    assert _states(path) == ["done", "waiting", "waiting"]
+    before = path.read_bytes()
+    forget(path, {"b"})
+    assert path.read_bytes() == before
+
+
+def test_without_a_journal_there_is_nothing_to_forget(path: Path) -> None:
+    forget(path, {"a"})
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("cut", range(2, 60, 7))
+def test_a_line_that_was_torn_does_not_count_and_spoils_no_other(path: Path, cut: int) -> None:
+    journal = Journal(path)
+    journal.begin("setup", _ENTRIES)
+    journal.note(0, "done")
+    path.write_bytes(path.read_bytes()[:-cut])
+    assert _states(path) == ["waiting", "kept", "waiting"]
+    journal.note(2, "done")
+    assert _states(path) == ["waiting", "kept", "done"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"{}",
+        b"\xff",
+        b"[]",
+        b'{"at":"","action":7,"state":"done"}',
+        b'{"at":"","action":-1,"state":"done"}',
+        b'{"at":"","action":0,"state":"kept"}',
+        b'{"at":"","action":0,"action":0,"state":"done"}',
+        b'{"at":"","ended":false}',
+        b"[" * 5000,
+    ],
+)
+def test_a_line_that_means_nothing_is_passed_over(path: Path, line: bytes) -> None:
+    Journal(path).begin("setup", _ENTRIES)
+    with path.open("ab") as file:
+        file.write(line + b"\n")
+    last = read_try(path)
+    assert last is not None
+    assert not last.ended
+    assert _states(path) == ["waiting", "kept", "waiting"]
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\n", b"{}\n", b'{"setup":"x"}\n', b"\0\n", json.dumps([]).encode()]
+)
+def test_what_does_not_begin_as_a_try_is_none(path: Path, data: bytes) -> None:
+    path.parent.mkdir()
+    path.write_bytes(data)
+    assert read_try(path) is None
+
+
+@pytest.mark.parametrize("kind", [*odd_files.NOT_REGULAR, *odd_files.LINKS])
+def test_fs_07_what_is_no_file_of_its_own_is_no_journal_and_takes_no_line(
+    path: Path, kind: str
+) -> None:
+    path.parent.mkdir()
+    odd_files.make(kind, path)
+    before = odd_files.picture(path.parent)
+    assert read_try(path) is None
+    with pytest.raises(PlatformError, match="apply-journal"):
+        Journal(path).note(0, "done")
+    seen = odd_files.picture(path.parent)
+    assert {name: seen[name] for name in before} == before

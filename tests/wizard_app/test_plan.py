@@ -1,0 +1,117 @@
+"""The plan: made of the answers alone, in order, with no secret to be seen in it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from platform_common.paths import SECRETS
+from tests.support.apply_setups import CANARIES, FULL, RULES, Forms, answer, started, wizard_of
+from tests.support.trees import tree
+from tests.support.wizard_secrets import found
+from wizard_app.actions import (
+    MESH_VPN_KEY,
+    STORE_ACCESS,
+    TUNNEL_CREDENTIALS,
+    Action,
+    Phase,
+    RunCommand,
+    SetVariables,
+    WriteFile,
+)
+from wizard_app.plan import Plan, build_plan, mark
+
+_ANOTHER: Forms = {
+    "system": {"hostname": "attic", "timezone": "UTC"},
+    "profile": {"profile": "khoj"},
+    "channels": {"channels": ["web"]},
+    "ssh": {"ssh_keys": ""},
+    "mesh-vpn": {"skip": "1"},
+    "tunnel": {"choice": "quick"},
+    "backup": {"kind": "skip"},
+}
+
+
+def _plan(out: Path, forms: Forms = FULL) -> Plan:
+    client = started(out)
+    answer(client, forms)
+    return build_plan(wizard_of(client).standing())
+
+
+def _place(action: Action) -> str:
+    """Where an action puts its secret."""
+    if isinstance(action, RunCommand):
+        return action.key_file.path if action.key_file else ""
+    assert isinstance(action, WriteFile | SetVariables)
+    return action.path
+
+
+def test_making_it_touches_nothing_and_gives_the_same_again(out: Path) -> None:
+    client = started(out)
+    answer(client, FULL)
+    before = tree(out)
+    plans = [build_plan(wizard_of(client).standing()) for _ in range(2)]
+    assert plans[0] == plans[1]
+    assert mark(plans[0]) == mark(plans[1])
+    assert tree(out) == before
+
+
+def test_every_phase_of_the_fullest_plan_is_in_its_place(out: Path) -> None:
+    phases = [item.phase for item in _plan(out)]
+    assert phases == sorted(phases)
+    assert set(phases) == set(Phase)
+
+
+def test_leak_08_no_secret_is_in_what_a_plan_shows(out: Path) -> None:
+    plan = _plan(out)
+    shown = [
+        repr(plan),
+        str(plan),
+        json.dumps([item.action.shown for item in plan]),
+        *(str(item.action.said) for item in plan),
+        *(item.action.id for item in plan),
+    ]
+    for canary in CANARIES:
+        assert found(canary, *shown) == []
+    secrets = [secret.reveal() for item in plan for secret in item.action.secrets]
+    assert all(any(canary in secret for secret in secrets) for canary in CANARIES)
+
+
+def test_leak_06_secrets_go_only_where_left_overs_are_swept(out: Path) -> None:
+    swept = {SECRETS.device, STORE_ACCESS, TUNNEL_CREDENTIALS, MESH_VPN_KEY}
+    assert {_place(item.action) for item in _plan(out) if item.action.secrets} == swept
+
+
+def test_the_mark_tells_other_secrets_not_apart_and_anything_else(out: Path) -> None:
+    seen = {mark(_plan(out))}
+    forms = {**FULL, "provider": {**FULL["provider"], "api_key": "sk-another"}}
+    assert {mark(_plan(out, forms))} == seen
+    for slug, form in _ANOTHER.items():
+        seen.add(mark(_plan(out, {slug: form})))
+    assert len(seen) == 1 + len(_ANOTHER)
+
+
+def test_what_was_done_before_a_restart_is_kept_as_long_as_its_answer_is_the_same(
+    out: Path,
+) -> None:
+    client = started(out)
+    answer(client, FULL)
+    (out / RULES).mkdir(parents=True)
+    client.post("/wizard/review/apply")
+    kept = [item for item in build_plan(wizard_of(started(out)).standing()) if item.kept]
+    assert len(kept) == len(CANARIES)
+    assert all(item.action.lacks_secret for item in kept)
+    anew = started(out)
+    answer(anew, {"backup": {**FULL["backup"], "a_account_id": "acc1"}})
+    again = build_plan(wizard_of(anew).standing())
+    assert [_place(item.action) for item in again if item.kept] == [
+        place for place in map(_place, (item.action for item in kept)) if place != STORE_ACCESS
+    ]
+
+
+@pytest.mark.parametrize("slug", ["tunnel", "backup"])
+def test_what_is_skipped_and_was_never_there_is_not_removed(out: Path, slug: str) -> None:
+    forms = {**FULL, slug: {"choice": "skip", "kind": "skip"}}
+    assert not [item for item in _plan(out, forms) if item.action.shown["action"] == "remove"]
