@@ -44,6 +44,8 @@ _TOO_LARGE = 413
 _HTML = "text/html; charset=utf-8"
 # Who reads nothing of an answer for so long is gone, and makes room for others.
 _PATIENCE_S = 60
+# The page is worth more than a word on a gateway that does not answer at once.
+_HEALTH_LIMIT_S = 1.0
 _GONE = select.POLLRDHUP | select.POLLHUP | select.POLLERR | select.POLLNVAL
 _EMPTY = Sentence("Write a message first")
 _TOO_LONG = Sentence("A message has 32 KiB at most. Shorten yours, or send it in parts.")
@@ -160,6 +162,7 @@ def _page(
         **_context(said, error),
         profile=here.profile,
         why_nobody=here.why_nobody,
+        health=here.profile and health(here.profile, limit_s=_HEALTH_LIMIT_S),
         typed=typed,
         flash=wizard().flash.take(),
         back=wizard().state.step,

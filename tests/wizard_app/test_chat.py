@@ -230,7 +230,9 @@ def test_a_gateways_token_is_sent_and_shown_nowhere(
         client = talk(server.url, 'token_env = "BOX_TOKEN"')
         pages = [send(client, "one").text, send(client, "two").text, client.get("/chat").text]
     for request in server.requests:
-        assert request.headers["authorization"] == f"Bearer {token}"
+        # Whether it is well is asked without it.
+        given = f"Bearer {token}" if request.body else None
+        assert request.headers.get("authorization") == given
     assert "bad token •••" in pages[-1]
     assert not any(token in text for text in (*pages, history.read_text(), caplog.text))
 
