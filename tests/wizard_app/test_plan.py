@@ -26,7 +26,7 @@ from wizard_app.plan import Plan, build_plan, mark
 _ANOTHER: Forms = {
     "system": {"hostname": "attic", "timezone": "UTC"},
     "profile": {"profile": "khoj"},
-    "channels": {"channels": ["web"]},
+    "channels": {"channels": ["whatsapp-twilio"]},
     "ssh": {"ssh_keys": ""},
     "mesh-vpn": {"skip": "1"},
     "tunnel": {"choice": "quick"},

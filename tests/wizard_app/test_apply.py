@@ -1,0 +1,252 @@
+"""Doing what a plan says, beside whatever is in the way, and with programs that do not work."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import time
+from pathlib import Path
+from typing import Any
+
+import html5lib
+import pytest
+from werkzeug.test import TestResponse
+
+from platform_common.errors import PlatformError
+from platform_common.files import Owner
+from platform_common.paths import Paths
+from platform_common.secret import Secret
+from tests.support import odd_files
+from tests.support.apply_setups import FULL, KEY_FILE, result
+from wizard_app import applying, runners
+from wizard_app.actions import (
+    Action,
+    KeyFile,
+    Phase,
+    RemoveFile,
+    RunCommand,
+    SetVariables,
+    WriteFile,
+)
+from wizard_app.app import create_app
+from wizard_app.apply import ApplyError, execute
+from wizard_app.plan import Item, build_plan
+from wizard_app.runners import on_machine
+from wizard_app.settings import WizardSettings
+
+_NOBODY = Owner("nobody-of-that-name", "nobody-of-that-name")
+
+
+def _nothing(command: RunCommand) -> None:
+    pass
+
+
+def _do(root: Path, *actions: Action) -> None:
+    plan = [Item(Phase.SYSTEM, action) for action in actions]
+    execute(plan, Paths(root, {}), _nothing, setup="test")
+
+
+@pytest.mark.parametrize("mask", [0, 0o77])
+def test_a_file_has_its_mode_and_bytes_whatever_the_mask(tmp_path: Path, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        _do(tmp_path, WriteFile("/etc/x/file", ("a\n", Secret("b\n")), mode=0o640, owner=_NOBODY))
+    finally:
+        os.umask(before)
+    path = tmp_path / "etc/x/file"
+    assert (stat.S_IMODE(path.stat().st_mode), path.read_bytes()) == (0o640, b"a\nb\n")
+
+
+@pytest.mark.parametrize("kind", ["symbolic link", "dangling link", "hard link", "FIFO", "socket"])
+def test_ssh_10_and_fs_07_what_stands_in_a_files_place_is_replaced_and_not_written_through(
+    tmp_path: Path, kind: str
+) -> None:
+    path = tmp_path / "etc/timezone"
+    path.parent.mkdir()
+    odd_files.make(kind, path)
+    _do(tmp_path, WriteFile("/etc/timezone", ("UTC\n",)))
+    assert stat.S_ISREG(path.lstat().st_mode)
+    assert path.read_bytes() == b"UTC\n"
+    precious = path.with_name("precious")
+    assert not precious.exists() or precious.read_bytes() == b"precious\n"
+    assert not path.with_name("nowhere").exists()
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        WriteFile("/etc/x", ("y\n",)),
+        SetVariables("/etc/platform/secrets.env", {"A_KEY": Secret("b")}),
+        RemoveFile("/etc/x"),
+    ],
+)
+def test_fs_07_a_folder_in_a_files_place_is_named(tmp_path: Path, action: Action) -> None:
+    path = tmp_path / action.shown["path"].lstrip("/")
+    path.mkdir(parents=True)
+    with pytest.raises(ApplyError) as caught:
+        _do(tmp_path, action, WriteFile("/etc/later", ("x",)))
+    assert str(path) in str(caught.value.problem)
+    assert caught.value.what == action.said
+    assert path.is_dir()
+    assert not (tmp_path / "etc/later").exists()
+
+
+@pytest.mark.parametrize("kind", [*odd_files.NOT_REGULAR, *odd_files.LINKS])
+def test_fs_07_keys_that_are_no_file_of_their_own_are_left_as_they_are(
+    tmp_path: Path, kind: str
+) -> None:
+    path = tmp_path / "etc/platform/secrets.env"
+    path.parent.mkdir(parents=True)
+    odd_files.make(kind, path)
+    before = odd_files.picture(path.parent)
+    with pytest.raises(ApplyError, match=r"secrets\.env"):
+        _do(tmp_path, SetVariables("/etc/platform/secrets.env", {"A_KEY": Secret("b")}))
+    seen = odd_files.picture(path.parent)
+    assert {name: seen[name] for name in before} == before
+
+
+def test_a_secret_that_is_not_held_is_never_written(tmp_path: Path) -> None:
+    with pytest.raises(ApplyError, match="not held any more"):
+        _do(tmp_path, WriteFile("/etc/x", (Secret(""),)))
+    assert not (tmp_path / "etc/x").exists()
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_commands_key_is_there_for_root_alone_and_only_meanwhile(
+    tmp_path: Path, *, fails: bool
+) -> None:
+    seen: list[Any] = []
+    key = tmp_path / KEY_FILE
+
+    def run(command: RunCommand) -> None:
+        seen.append((stat.S_IMODE(key.stat().st_mode), key.read_bytes()))
+        if fails:
+            raise PlatformError("no such luck")
+
+    command = RunCommand(("x",), 1.0, key_file=KeyFile(f"/{KEY_FILE}", Secret("k")))
+    with pytest.raises(ApplyError) if fails else contextlib.nullcontext():
+        execute([Item(Phase.SYSTEM, command)], Paths(tmp_path, {}), run, setup="test")
+    assert seen == [(0o600, b"k\n")]
+    assert not key.exists()
+
+
+# What a program does in place of its work, and what is told of it.
+_FAULTS = {
+    "missing": (None, "{program} could not be started: No such file or directory"),
+    "status 1": ("echo no >&2; echo luck >&2; exit 1", "{program} ended with status 1: no luck"),
+    "silent": ("exit 3", "{program} ended with status 3"),
+    "hangs": ("/bin/sleep 60 & exec /bin/sleep 60", "{program} did not finish in 0.3 s"),
+    "killed": ("kill -9 $$", "{program} was ended by signal 9"),
+    "endless": ("exec /bin/cat /dev/zero", "{program} printed more than 262,144 bytes"),
+}
+_TOKEN = "0123456789abcdef" * 4
+_HERE = "https://localhost"
+
+
+class Production:
+    """A wizard that sets up a folder by real programs, all of them ours."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.root, self._programs = folder / "device", folder / "bin"
+        self._log, self._broken = folder / "log", folder / "broken"
+        self._programs.mkdir()
+        wants = self.root / "etc/systemd/system/multi-user.target.wants"
+        wants.mkdir(parents=True)
+        (wants / "khoj-gateway.service").touch()
+        monkeypatch.setenv("PATH", str(self._programs))
+        monkeypatch.setattr(applying, "on_machine", self._in_short)
+        settings = WizardSettings.from_env(
+            {"WIZARD_PRODUCTION": "1", "PLATFORM_ROOT": str(self.root), "WIZARD_TOKEN": _TOKEN}
+        )
+        self.client = create_app(settings).test_client()
+        self.client.get(f"/?token={_TOKEN}", base_url=_HERE)
+        for slug, form in FULL.items():
+            assert self.client.post(f"/wizard/{slug}", data=form, base_url=_HERE).location
+
+    def _in_short(self, device: Paths) -> runners.Run:
+        run = on_machine(device)
+
+        def act(command: RunCommand) -> None:
+            hangs = self._broken.exists() and "sleep" in self._broken.read_text()
+            limit_s = 0.3 if hangs and self._is_broken(command.argv) else command.timeout_s
+            run(RunCommand(command.argv, limit_s, command.files, command.key_file))
+
+        return act
+
+    def install(self, broken: tuple[str, ...] = (), way: str | None = "") -> None:
+        """Have every program work but for the one command that is `broken`."""
+        for name in ("hostnamectl", "timedatectl", "tailscale", "systemctl", "nft"):
+            path = self._programs / name
+            path.unlink(missing_ok=True)
+            if way is None and broken and name == broken[0]:
+                continue
+            path.write_text(
+                f"#!/bin/sh\necho \"{name} $*\" >>'{self._log}'\n"
+                f"case \"{name} $*\" in '{' '.join(broken)}') {way};; esac\n"
+            )
+            path.chmod(0o755)
+        self._broken.write_text(way or "")
+        self._command = broken
+        self._log.unlink(missing_ok=True)
+
+    def _is_broken(self, argv: tuple[str, ...]) -> bool:
+        return tuple(argv[:2]) == tuple(self._command[:2])
+
+    def press(self) -> TestResponse:
+        """Press the button."""
+        return self.client.post("/wizard/review/apply", base_url=_HERE)
+
+    def ran(self) -> list[str]:
+        """The commands that were begun, by their lines."""
+        return self._log.read_text().splitlines() if self._log.exists() else []
+
+
+@pytest.fixture
+def production(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Production:
+    return Production(tmp_path, monkeypatch)
+
+
+def _stopped(page: TestResponse) -> list[str]:
+    tree = html5lib.parse(page.text, namespaceHTMLElements=False)
+    [box] = [one for one in tree.iter() if one.attrib.get("aria-labelledby") == "stopped"]
+    return [" ".join("".join(line.itertext()).split()) for line in box.iter("p")]
+
+
+@pytest.mark.parametrize("fault", _FAULTS)
+def test_wiz_11_whatever_a_program_does_is_told_and_the_next_press_needs_nothing_more(
+    production: Production, fault: str
+) -> None:
+    way, told = _FAULTS[fault]
+    production.install()
+    commands = _all_commands(production)
+    assert len(commands) == 8
+    begun = time.monotonic()
+    for number, command in enumerate(commands):
+        production.install(tuple(command.split()), way)
+        page = production.press()
+        assert page.status_code == 200, command
+        what, why, advice = _stopped(page)
+        assert command.split()[0] in what
+        assert why.startswith(told.format(program=command.split()[0])), why
+        assert advice
+        assert not (production.root / KEY_FILE).exists()
+        # One that is not there leaves no line, and is not there for its other uses either.
+        ran = production.ran()
+        first = next(n for n, one in enumerate(commands) if one.split()[0] == command.split()[0])
+        assert ran == commands[: first if way is None else number + 1]
+    assert time.monotonic() - begun < 30
+    production.install()
+    assert production.press().location == "/wizard/done"
+    assert production.ran() == commands
+    assert result(production.root)["etc/hostname"][1] == b"kitchen\n"
+
+
+def _all_commands(production: Production) -> list[str]:
+    """The lines of all commands of the plan, with the paths that they get here."""
+    wizard = production.client.application.extensions["wizard_app"]
+    plan = build_plan(wizard.standing())
+    lines = [" ".join(item.action.argv) for item in plan if isinstance(item.action, RunCommand)]
+    for path in (f"/{KEY_FILE}", "/etc/nftables.d/platform.nft"):
+        lines = [line.replace(path, f"{production.root}{path}") for line in lines]
+    return lines
