@@ -25,6 +25,8 @@ State = Literal["waiting", "running", "done", "failed", "kept"]
 # Writable for a wizard that is not root, which has `forget` to say.
 _MODE, _OWNER = 0o660, Owner("root", "platform")
 _LIMIT_BYTES = 4 << 20
+# Far more than a try has; who may write it could have a page read lines for minutes.
+_MOST_LINES = 4096
 
 
 class Entry(Struct, frozen=True):
@@ -101,9 +103,11 @@ class Journal:
 def read_try(path: Path) -> Try | None:
     """The last try; None when there is none, or nothing can be read of it."""
     try:
-        begin, *changes = read_own(path, _LIMIT_BYTES).split(b"\n")
+        begin, *changes = read_own(path, _LIMIT_BYTES).split(b"\n", _MOST_LINES + 1)
         found = from_json(begin, _Begin)
     except (FileNotFoundError, PlatformError):
+        return None
+    if len(changes) > _MOST_LINES:
         return None
     entries, ended = list(found.actions), False
     for line in changes:

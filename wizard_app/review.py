@@ -151,7 +151,7 @@ def _stopped(standing: Standing, found: Progress) -> Stopped | None:
         return Stopped(failed=True, action=action, what=what, why=why, advice=AGAIN)
     if tried is None:
         return None
-    return Stopped(failed=False, at=_moment(max(tried.at, *(entry.at for entry in entries))))
+    return Stopped(failed=False, at=_moment(max([tried.at, *(entry.at for entry in entries)])))
 
 
 def _moment(text: str) -> datetime | None:
