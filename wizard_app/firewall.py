@@ -16,8 +16,8 @@ ALWAYS: Mapping[str, Sentence] = {
     "8088/tcp": Sentence("this setup"),
     "8089/tcp": Sentence("dashboard"),
 }
-# ICMP and ICMPv6.
-_MESSAGES = "1, 58"
+# ICMP, IGMP, without which switches stop passing on mDNS, and ICMPv6.
+_MESSAGES = "1, 2, 58"
 _FRAME = """\
 # What may reach this device; made by the setup, which replaces it.
 table inet platform

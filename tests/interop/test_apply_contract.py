@@ -89,7 +89,7 @@ table inet platform {{
     iif "lo" accept
     ct state established,related accept
     ct state invalid drop
-    meta l4proto {{ 1, 58 }} accept
+    meta l4proto {{ 1, 2, 58 }} accept
     # DHCP, of IPv4 and of IPv6, and the names that end in .local.
     udp sport 67 udp dport 68 accept
     udp sport 547 udp dport 546 accept
