@@ -61,6 +61,7 @@ _TEXTS = """names => {
 _WORDY_ATTRIBUTES = (
     *("aria-label", "title", "alt", "placeholder", "data-hide", "data-other", "data-restarted"),
     *("data-gap", "data-live", "data-paused", "data-again", "data-gone", "data-one", "data-many"),
+    *("data-working", "data-writing", "data-room", "data-on0", "data-on200", "data-on401"),
 )
 
 

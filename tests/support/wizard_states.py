@@ -15,6 +15,7 @@ from playwright.sync_api import Page
 
 from platform_common.channel_names import channel_name
 from platform_common.resources import data_path
+from tests.support import chat_states
 from tests.support.browsers import send
 from tests.support.catalogues import entry, install
 from tests.support.dashboard_states import MARKUP
@@ -209,7 +210,7 @@ def answer(app: Flask, forms: Mapping[str, Fields]) -> None:
 def _named(text: str) -> Callable[[Device, Device], object]:
     """Records in which everything that may be any text is `text`."""
 
-    def prepare(device: Device, _: Device) -> None:
+    def prepare(device: Device, out: Device) -> None:
         device.put("/etc/hostname", text.partition("\n")[0].replace("\0", "") + "\n")
         entries = [
             entry(
@@ -228,6 +229,8 @@ def _named(text: str) -> Callable[[Device, Device], object]:
         )
         limitation = {"id": "channel-signal", "reason": text, "unblock": text}
         device.put("/etc/platform/limits.json", json.dumps(_LIMITS | {"limitations": [limitation]}))
+        said = [{"role": role, "content": text} for role in ("user", "assistant")]
+        chat_states.put_turns(out, *said, profile="openclaw")
 
     return prepare
 
@@ -256,6 +259,7 @@ def _odd(state: str, text: str) -> WizardScene:
         "backup": {"kind": "store_c", "c_endpoint": text, "c_bucket": text},
     }
     views = [View(f"{slug}: typed", f"/wizard/{slug}", fields) for slug, fields in forms.items()]
+    views.append(View("chat", "/chat"))
     return WizardScene(state, (*_pages(), *views), _named(text), answered=answered)
 
 
@@ -264,6 +268,7 @@ def known_values() -> set[str]:
     records: list[Any] = [json.loads(data_path("providers.json").read_bytes()), _LIMITS]
     records += [tomllib.loads(file.read_text()) for file in data_path("profiles").iterdir()]
     found = set(leaves([records, ANSWERS, REFUSED]))
+    found |= chat_states.known_values()
     return found | {str(channel_name(one)) for one in found} | _NAMES
 
 
@@ -311,10 +316,16 @@ def _offline(device: Device, _: Device) -> None:
 
 
 _FROM_REVIEW = View("from review", "/wizard/mesh-vpn?return=review")
+_CHAT = (
+    View("chat", "/chat"),
+    View("chat: nothing", "/chat/message", {"message": " ", "nojs": "1"}),
+    View("chat: clear", "/chat/clear"),
+)
+_BOX: Mapping[str, Fields] = {"profile": {"profile": "box"}}
 SCENES: Mapping[str, WizardScene] = {
     scene.state: scene
     for scene in (
-        WizardScene("fresh", (*_pages(), *_refused(STEPS[:4]))),
+        WizardScene("fresh", (*_pages(), *_refused(STEPS[:4]), _CHAT[0])),
         WizardScene("wrong", tuple(_refused(STEPS[4:]))),
         WizardScene("answered", (*_pages(), _FROM_REVIEW), answered=ANSWERS),
         WizardScene(
@@ -358,6 +369,8 @@ SCENES: Mapping[str, WizardScene] = {
             restarted=True,
         ),
         WizardScene("set up", _pages("done"), answered=ANSWERS, tried=Commands),
+        WizardScene("chat begins", _CHAT, chat_states.put_profile, answered=_BOX),
+        WizardScene("chat", _CHAT, chat_states.put_conversation, answered=_BOX),
         WizardScene("unreadable", _pages("profile", "provider", "channels"), _unreadable_records),
         _odd("hostile", MARKUP),
         _odd("long", "x" * 500),

@@ -1,0 +1,88 @@
+"""What the chat shows: conversations, with a bit of everything that an answer may hold."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+
+from tests.support import gateways
+from tests.support.devices import Device
+
+# Nobody listens there.
+NOBODY = "http://127.0.0.1:9"
+QUESTION = f"Plan my week in the kitchen, please.\n\nAlso: {'long' * 30}"
+ANSWER = f"""\
+Here is **a plan**, with `inline code`, [a link](https://example.org/{"path/" * 20}), ~~no~~ and
+{"https://example.org/" + "w" * 90}
+
+# What to buy
+
+1. Flour
+2. Yeast
+   - fresh
+   - dry
+
+     of another sort
+
+| Day | What is cooked | Who does it | Minutes it takes | Notes |
+|---|---|---|--:|---|
+| Monday | Bread with a crust | Anna | 120 | {"begin-on-Sunday-" * 3} |
+| Tuesday | Soup | Ben | 45 | nothing |
+
+```python
+{"def knead(dough, minutes): return dough  # " * 4}
+```
+
+    indented
+
+> Good bread satisfies.
+>
+> > Quoted twice.
+
+---
+
+### Further below
+
+![A picture](https://example.org/picture.png)
+"""
+WHY = (
+    "Box gave no answer: it refused the connection. See that it runs: systemctl status box.service"
+)
+_BEGUN = datetime(2026, 11, 20, 21, 30, tzinfo=UTC)
+
+
+def turns(count: int = 4) -> Iterator[Mapping[str, object]]:
+    """The lines of a conversation: of `count` questions the last one has no answer."""
+    for number in range(count):
+        at = (_BEGUN + timedelta(hours=number)).isoformat()
+        yield {"role": "user", "content": QUESTION, "at": at}
+        if number == count - 1:
+            yield {"role": "assistant", "content": WHY, "at": at, "error": True}
+        else:
+            yield {"role": "assistant", "content": ANSWER, "at": at, "stopped": number == count - 2}
+
+
+def put_profile(_: Device, out: Device) -> None:
+    """Have a profile, `box`, whose gateway nobody is."""
+    gateways.install(out.root, NOBODY)
+
+
+def put_conversation(_: Device, out: Device) -> None:
+    """Have that profile, and a conversation."""
+    gateways.install(out.root, NOBODY)
+    put_turns(out, *turns())
+
+
+def put_turns(out: Device, *said: Mapping[str, object], profile: str = "box") -> None:
+    """Have these turns as what was said."""
+    history = f"/home/agent/.{profile}/chat-history.jsonl"
+    out.put(history, "".join(f"{json.dumps(one)}\n" for one in said))
+
+
+def known_values() -> set[str]:
+    """What on these pages is no text of ours."""
+    lines = {line for text in (QUESTION, ANSWER) for line in text.splitlines()}
+    words = {word for line in lines for word in re.split(r"[^\w/:.-]+", line)}
+    return {one.strip(":.|- ") for one in lines | words} | {"Box"}
