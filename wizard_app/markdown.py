@@ -31,6 +31,8 @@ _TABLE = '<div class="scroll" tabindex="0">\n<table>\n', "</table>\n</div>\n"
 LONGEST = 64 << 10
 MOST_MARKS = 16 << 10
 _MARKS = re.compile(r"[\[\]()!*_~`<>|\n]")
+# What stands below the heads of a table: each row after it gets as many cells as it has.
+_BELOW_HEADS = re.compile(r"^[ \t>]*[|:-][ \t|:-]*$", re.MULTILINE)
 # Long ones are rare, and would fill the memory.
 _LONGEST_KEPT = 8 << 10
 _MOST_KEPT = 256
@@ -44,11 +46,17 @@ class Renderer:
 
     def answer(self, text: str) -> Markup:
         """An answer; as plain text where it, or what was rendered before, is too much."""
-        marks = len(_MARKS.findall(text))
+        marks = _marks(text)
         if len(text) > LONGEST or marks > min(MOST_MARKS, self._left):
             return plain(text)
         self._left -= marks
         return _kept(text) if len(text) <= _LONGEST_KEPT else markdown(text)
+
+
+def _marks(text: str) -> int:
+    """How much work a text may be: its marks, and the cells that its tables may be filled up to."""
+    columns = max((row.count("|") for row in _BELOW_HEADS.findall(text)), default=0)
+    return len(_MARKS.findall(text)) + columns * text.count("\n")
 
 
 def forget() -> None:

@@ -186,6 +186,15 @@ def test_chat_04_no_deep_answer_keeps_the_device_busy(text: str) -> None:
     assert time.monotonic() - began < 20
 
 
+def test_chat_04_rows_are_not_filled_up_without_end() -> None:
+    text = "|a" * 1000 + "|\n" + "|-" * 1000 + "|\n" + "a\n" * 10_000
+    body = Renderer().answer(text)
+    assert "<table>" not in body
+    assert len(body) < 2 * len(text) + 10_000 * len("<br>\n")
+    # One that somebody may read is a table.
+    assert "<table>" in Renderer().answer("|a|b|c|\n|-|-|-|\n" + "|1|2|3|\n" * 1000)
+
+
 def test_a_page_of_answers_is_bounded_as_a_whole() -> None:
     renderer = Renderer()
     hostile = ["[" * MOST_MARKS + str(number) for number in range(50)]
