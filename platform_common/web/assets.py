@@ -19,8 +19,9 @@ _TYPES = {
     ".webp": "image/webp",
 }
 _COMPRESSED = frozenset({".css", ".js", ".svg"})
-# Comments are for who reads the file, not for who loads it; our texts have no such line.
-_COMMENT_LINES = re.compile(rb"(?m)^[ \t]*//.*\n")
+# Comments and indents are for who reads a script, not for who loads it; in ours no text goes
+# on in the next line.
+_FOR_READERS = re.compile(rb"(?m)^[ \t]*(?://.*\n)?")
 _FOR_EVER = "public, max-age=31536000, immutable"
 
 
@@ -86,7 +87,7 @@ class Assets:
 def _read(path: Path) -> Asset:
     data = path.read_bytes()
     if path.suffix == ".js":
-        data = _COMMENT_LINES.sub(b"", data)
+        data = _FOR_READERS.sub(b"", data)
     return Asset(
         content_type=_TYPES[path.suffix],
         data=data,

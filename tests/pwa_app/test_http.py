@@ -14,6 +14,8 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
+from dev.distributions import ROOT
+from platform_common import web
 from platform_common.errors import WrongUsageError
 from platform_common.paths import Paths
 from pwa_app.app import create_app
@@ -267,6 +269,23 @@ def test_a_static_file_is_compressed_and_kept(client: FlaskClient, name: str) ->
     assert small.headers["Vary"] == plain.headers["Vary"] == "Accept-Encoding"
     assert small.headers["ETag"] != plain.headers["ETag"]
     assert plain.headers["Cache-Control"] == "no-cache"
+
+
+def test_a_script_is_sent_without_comments_and_indents(client: FlaskClient) -> None:
+    sent = client.get("/static/app.js").text
+    lines = (Path(web.__path__[0]) / "static/app.js").read_text().splitlines()
+    kept = [line.strip() for line in lines if not line.strip().startswith("//")]
+    assert len(kept) < len(lines)
+    assert [line.rstrip() for line in sent.splitlines()] == kept
+
+
+@pytest.mark.parametrize(
+    "script",
+    sorted([*ROOT.glob("*_app/static/*.js"), *ROOT.glob("platform_common/web/static/*.js")]),
+    ids=lambda path: path.name,
+)
+def test_no_text_of_a_script_goes_on_in_the_next_line(script: Path) -> None:
+    assert [line for line in script.read_text().splitlines() if line.count("`") % 2] == []
 
 
 def test_a_static_file_that_is_known_is_not_sent_again(client: FlaskClient) -> None:
