@@ -23,6 +23,8 @@ from platform_common.records.profiles import Profile
 SHOWN_TURNS = 200
 # How far back from its end the file is read for a page; one turn never takes more.
 SHOWN_BYTES = 1 << 20
+# Far more lines than so many turns have, where half a million could stand that are none.
+_MOST_LINES = 50 * SHOWN_TURNS
 NAME = "chat-history.jsonl"
 _VARIABLE = "WIZARD_CHAT_HISTORY"
 _MODE = 0o640
@@ -68,8 +70,8 @@ class ChatHistory:
     def last(self, count: int = SHOWN_TURNS) -> list[Turn]:
         """The last turns, the oldest of them first; raises `UnreadableError`.
 
-        They are those that stand whole in the last `SHOWN_BYTES`. Lines that are no
-        turns are left out.
+        They are those that stand whole in the last `SHOWN_BYTES`, and among the last
+        lines. Lines that are no turns are left out.
         """
         blocks = blocks_from_end(self.path, block_bytes=SHOWN_BYTES)
         try:
@@ -78,7 +80,7 @@ class ChatHistory:
         except FileNotFoundError:
             return []
         found: list[Turn] = []
-        for line in reversed(lines):
+        for line in reversed(lines[-_MOST_LINES:]):
             if len(found) == count:
                 break
             said = parse(line)

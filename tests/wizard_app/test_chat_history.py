@@ -115,6 +115,19 @@ def test_members_that_nobody_knows_are_passed_over() -> None:
     assert parse(line) == Turn("assistant", "x", "2026-01-01T00:00:00Z")
 
 
+def test_chat_05_half_a_million_lines_that_are_no_turns_are_not_waited_for(
+    history: ChatHistory,
+) -> None:
+    history.append(turn("user", "before them"))
+    with history.path.open("ab") as file:
+        file.write(b"{\n" * 500_000)
+    began = time.process_time()
+    assert contents(history) == []
+    assert time.process_time() - began < 0.3
+    history.append(turn("user", "behind them"))
+    assert contents(history) == ["behind them"]
+
+
 def test_chat_05_no_more_than_the_end_of_a_large_file_is_read(
     history: ChatHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
