@@ -37,9 +37,9 @@ def install(root: Path, url: str, chat: str = "") -> None:
 
 
 @contextlib.contextmanager
-def stand_in(manner: Manner = AT_ONCE) -> Iterator[str]:
+def stand_in(manner: Manner = AT_ONCE, port: int = 0) -> Iterator[str]:
     """Run the stand-in of `make run` while the block lasts; its address."""
-    with Gateway("127.0.0.1", 0, manner) as gateway:
+    with Gateway("127.0.0.1", port, manner) as gateway:
         thread = threading.Thread(target=gateway.serve_forever, args=(0.01,))
         thread.start()
         try:
