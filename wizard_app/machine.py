@@ -18,11 +18,12 @@ from platform_common.records.limits import Limits
 from platform_common.records.profiles import Profile
 from platform_common.records.record_file import RecordError
 from platform_common.sentence import Sentence
-from wizard_app import code_host, ssh_keys, ways_in
+from wizard_app import code_host, ssh_keys
 from wizard_app.code_host import Fetched
 from wizard_app.journal import Try, read_try
 from wizard_app.settings import JOURNAL, WizardSettings
 from wizard_app.ssh_keys import Key
+from wizard_app.ways_in import ways_in
 
 T = TypeVar("T")
 # What systemd's client of time servers makes.
@@ -116,7 +117,9 @@ class Machine:
     @cached_property
     def ways_in(self) -> frozenset[str]:
         """The ports, beside the usual, by which who sets it up comes in: SSH's, and this page's."""
-        return frozenset(f"{port}/tcp" for port in ways_in.ports(self._settings))
+        found = ways_in(self._settings)
+        self.problems += found.problems
+        return frozenset(f"{port}/tcp" for port in found.ports)
 
     @cached_property
     def last_try(self) -> Try | None:

@@ -5,38 +5,58 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from platform_common.errors import PlatformError
 from platform_common.paths import Paths
-from platform_common.reading import read_bounded
+from platform_common.reading import read_own
 from wizard_app.settings import WizardSettings
 
 _PORT = re.compile(r"(?im)^[ \t]*port[ \t=]+\"?([0-9]{1,5})\"?[ \t]*(?:#.*)?$")
-_ADDRESS_PORT = re.compile(r"(?im)^[ \t]*listenaddress[ \t=]+\S*:([0-9]{1,5})[ \t]*(?:#.*)?$")
+# An address of IPv6 that has no brackets has no port, either.
+_ADDRESS_PORT = re.compile(
+    r"(?im)^[ \t]*listenaddress[ \t=]+\"?(?:\[[^]\n]*\]|[^:\s\[]+):([0-9]{1,5})(?![^\s#\"])"
+)
 _BIND = re.compile(r".*:([0-9]{1,5})")
 _LIMIT_BYTES = 1 << 20
 _HIGHEST, _HTTPS = 65535, 443
 
 
-def ports(settings: WizardSettings) -> frozenset[int]:
-    """The ports that sshd is told to listen on, and where this wizard, or its proxy, is served."""
-    found = {*_of_sshd(settings.paths)}
+class WaysIn(NamedTuple):
+    """The ports that stay open, and what could not be read of where others may be told."""
+
+    ports: frozenset[int]
+    problems: tuple[str, ...] = ()
+
+
+def ways_in(settings: WizardSettings) -> WaysIn:
+    """The ports that sshd is told to listen on, and where this wizard, or its proxy, is served.
+
+    Who is not root may read less than root does, whose rules would then be others.
+    """
+    problems: list[str] = []
+    found = {*_of_sshd(settings.paths, problems)}
     if (served := _BIND.fullmatch(settings.bind)) is not None:
         found.add(int(served[1]))
     if settings.behind_proxy:
         found.add(_HTTPS)
-    return frozenset(port for port in found if 0 < port <= _HIGHEST)
+    ports = frozenset(port for port in found if 0 < port <= _HIGHEST)
+    return WaysIn(ports, tuple(problems))
 
 
-def _of_sshd(device: Paths) -> Iterator[int]:
+def _of_sshd(device: Paths, problems: list[str]) -> Iterator[int]:
     folder = device.on_device("/etc/ssh")
     for path in (folder / "sshd_config", *sorted(folder.glob("sshd_config.d/*.conf"))):
+        text = _text(path, problems)
         for pattern in (_PORT, _ADDRESS_PORT):
-            yield from map(int, pattern.findall(_text(path)))
+            yield from map(int, pattern.findall(text))
 
 
-def _text(path: Path) -> str:
+def _text(path: Path, problems: list[str]) -> str:
     try:
-        return read_bounded(path, _LIMIT_BYTES).decode("utf-8", "replace")
-    except PlatformError:
+        return read_own(path, _LIMIT_BYTES, links=True).decode("utf-8", "replace")
+    except FileNotFoundError:
+        return ""
+    except PlatformError as error:
+        problems.append(f"{error.message}: the firewall opens no port for SSH that it tells of")
         return ""
