@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from platform_common.errors import PlatformError
+from platform_common.errors import PlatformError, UnreadableError
 from platform_common.paths import Paths
 from platform_common.reading import read_own
 from wizard_app.settings import WizardSettings
@@ -46,7 +46,12 @@ def ways_in(settings: WizardSettings) -> WaysIn:
 
 def _of_sshd(device: Paths, problems: list[str]) -> Iterator[int]:
     folder = device.on_device("/etc/ssh")
-    for path in (folder / "sshd_config", *sorted(folder.glob("sshd_config.d/*.conf"))):
+    paths = [folder / "sshd_config"]
+    try:
+        paths += sorted(folder.glob("sshd_config.d/*.conf"))
+    except OSError as error:
+        problems.append(_unread(UnreadableError.of(folder, error)))
+    for path in paths:
         text = _text(path, problems)
         for pattern in (_PORT, _ADDRESS_PORT):
             yield from map(int, pattern.findall(text))
@@ -58,5 +63,9 @@ def _text(path: Path, problems: list[str]) -> str:
     except FileNotFoundError:
         return ""
     except PlatformError as error:
-        problems.append(f"{error.message}: the firewall opens no port for SSH that it tells of")
+        problems.append(_unread(error))
         return ""
+
+
+def _unread(error: PlatformError) -> str:
+    return f"{error.message}: the firewall opens no port for SSH that it tells of"

@@ -1,0 +1,59 @@
+"""The rules of the firewall: one table, the ports that are meant, and nothing from outside."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from wizard_app.firewall import ALWAYS, ruleset, told
+
+_PORTS = re.compile(r"^    (tcp|udp) dport \{ ([0-9, ]+) \} accept$", re.MULTILINE)
+
+
+def _opened(rules: str) -> set[str]:
+    return {
+        f"{number}/{protocol}"
+        for protocol, numbers in _PORTS.findall(rules)
+        for number in numbers.split(", ")
+    }
+
+
+@pytest.mark.parametrize(
+    "ports",
+    [
+        [],
+        list(ALWAYS),
+        ["443/tcp"],
+        ["5060/udp", "5060/tcp", "1/udp", "65535/tcp"],
+        ["80/tcp", "80/tcp", "443/tcp"],
+    ],
+)
+def test_each_port_is_opened_once_and_no_other(ports: list[str]) -> None:
+    rules = ruleset(ports)
+    assert _opened(rules) == set(ports)
+    assert sum(len(numbers.split(", ")) for _, numbers in _PORTS.findall(rules)) == len(set(ports))
+    assert _PORTS.sub("", rules).replace("\n\n", "\n") == ruleset([]).replace("\n\n", "\n")
+
+
+def test_the_order_of_ports_changes_nothing() -> None:
+    ports = ["80/tcp", "443/tcp", "9/udp"]
+    assert ruleset(ports) == ruleset(reversed(ports))
+
+
+def test_what_comes_in_is_dropped_but_for_what_is_named() -> None:
+    rules = ruleset(ALWAYS)
+    assert rules.count("policy drop;") == 1
+    assert rules.index("delete table inet platform") < rules.index("chain input")
+    assert {"22/tcp", "8088/tcp", "8089/tcp"} <= _opened(rules)
+
+
+def test_a_port_that_is_none_is_never_written() -> None:
+    for port in ("x/tcp", "1 } accept; #/tcp", "/tcp"):
+        with pytest.raises(ValueError, match="invalid literal"):
+            ruleset([port])
+
+
+def test_people_are_told_what_each_port_is_for() -> None:
+    said = str(told({**ALWAYS, "443/tcp": None}))
+    assert said.endswith(": 22/tcp (SSH), 443/tcp, 8088/tcp (this setup), 8089/tcp (dashboard)")
