@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -37,7 +38,8 @@ def create_app(
     app = new_application(
         "wizard_app",
         static=[Path(wizard_app.__path__[0]) / "static"],
-        allowed_hosts=settings.allowed_hosts,
+        # Setting up gives the machine another name: who came by this one is to see the end.
+        allowed_hosts=settings.allowed_hosts | {socket.gethostname().lower().rstrip(".")},
         after_preferences="/wizard",
         device_name=lambda: device_name(settings.paths, settings.device),
     )
