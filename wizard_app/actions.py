@@ -214,7 +214,7 @@ class RunCommand(Action):
         if self.key_file is None:
             return Sentence("Run: {command}", command=self.command)
         return Sentence(
-            "Run: {command} (the key is in that file only meanwhile)", command=self.command
+            "Run: {command} (the key is in that file only while this runs)", command=self.command
         )
 
     @property

@@ -37,7 +37,9 @@ from wizard_app.settings import JOURNAL
 
 _LOCK_WAIT_S = 0.5
 _KEY_FILE_MODE = 0o600
-AGAIN = Sentence("Put that right, then set up again: what is done already can be done twice.")
+AGAIN = Sentence(
+    "Put that right, then try again. What is done already can be done again without harm."
+)
 
 
 class ApplyError(PlatformError):
@@ -99,7 +101,7 @@ def _try(number: int, item: Item, device: Paths, run: Run, record: Journal) -> N
 
 def _perform(action: Action, device: Paths, run: Run) -> None:
     if action.lacks_secret:
-        raise PlatformError(Sentence("A secret is not held any more: enter it again"))
+        raise PlatformError(Sentence("A key or password is not held any more: enter it again"))
     match action:
         case WriteFile():
             path = device.on_device(action.path)

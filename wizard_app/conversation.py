@@ -167,7 +167,7 @@ class Message:
                 self._conversation.history.append(said)
             except PlatformError as error:
                 self._why_unsaved = Sentence(
-                    "This could not be saved, so it is gone once this page is: {reason}",
+                    "This could not be saved, so it is gone once you leave this page: {reason}",
                     reason=error.said,
                 )
             else:

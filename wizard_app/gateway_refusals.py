@@ -30,7 +30,7 @@ def refusal(profile: Profile, incoming: Incoming, path: str) -> GatewayError:
         )
         hint = correct(profile)
     elif status in (401, 403):
-        reason = Sentence("it does not take our token (HTTP {status})", status=status)
+        reason = Sentence("it rejects this device's token (HTTP {status})", status=status)
         variable = profile.chat.token_env
         hint = (
             Sentence("Check {variable} in secrets.env.", variable=variable)
@@ -62,7 +62,7 @@ def told(profile: Profile, error: PlatformError) -> GatewayError:
             return no_answer(
                 profile,
                 Sentence("its answer is longer than 1 MiB"),
-                Sentence("Ask for less at once."),
+                Sentence("Ask for a shorter answer."),
             )
         case RefusedAddressError():
             return no_answer(profile, error.said, correct(profile))

@@ -16,7 +16,7 @@ from platform_common.sentence import Sentence
 
 _HIGH = ("\ud800", "\udbff")
 _LONGEST_REASON = 300
-_FOREIGN = Sentence("it answers with something that is no answer of a chat")
+_FOREIGN = Sentence("it answers with something that is not a chat message")
 _DONE = b"[DONE]"
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 # A byte-order mark, which may stand at the beginning.

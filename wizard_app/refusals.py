@@ -55,13 +55,13 @@ SIGNED_OUT = Refusal(
     200,
     Sentence("You are signed out"),
     Sentence(
-        "This browser is not let in any more. Whatever was set up goes on; a new link leads"
-        " back to the last page."
+        "This browser can no longer open setup. What was set up keeps running; a new link"
+        " leads back to the last page."
     ),
 )
 OPEN = Refusal(
     200,
-    Sentence("Everybody is let in here"),
+    Sentence("Nobody is signed in here"),
     Sentence("This setup was started without a link, so there is no session to end."),
     (),
 )

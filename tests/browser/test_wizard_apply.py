@@ -185,7 +185,7 @@ def test_wiz_05_what_failed_is_told_and_tried_again(
             expect(problem).to_be_focused()
             expect(page.get_by_role("link", name="Back", exact=True)).to_be_visible()
         assert state_of(page, "Tunnel") == "Done"
-        assert state_of(page, "Firewall") == "Failed"
+        assert state_of(page, "Firewall") == "Did not work"
         assert state_of(page, "Gateway") == "Not done"
         commands.failing = ""
         press(page, AGAIN)
@@ -305,7 +305,7 @@ def test_ses_13_who_signs_out_sees_no_page_any_more(
     with serving(wizard_with(Commands(), environment | {"WIZARD_TOKEN": TOKEN})) as url:
         page = open_page(f"{url}/?token={TOKEN}", reduced_motion="reduce")
         page.wait_for_url(f"{url}/wizard/done")
-        expect(page.get_by_text("stops answering you at")).to_be_visible()
+        expect(page.get_by_text("setup session ends at")).to_be_visible()
         press(page, "Sign out")
         expect_title(page, "You are signed out")
         page.goto(f"{url}/wizard/done")

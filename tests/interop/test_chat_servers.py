@@ -64,8 +64,8 @@ def test_a_server_that_speaks_as_openai_does_answers(
 @pytest.mark.parametrize(
     ("key", "model", "reason"),
     [
-        ("sk-wrong", "small", "does not take our token (HTTP 403)"),
-        ("", "small", "does not take our token (HTTP 403)"),
+        ("sk-wrong", "small", "rejects this device's token (HTTP 403)"),
+        ("", "small", "rejects this device's token (HTTP 403)"),
         ("right", "unknown", "it answers HTTP 500"),
     ],
 )
@@ -123,7 +123,7 @@ def web_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     [
         ("/busy/chat", "it answers HTTP 503"),
         ("/elsewhere/chat", "it leads elsewhere (HTTP 301)"),
-        ("/page/chat", "something that is no answer of a chat"),
+        ("/page/chat", "something that is not a chat message"),
         ("/long/chat", "it answers HTTP 413"),
         ("/gone/chat", "it answers HTTP 502"),
         ("/late/chat", "it answers HTTP 504"),

@@ -122,7 +122,7 @@ def test_what_was_not_chosen_is_not_spoken_of(ready: MakeReady) -> None:
     text = page(client)
     assert "ssh agent@" not in text
     assert "has joined it" not in text
-    assert "makes up its public address" in text
+    assert "draws its public address anew" in text
 
 
 def test_a_gateway_that_answers_is_ready(ready: MakeReady, device: Device, up: int) -> None:
@@ -235,7 +235,7 @@ def test_ses_13_another_browser_stays_in(wizard: MakeWizard) -> None:
 
 def test_where_everybody_is_let_in_there_is_nothing_to_sign_out_of(client: FlaskClient) -> None:
     answer = client.post(SIGN_OUT)
-    assert "Everybody is let in here" in answer.text
+    assert "Nobody is signed in here" in answer.text
     assert "Set-Cookie" not in answer.headers
 
 
@@ -247,7 +247,7 @@ def test_the_end_of_the_session_is_told(device: Device, out: Path, ready: MakeRe
     )
     client = create_app(settings).test_client()
     text = client.get(f"{DONE}?token={token}").text
-    assert re.search(r"stops answering you at \d\d:\d\d", text)
+    assert re.search(r"setup session ends at \d\d:\d\d", text)
     assert "Sign out" in text
 
 
