@@ -1,0 +1,68 @@
+"""A session that ends, and secrets that are wiped, while the device is set up."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from flask import Flask
+
+from tests.support.devices import Device
+from tests.support.wizard_apply import Commands, wizard_with
+from tests.support.wizard_states import ANSWERS, SECRETS, TOKEN
+
+APPLY = "/wizard/review/apply"
+_LONGEST_S = 30
+
+
+@pytest.fixture
+def make(device: Device, out: Path) -> Callable[[Commands], Flask]:
+    """Make a wizard that asks for its token."""
+    environment = {
+        "PLATFORM_ROOT": str(device.root),
+        "WIZARD_DEV_OUT": str(out),
+        "WIZARD_TOKEN": TOKEN,
+    }
+    return lambda commands: wizard_with(commands, environment)
+
+
+def _press_and_leave(app: Flask, commands: Commands) -> str | None:
+    """Press, and sign out while it goes on, all secrets wiped: where the press leads."""
+    client = app.test_client()
+    assert client.get(f"/?token={TOKEN}").status_code == 302
+    for slug, fields in ANSWERS.items():
+        assert client.post(f"/wizard/{slug}", data=fields).status_code == 302
+    led: list[str | None] = []
+    pressing = threading.Thread(target=lambda: led.append(client.post(APPLY).location))
+    pressing.start()
+    assert commands.is_waiting.wait(_LONGEST_S)
+    other = app.test_client()
+    cookie = client.get_cookie("platform-session")
+    assert cookie is not None
+    other.set_cookie(cookie.key, cookie.value)
+    assert other.post("/wizard/sign-out").status_code == 200
+    assert other.get("/wizard/apply/status").status_code == 401
+    app.extensions["wizard_app"].forget_secrets()
+    commands.go_on.set()
+    pressing.join(_LONGEST_S)
+    assert not pressing.is_alive()
+    return led[0]
+
+
+def test_what_is_under_way_goes_on_to_its_end(make: Callable[[Commands], Flask], out: Path) -> None:
+    commands = Commands(slow="hostnamectl")
+    assert _press_and_leave(make(commands), commands) == "/wizard/done"
+    assert SECRETS[0] in (out / "etc/platform/secrets.env").read_text()
+
+
+def test_wiz_07_what_was_not_stored_is_asked_for_once_more(
+    make: Callable[[Commands], Flask], out: Path
+) -> None:
+    commands = Commands(slow="hostnamectl", failing="tailscale")
+    app = make(commands)
+    assert _press_and_leave(app, commands) is None
+    lost = {lack.step.slug for lack in app.extensions["wizard_app"].standing().lost()}
+    assert lost == {"mesh-vpn", "tunnel"}
+    assert not (out / "etc/platform/tunnel/credentials.json").exists()
