@@ -169,7 +169,7 @@ def test_what_will_change_is_shown_before_anything_is_done(ready: MakeReady, out
     page = _text(_review(client))
     for words in (
         "What will change (10 files, 7 commands)",
-        "Write /etc/hostname mode 0644 , owner root:root",
+        "Write /etc/hostname (mode 0644 , owner root:root",
         "Set OPENAI_API_KEY in /etc/platform/secrets.env; its other lines stay",
         "Add SSH keys to /home/agent/.ssh/authorized_keys",
         "Run systemctl enable --now openclaw-gateway.service",
