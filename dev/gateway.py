@@ -233,14 +233,21 @@ def _text(value: object, member: str) -> str:
 
 @click.command()
 @click.option("--bind", default="127.0.0.1", help="The address to listen on.")
-@click.option("--port", default=8080, help="The port; 0 is one that is free.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8080, help="The port; 0 is one that is free."
+)
 @click.option("--only", type=click.Choice(PROTOCOLS), default=None, help="Speak one protocol.")
 @click.option("--token", default="", help="Answer only who has this token.")
 @click.option("--slow", default=0.0, help="Seconds before each answer to a message.")
 @click.option("--pause", default=0.03, help="Seconds between the pieces of a streamed answer.")
 def main(bind: str, port: int, only: str | None, token: str, slow: float, pause: float) -> None:
     """Serve a stand-in for an assistant's gateway until Ctrl-C; it only repeats what it is told."""
-    with Gateway(bind, port, Manner(only or "", token, slow, pause)) as gateway:
+    try:
+        server = Gateway(bind, port, Manner(only or "", token, slow, pause))
+    except OSError as error:
+        reason = f"Cannot listen on {bind}, port {port}: {error.strerror}"
+        raise click.ClickException(reason) from None
+    with server as gateway:
         click.echo(f"A stand-in for a gateway, which thinks nothing: {gateway.url}")
         try:
             gateway.serve_forever()

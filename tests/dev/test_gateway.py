@@ -204,3 +204,22 @@ def test_the_program_says_where_it_is_and_ends_with_ctrl_c() -> None:
         process.send_signal(signal.SIGINT)
         assert process.stdout.read() == "Stopped.\n"
         assert process.wait(MINUTE_S) == 0
+
+
+@pytest.mark.parametrize("address", ["taken", "256.1.1.1", "::1"])
+def test_an_address_that_it_cannot_listen_on_is_one_sentence(address: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        host = "127.0.0.1" if address == "taken" else address
+        port = str(taken.getsockname()[1])
+        ended = subprocess.run(
+            [sys.executable, "-m", "dev.gateway", "--bind", host, "--port", port],
+            cwd=ROOT,
+            env=clean_environment(),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith(f"Error: Cannot listen on {host}, port {port}: ")
+    assert ended.stderr.count("\n") == 1
