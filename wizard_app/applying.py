@@ -61,12 +61,13 @@ class Applying:
             self._lock.release()
 
     def _apply(self, seen: str) -> Outcome:
-        if (needless := _needless(self._wizard.settle())) is not None:
+        standing = self._wizard.settle()
+        if (needless := _needless(standing)) is not None:
             return needless
         try:
             with self._wizard.alone():
                 # While we waited, another process may have finished.
-                return self._act(self._wizard.settle(), seen)
+                return self._act(self._wizard.settle(standing.machine), seen)
         except LockedError:
             return Outcome(busy=True)
         except PlatformError as error:

@@ -134,7 +134,7 @@ class Wizard:
         """Whether the answers are being applied, so that none of them changes."""
         return self._settled
 
-    def settle(self) -> Standing:
+    def settle(self, machine: Machine | None = None) -> Standing:
         """What stands, and goes on to stand until `reopen`.
 
         Another process that set the same device up has it done for this one, too.
@@ -144,7 +144,7 @@ class Wizard:
             stored = self.file.stored()
             if stored is not None and stored.step == DONE:
                 self._kept = Kept(stored)
-            return self.standing()
+            return self.standing(machine)
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
