@@ -26,7 +26,7 @@ Here is **a plan**, with `inline code`, [a link](https://example.org/{"path/" * 
 
      of another sort
 
-| Day | What is cooked | Who does it | Minutes it takes | Notes |
+| Weekday | What is cooked | Who does it | Minutes it takes | Notes |
 |---|---|---|--:|---|
 | Monday | Bread with a crust | Anna | 120 | {"begin-on-Sunday-" * 3} |
 | Tuesday | Soup | Ben | 45 | nothing |
