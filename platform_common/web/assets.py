@@ -19,9 +19,12 @@ _TYPES = {
     ".webp": "image/webp",
 }
 _COMPRESSED = frozenset({".css", ".js", ".svg"})
-# Comments and indents are for who reads a script, not for who loads it; in ours no text goes
-# on in the next line.
+# Comments, indents and the blanks around signs are for who reads a script, not for who loads
+# it. Texts stay as they are; in ours none goes on in the next line or is within another.
 _FOR_READERS = re.compile(rb"(?m)^[ \t]*(?://.*\n)?")
+_TEXT = rb'"(?:\\.|[^"\\\n])*"|`[^`\n]*`|/[^/\n]+/'
+_SIGN = rb" ?(=>|&&|\|\||[!=]==|\?\?|[=):?}]) ?| ?([({,;])\s?"
+_SIGNS = re.compile(rb"(" + _TEXT + rb")|" + _SIGN)
 _FOR_EVER = "public, max-age=31536000, immutable"
 
 
@@ -87,7 +90,7 @@ class Assets:
 def _read(path: Path) -> Asset:
     data = path.read_bytes()
     if path.suffix == ".js":
-        data = _FOR_READERS.sub(b"", data)
+        data = _SIGNS.sub(lambda found: found[found.lastindex or 0], _FOR_READERS.sub(b"", data))
     return Asset(
         content_type=_TYPES[path.suffix],
         data=data,

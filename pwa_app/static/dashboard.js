@@ -1,7 +1,7 @@
 "use strict";
 // The start page tells how old it is, and whether there is an update (asked once an hour).
 (() => {
-  const checked = document.getElementById("checked");
+  const checked = find("checked");
   const words = new Intl.RelativeTimeFormat(document.documentElement.lang, { numeric: "auto" });
   const before = checked.textContent;
   const loaded = Date.now();
@@ -10,7 +10,7 @@
     if (minutes) checked.textContent = `${before}, ${words.format(-minutes, "minute")}`;
   }, 15000);
 
-  const notice = document.getElementById("update-notice");
+  const notice = find("update-notice");
   const hour = 3600000;
   const show = (html) => { if (html) notice.innerHTML = html; };
   const kept = (() => {
@@ -21,6 +21,6 @@
     if (!answer.ok) return;
     const html = await answer.text();
     show(html);
-    try { sessionStorage.setItem("update", JSON.stringify({ at: loaded, html })); } catch { /* full */ }
+    try { sessionStorage.setItem("update", JSON.stringify({ at: loaded, html })); } catch {}
   }).catch(() => {});
 })();

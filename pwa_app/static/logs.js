@@ -2,15 +2,16 @@
 // Follows the log by asking every two seconds for what is new. All text stays text.
 (() => {
   const [log, pause, wrap, state, news, form] =
-    ["log", "pause", "wrap", "state", "news", "lines"].map((id) => document.getElementById(id));
+    ["log", "pause", "wrap", "state", "news", "lines"].map(find);
   const words = log.dataset;
   const EVERY_S = 2, LONGEST_S = 15, MOST_ROWS = 5000;
   let { cursor } = words;
   let paused = false, asking = false, over = false, wait = EVERY_S, timer = 0;
   let held = [], missed = false, unseen = 0;
 
-  const remember = (name, value) => { try { localStorage.setItem(`logs-${name}`, value); } catch { /* not allowed */ } };
-  const remembered = (name) => { try { return localStorage.getItem(`logs-${name}`); } catch { return null; } };
+  // Where a browser allows it.
+  const remember = (name, value) => { try { localStorage[`logs-${name}`] = value; } catch {} };
+  const remembered = (name) => { try { return localStorage[`logs-${name}`]; } catch {} };
 
   form.form.addEventListener("submit", () => remember("lines", form.value));
   const lines = remembered("lines");
@@ -21,15 +22,15 @@
 
   const wrapped = (on) => {
     log.classList.toggle("wrap", on);
-    wrap.setAttribute("aria-pressed", String(on));
+    wrap.ariaPressed = on;
   };
   if (!pause) return;
   wrapped(remembered("wrap") !== "no");
   wrap.hidden = false;
   wrap.addEventListener("click", () => {
-    const bottom = atBottom();
-    wrapped(!log.classList.contains("wrap"));
-    remember("wrap", log.classList.contains("wrap") ? "yes" : "no");
+    const bottom = atBottom(), on = !log.classList.contains("wrap");
+    wrapped(on);
+    remember("wrap", on ? "yes" : "no");
     if (bottom) toBottom();
   });
 
@@ -42,14 +43,10 @@
   };
   const say = (text) => { state.textContent = text; };
 
-  const part = (tag, text, kind) => {
-    const made = document.createElement(tag);
-    made.textContent = text;
-    if (kind) made.className = kind;
-    return made;
-  };
+  const part = (tag, textContent, className = "") =>
+    Object.assign(document.createElement(tag), { textContent, className });
   const add = (rows, bottom) => {
-    document.getElementById("nothing")?.remove();
+    find("nothing")?.remove();
     for (const { at, level, text, boot, day } of rows) {
       if (day) log.append(part("span", `${day}\n`, "mark"));
       if (boot) log.append(part("span", `${words.restarted.replace("{at}", boot)}\n`, "mark"));

@@ -2,7 +2,7 @@
 // Finds out what this browser can do, and subscribes it. All words are in the page.
 (() => {
   const LIMIT_MS = 10000;
-  const box = document.getElementById("push");
+  const box = find("push");
   const show = (scope, name, value) => {
     for (const part of scope.querySelectorAll(`[data-${name}]`)) {
       part.hidden = part.dataset[name] !== value;
@@ -37,7 +37,7 @@
 
   const look = async () => {
     mark("secure", yes(isSecureContext));
-    document.getElementById("home-screen").hidden = navigator.standalone !== false;
+    find("home-screen").hidden = navigator.standalone !== false;
     if (!isSecureContext) return "insecure";
     const registration = await navigator.serviceWorker?.register("/sw.js").catch(() => null);
     mark("worker", yes(registration));
@@ -98,9 +98,8 @@
     return say("device");
   };
   const recount = async () => {
-    const page = await (await fetch(location.pathname)).text();
-    document.getElementById("subscribed").replaceWith(
-      new DOMParser().parseFromString(page, "text/html").getElementById("subscribed"));
+    const page = await parse(await fetch(location.pathname));
+    find("subscribed").replaceWith(page.getElementById("subscribed"));
   };
 
   let busy = false;
@@ -119,7 +118,7 @@
         busy = false;
         await refresh();
         // The button may be gone; the keyboard goes on where the outcome is.
-        if (button.hidden) document.getElementById("state").focus();
+        if (button.hidden) find("state").focus();
       }
     });
   }

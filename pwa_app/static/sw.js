@@ -38,7 +38,7 @@ addEventListener("push", (event) => {
 const message = (data) => {
   let said;
   try { said = data.json(); } catch { said = data?.text(); }
-  if (typeof said !== "object" || said === null) said = { body: said };
+  if (Object(said) !== said) said = { body: said };
   const text = (value, instead, most) =>
     typeof value === "string" && value.trim() ? value.slice(0, most) : instead;
   return { title: text(said.title, BUILT.title, 100), body: text(said.body, BUILT.body, 500) };

@@ -15,9 +15,9 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from dev.distributions import ROOT
-from platform_common import web
 from platform_common.errors import WrongUsageError
 from platform_common.paths import Paths
+from platform_common.web.assets import Assets
 from pwa_app.app import create_app
 from pwa_app.settings import PwaSettings
 from tests.support.control_cli import FakeCtl
@@ -271,21 +271,30 @@ def test_a_static_file_is_compressed_and_kept(client: FlaskClient, name: str) ->
     assert plain.headers["Cache-Control"] == "no-cache"
 
 
-def test_a_script_is_sent_without_comments_and_indents(client: FlaskClient) -> None:
-    sent = client.get("/static/app.js").text
-    lines = (Path(web.__path__[0]) / "static/app.js").read_text().splitlines()
-    kept = [line.strip() for line in lines if not line.strip().startswith("//")]
-    assert len(kept) < len(lines)
-    assert [line.rstrip() for line in sent.splitlines()] == kept
+SCRIPTS = sorted([*ROOT.glob("*_app/static/*.js"), *ROOT.glob("platform_common/web/static/*.js")])
 
 
-@pytest.mark.parametrize(
-    "script",
-    sorted([*ROOT.glob("*_app/static/*.js"), *ROOT.glob("platform_common/web/static/*.js")]),
-    ids=lambda path: path.name,
-)
-def test_no_text_of_a_script_goes_on_in_the_next_line(script: Path) -> None:
-    assert [line for line in script.read_text().splitlines() if line.count("`") % 2] == []
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
+def test_a_script_is_sent_without_comments_and_blanks_and_otherwise_as_it_is(script: Path) -> None:
+    lines = script.read_text().splitlines()
+    own = "\n".join(line for line in lines if not line.strip().startswith("//"))
+    sent = Assets([script.parent]).files[script.name].data.decode()
+    assert len(sent) < len(own)
+    for part in (r"\S", r"[\w$]+", r'"[^"]*"|`[^`]*`'):
+        assert re.findall(part, sent) == re.findall(part, own)
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
+def test_no_text_of_a_script_goes_on_in_the_next_line_or_is_within_another(script: Path) -> None:
+    lines = script.read_text().splitlines()
+    assert [line for line in lines if line.count("`") % 2 or re.search(r"\$\{[^}]*`", line)] == []
+
+
+def test_all_scripts_and_styles_together_are_small() -> None:
+    files = {name: file for one in SCRIPTS for name, file in Assets([one.parent]).files.items()}
+    for suffix, limit in ((".js", 8 << 10), (".css", 14_000)):
+        sizes = {name: len(file.compressed or b"") for name, file in files.items()}
+        assert sum(size for name, size in sizes.items() if name.endswith(suffix)) <= limit, sizes
 
 
 def test_a_static_file_that_is_known_is_not_sent_again(client: FlaskClient) -> None:

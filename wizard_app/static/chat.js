@@ -1,7 +1,6 @@
 "use strict";
 // The chat: an answer is shown as it comes, and then as the device has rendered it.
 (() => {
-  const find = (id) => document.getElementById(id);
   const [form, field, messages, error, state, send, stop, end] =
     ["chat", "message", "messages", "message-error", "state", "send", "stop", "end"].map(find);
   const words = form.dataset;
@@ -47,7 +46,7 @@
     messages.append(draft);
     work(true);
     end.scrollIntoView({ block: "nearest" });
-    let status = 0, html = "", text = true;
+    let status = 0, html;
     try {
       const answer = await fetch(form.action, {
         method: "POST", body: new URLSearchParams({ message }), headers: { Accept: "text/x-chat-stream" }, signal,
@@ -56,12 +55,11 @@
       const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
       for (let part; status === 200 && !(part = await reader.read()).done;) {
         // The text, then one U+0000, then all messages.
-        const [more, ...rest] = part.value.split("\0");
-        if (text) change(() => its.append(more));
-        else html += more;
-        if (rest.length) [text, html] = [false, rest[0]];
+        const [more, begun] = html === undefined ? part.value.split("\0") : ["", html + part.value];
+        change(() => its.append(more));
+        html = begun;
       }
-    } catch { html = ""; }
+    } catch { html = undefined; }
     work(false);
     if (html) {
       change(() => { messages.innerHTML = html; });

@@ -8,7 +8,6 @@
     const rest = String(searchParams);
     history.replaceState(null, "", location.pathname + (rest && `?${rest}`));
   }
-  const find = (id) => document.getElementById(id);
 
   // What comes of a value that is being typed, when it can be one.
   const preview = (id, line, pattern, words) => {
@@ -64,7 +63,6 @@
 
   // A part of the page is asked for anew each second, until nothing more comes of it.
   const main = find("main");
-  const parse = async (answer) => new DOMParser().parseFromString(await answer.text(), "text/html");
   let sending = false, left = false;
   const leave = (url) => {
     if (!left) location.replace(url);

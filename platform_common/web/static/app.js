@@ -1,9 +1,12 @@
 "use strict";
 // What every page can do better with a script: nothing here is needed to use it.
+// These two are for the other scripts as well.
+const find = (id) => document.getElementById(id);
+const parse = async (answer) => new DOMParser().parseFromString(await answer.text(), "text/html");
 (() => {
   const shown = (button, text) => { button.textContent = text; };
   for (const button of document.querySelectorAll("[data-reveal]")) {
-    const field = document.getElementById(button.dataset.reveal);
+    const field = find(button.dataset.reveal);
     const word = button.firstElementChild;
     const words = [word.textContent, button.dataset.hide];
     button.hidden = false;
@@ -19,7 +22,7 @@
       const before = button.textContent;
       button.hidden = false;
       button.addEventListener("click", async () => {
-        await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+        await navigator.clipboard.writeText(find(button.dataset.copy).textContent);
         shown(button, "✔");
         setTimeout(shown, 1500, button, before);
       });
