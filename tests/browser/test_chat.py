@@ -479,6 +479,8 @@ def test_without_scripts_a_message_is_answered_too(
         served = talk(url).url
         page = open_page(f"{served}/chat", java_script_enabled=False, phone=phone)
         expect(page.locator("#gateway")).to_contain_text("Ready")
+        page.get_by_role("link", name="Latest message").click()
+        expect(page.locator("#latest")).to_be_in_viewport()
         for hidden in ("Stop", "Cancel"):
             expect(page.get_by_role("button", name=hidden)).to_have_count(0)
         expect(page.get_by_text("Ctrl+Enter")).to_be_hidden()
