@@ -149,7 +149,7 @@ def make_way(browser: Browser, folder: Path) -> list[Path]:
         large.goto(wizard.url + CHAT.address, wait_until="networkidle")
         large.locator("textarea").fill(_QUESTION)
         large.get_by_role("button", name="Send").click()
-        large.get_by_text("I am a stand-in").wait_for()
+        large.locator("#latest .said strong").wait_for()
         taken.append(_written(CHAT.name, _taken(large)))
         large.goto(dashboard.url + SET_UP.address, wait_until="networkidle")
         taken.append(_written(SET_UP.name, _taken(large)))
