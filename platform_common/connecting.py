@@ -7,11 +7,12 @@ are our own web pages.
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -34,7 +35,8 @@ _NEVER = [
 # Networks of IPv6 whose last 32 bits are an address of IPv4.
 _CARRIERS = [ipaddress.ip_network(net) for net in ("::/96", "::ffff:0:0/96", "64:ff9b::/96")]
 # Addresses of documentation: nothing is sent by connecting a datagram socket to them.
-_OUTSIDE = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
+_OUTSIDE = {socket.AF_INET: "192.0.2.1", socket.AF_INET6: "2001:db8::1"}
+FAMILIES = frozenset(_OUTSIDE)
 
 _OTHER_ADDRESS = Sentence("Put in the address of the provider.")
 
@@ -94,16 +96,23 @@ def is_refused(ip: str) -> bool:
     return any(reading in network for reading in _readings(ip) for network in _NEVER)
 
 
+def own_addresses(families: Collection[socket.AddressFamily] = FAMILIES) -> list[str]:
+    """The addresses by which this machine speaks to others, at most one of each family."""
+    found = []
+    for family, outside in _OUTSIDE.items():
+        if family in families:
+            with (
+                contextlib.suppress(OSError),
+                socket.socket(family, socket.SOCK_DGRAM) as probe,
+            ):
+                probe.connect((outside, 9))
+                found.append(str(probe.getsockname()[0]))
+    return found
+
+
 def is_offline() -> bool:
     """Whether this device has no way to anywhere else."""
-    for family, address in _OUTSIDE:
-        try:
-            with socket.socket(family, socket.SOCK_DGRAM) as probe:
-                probe.connect((address, 9))
-        except OSError:
-            continue
-        return False
-    return True
+    return not own_addresses()
 
 
 def _resolved(host: str, port: int, deadline: float) -> Iterator[_SocketAddress]:

@@ -17,7 +17,15 @@ from platform_common.records.profiles import Profile
 from platform_common.secret import Secret
 from platform_common.sentence import Sentence
 from wizard_app.chat_history import SHOWN_BYTES, Turn
-from wizard_app.gateway_refusals import GatewayError, correct, no_answer, refusal, see, told
+from wizard_app.gateway_refusals import (
+    AFTERWARDS_S,
+    GatewayError,
+    correct,
+    no_answer,
+    refusal,
+    see,
+    told,
+)
 from wizard_app.gateway_stream import (
     ReadingError,
     completion_of,
@@ -34,7 +42,6 @@ CONTEXT_TURNS = 20
 # A little less than a page reads of the history, so that the longest answer is on it.
 LIMIT_BYTES = SHOWN_BYTES - (1 << 10)
 _HEALTH_BYTES = 64 << 10
-_AFTERWARDS_S = 2.0
 _EVENTS = "text/event-stream"
 _HEADERS = {"User-Agent": "platform-wizard", "Accept": f"application/json, {_EVENTS}"}
 _NOT_FOUND = 404
@@ -165,7 +172,7 @@ def _reply(incoming: Incoming) -> Iterator[str]:
 
 def _completion(incoming: Incoming) -> Iterator[str]:
     if incoming.media_type == _EVENTS:
-        yield from streamed(incoming.pieces(), lambda: incoming.hurry(_AFTERWARDS_S))
+        yield from streamed(incoming.pieces(), lambda: incoming.hurry(AFTERWARDS_S))
         return
     data = b"".join(incoming.pieces())
     if data.lstrip().startswith((b"data:", b"event:", b":")):

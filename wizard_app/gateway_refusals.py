@@ -11,7 +11,7 @@ from platform_common.sentence import Sentence
 from wizard_app.gateway_stream import ReadingError, error_in, loads, whole
 from wizard_app.plain_text import without_controls
 
-_AFTERWARDS_S = 2.0
+AFTERWARDS_S = 2.0
 _NOT_FOUND = (404, 405)
 
 
@@ -46,7 +46,7 @@ def refusal(profile: Profile, incoming: Incoming, path: str) -> GatewayError:
 
 
 def _reason_in(incoming: Incoming) -> str:
-    incoming.hurry(_AFTERWARDS_S)
+    incoming.hurry(AFTERWARDS_S)
     try:
         return without_controls(whole(error_in(loads(b"".join(incoming.pieces())))))
     except PlatformError:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from platform_common.connecting import FAMILIES, own_addresses
 from platform_common.decoding import from_json
 from platform_common.errors import PlatformError
 from platform_common.paths import Found
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 _TCP = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):(?P<port>[0-9]{1,5})")
 _EVERYWHERE = ("0.0.0.0", "[::]")  # noqa: S104 - compared with, not listened on
-# Addresses of documentation: a datagram socket that is connected to one sends nothing.
-_OUTSIDE = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
 # SIOCGIFADDR, and where its answer has the address.
 _ADDRESS_OF, _ADDRESS = 0x8915, slice(20, 24)
 
@@ -106,25 +105,11 @@ def bases(bind: str, scheme: str) -> tuple[str, ...]:
     host, port = found["host"], found["port"]
     hosts = [host]
     if host in _EVERYWHERE:
-        families = (socket.AF_INET,) if host == "0.0.0.0" else None  # noqa: S104 - as above
+        families = [socket.AF_INET] if host == "0.0.0.0" else FAMILIES  # noqa: S104 - as above
         found_ones = own_addresses(families) or interface_addresses()
         hosts = [_in_url(address) for address in found_ones]
         hosts += [f"{machine_name()}.local", *(() if hosts else ("127.0.0.1",))]
     return tuple(f"{scheme}://{host}:{port}" for host in hosts)
-
-
-def own_addresses(families: tuple[socket.AddressFamily, ...] | None = None) -> list[str]:
-    """The addresses by which this machine speaks to others, at most one of each family."""
-    found = []
-    for family, outside in _OUTSIDE:
-        if families is None or family in families:
-            with (
-                contextlib.suppress(OSError),
-                socket.socket(family, socket.SOCK_DGRAM) as probe,
-            ):
-                probe.connect((outside, 9))
-                found.append(str(probe.getsockname()[0]))
-    return found
 
 
 def network_addresses() -> list[str]:

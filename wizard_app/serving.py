@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import msgspec
 
+from platform_common.connecting import own_addresses
 from platform_common.errors import PlatformError
 from platform_common.files import make_folder
 from platform_common.locks import LockedError, hold
@@ -107,7 +108,7 @@ def _alone(token_file: Path) -> Iterator[None]:
 def _own_certificate(settings: WizardSettings) -> Certificate | None:
     if not settings.production or settings.behind_proxy:
         return None
-    addresses = [*launching.own_addresses(), *launching.interface_addresses()]
+    addresses = [*own_addresses(), *launching.interface_addresses()]
     name = launching.machine_name()
     return Certificate(certificate.own_certificate(settings.tls_folder, name, addresses))
 

@@ -42,7 +42,7 @@ def test_a_server_on_every_address_is_reached_by_address_and_by_name() -> None:
 def test_without_any_address_the_name_and_this_machine_are_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(launching, "own_addresses", lambda families=None: [])
+    monkeypatch.setattr(launching, "own_addresses", lambda families: [])
     monkeypatch.setattr(launching, "interface_addresses", list)
     name, here = bases("[::]:8088", "http")
     assert name.endswith(".local:8088")
@@ -50,7 +50,7 @@ def test_without_any_address_the_name_and_this_machine_are_left(
 
 
 def test_an_address_of_ipv6_is_written_as_urls_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launching, "own_addresses", lambda families=None: ["2001:db8::7"])
+    monkeypatch.setattr(launching, "own_addresses", lambda families: ["2001:db8::7"])
     assert bases("[::]:8088", "http")[0] == "http://[2001:db8::7]:8088"
 
 
