@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -21,3 +23,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultServer]:
 def site(tmp_path_factory: pytest.TempPathFactory, key_pair: KeyPair, server: FaultServer) -> Site:
     """A distribution with one release; every test resets it."""
     return make_site(tmp_path_factory.mktemp("site"), key_pair, server)
+
+
+@pytest.fixture
+def memory() -> Iterator[Path]:
+    """A folder in memory: a slow disk would say nothing more, and take its time."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        yield Path(folder)

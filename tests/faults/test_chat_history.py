@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import re
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
-from multiprocessing.synchronize import Barrier
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+from tests.support.at_once import FORK, at_once
 from tests.support.faults import FaultServer, Run, small_disk
 from wizard_app.chat_history import ChatHistory, turn
 
 _ROOT = Path(__file__).parents[2]
-_FORK = multiprocessing.get_context("fork")
-_TIMEOUT_S = 120
 _CALL = re.compile(r"[0-9]+ +([a-z_0-9]+)\(")
 _NONE = "kexec_load:error=EIO"
 _OLD = b'{"role":"user","content":"old","at":"2026-01-01T00:00:00Z"}\n'
@@ -154,34 +150,6 @@ def test_chat_07_a_call_that_fails_is_told_and_leaves_whole_lines(
     assert told
 
 
-@pytest.fixture
-def memory() -> Iterator[Path]:
-    """A folder in memory: a slow disk would say nothing more, and take its time."""
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-        yield Path(folder)
-
-
-def _at_once(*works: Callable[[], object]) -> None:
-    """Do each in a process of its own, all beginning together; fail if one fails."""
-    start = _FORK.Barrier(len(works))
-    processes = [_FORK.Process(target=_work, args=(start, work)) for work in works]
-    for process in processes:
-        process.start()
-    try:
-        for process in processes:
-            process.join(_TIMEOUT_S)
-        assert [process.exitcode for process in processes] == [0] * len(works)
-    finally:
-        for process in processes:
-            process.kill()
-            process.join(_TIMEOUT_S)
-
-
-def _work(start: Barrier, work: Callable[[], object]) -> None:
-    start.wait(_TIMEOUT_S)
-    work()
-
-
 def _talk(path: Path, process: int) -> None:
     """Thirty-two people at once, each with twenty messages and their answers."""
     failures: list[BaseException] = []
@@ -213,7 +181,7 @@ def _turns(path: Path) -> list[dict[str, Any]]:
 
 def test_chat_06_sixty_four_at_once_from_two_processes_keep_their_order(memory: Path) -> None:
     path = memory / "chat-history.jsonl"
-    _at_once(lambda: _talk(path, 0), lambda: _talk(path, 1))
+    at_once(lambda: _talk(path, 0), lambda: _talk(path, 1))
     turns = _turns(path)
     assert len(turns) == 64 * 20 * 2
     by_person: dict[str, list[tuple[int, str]]] = defaultdict(list)
@@ -226,7 +194,7 @@ def test_chat_06_sixty_four_at_once_from_two_processes_keep_their_order(memory: 
 
 def test_chat_06_cleared_while_many_write_no_line_is_torn(memory: Path) -> None:
     path = memory / "chat-history.jsonl"
-    done = _FORK.Event()
+    done = FORK.Event()
 
     def talk() -> None:
         _talk(path, 0)
@@ -247,7 +215,7 @@ def test_chat_06_cleared_while_many_write_no_line_is_torn(memory: Path) -> None:
             assert all(b'"role":' in line for line in seen)
             assert len(history.last()) <= 200
 
-    _at_once(talk, clear, read)
+    at_once(talk, clear, read)
     _turns(path)
     assert {found.name for found in memory.iterdir()} <= {path.name, f".{path.name}.lock"}
 

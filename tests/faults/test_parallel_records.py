@@ -3,56 +3,22 @@
 from __future__ import annotations
 
 import itertools
-import multiprocessing
 import random
-import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
-from multiprocessing.synchronize import Barrier
+from collections.abc import Callable
 from pathlib import Path
-
-import pytest
 
 from platform_common.appending import append_line, put_aside
 from platform_common.files import Owner
 from platform_common.records import record_file
+from tests.support.at_once import FORK, at_once
 from tests.support.writers import state
 
-_FORK = multiprocessing.get_context("fork")
-_TIMEOUT_S = 120
 _OWNER = Owner("root", "daemon")
 
 
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """A folder in memory: a slow disk would say nothing more, and take its time."""
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-        yield Path(folder)
-
-
-def _at_once(*works: Callable[[], None]) -> None:
-    """Do each in a process of its own, all beginning together; fail if one fails."""
-    start = _FORK.Barrier(len(works))
-    processes = [_FORK.Process(target=_work, args=(start, work)) for work in works]
-    for process in processes:
-        process.start()
-    try:
-        for process in processes:
-            process.join(_TIMEOUT_S)
-        assert [process.exitcode for process in processes] == [0] * len(works)
-    finally:
-        for process in processes:
-            process.kill()
-            process.join(_TIMEOUT_S)
-
-
-def _work(start: Barrier, work: Callable[[], None]) -> None:
-    start.wait(_TIMEOUT_S)
-    work()
-
-
-def test_key_14_twenty_programs_that_edit_one_record_lose_no_edit(folder: Path) -> None:
-    path = folder / "record"
+def test_key_14_twenty_programs_that_edit_one_record_lose_no_edit(memory: Path) -> None:
+    path = memory / "record"
 
     def one_more(data: bytes | None, key: str) -> bytes:
         counts = Counter({k: int(v) for k, v in (line.split("=") for line in _lines(data))})
@@ -66,8 +32,8 @@ def test_key_14_twenty_programs_that_edit_one_record_lose_no_edit(folder: Path) 
 
         return work
 
-    _at_once(*(editor(f"KEY_{number}") for number in range(20)))
-    found = state(folder)
+    at_once(*(editor(f"KEY_{number}") for number in range(20)))
+    found = state(memory)
     assert set(found) == {"record"}
     each = {f"KEY_{number}=50" for number in range(20)}
     assert set(_lines(found["record"])) == each | {"ALL=1000"}
@@ -85,11 +51,11 @@ def _line(writer: int, number: int) -> bytes:
 
 
 def test_eight_programs_that_append_lose_no_line_though_the_file_is_put_aside(
-    folder: Path,
+    memory: Path,
 ) -> None:
-    path = folder / "lines"
+    path = memory / "lines"
     count = 500
-    done = _FORK.Semaphore(0)
+    done = FORK.Semaphore(0)
 
     def appender(writer: int) -> Callable[[], None]:
         def work() -> None:
@@ -102,11 +68,11 @@ def test_eight_programs_that_append_lose_no_line_though_the_file_is_put_aside(
     def put_aside_often() -> None:
         moved = ended = 0
         while ended < 8:
-            moved += put_aside(path, folder / f"lines.{moved:04}")
+            moved += put_aside(path, memory / f"lines.{moved:04}")
             ended += done.acquire(timeout=0.01)
 
-    _at_once(put_aside_often, *(appender(writer) for writer in range(8)))
-    found = state(folder)
+    at_once(put_aside_often, *(appender(writer) for writer in range(8)))
+    found = state(memory)
     assert [name for name in found if name.startswith(".")] == []
     assert len(found) > 2
     lines = list(itertools.chain(*(data.split(b"\n")[:-1] for data in found.values())))
