@@ -125,6 +125,8 @@ def ask_to_clear() -> Response:
 @blueprint.post("/chat/clear")
 def clear() -> Response | Redirect:
     """Have all of it gone for good."""
+    # A form that is too much is refused before anything is cleared.
+    request.get_data(parse_form_data=True)
     markdown.forget()
     try:
         conversation().history.clear()
