@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from dev.distributions import ROOT
 from tests.support import stand_in_programs
 from tests.support.appliances import Appliance, appliance
 from tests.support.network import end, free_port
@@ -141,11 +143,17 @@ def visit(here: Visitor) -> None:
 
 
 def files(root: Path, *folders: str) -> dict[str, list[bytes]]:
-    """What is in the files of these folders, each with its own name."""
+    """What is in the files of these folders, each with its own name.
+
+    This checkout, which may be in one of them, is none of the wizard's.
+    """
+    checkout = str(root / ROOT.relative_to("/"))
     return {
         str(path.relative_to(root)): [path.read_bytes(), str(path).encode()]
         for folder in folders
-        for path in sorted((root / folder).rglob("*"))
+        for place, inner, names in os.walk(root / folder)
+        if place != checkout or inner.clear()
+        for path in sorted(Path(place, name) for name in names)
         if path.is_file() and not path.is_symlink()
     }
 
