@@ -147,15 +147,15 @@ def files(root: Path, *folders: str) -> dict[str, list[bytes]]:
 
     This checkout, which may be in one of them, is none of the wizard's.
     """
-    checkout = str(root / ROOT.relative_to("/"))
-    return {
-        str(path.relative_to(root)): [path.read_bytes(), str(path).encode()]
-        for folder in folders
-        for place, inner, names in os.walk(root / folder)
-        if place != checkout or inner.clear()
-        for path in sorted(Path(place, name) for name in names)
-        if path.is_file() and not path.is_symlink()
-    }
+    checkout = root / ROOT.relative_to("/")
+    held = {}
+    for folder in folders:
+        for place, inner, names in os.walk(root / folder):
+            inner[:] = [name for name in inner if Path(place, name) != checkout]
+            for path in sorted(Path(place, name) for name in names):
+                if path.is_file() and not path.is_symlink():
+                    held[str(path.relative_to(root))] = [path.read_bytes(), str(path).encode()]
+    return held
 
 
 @contextlib.contextmanager
