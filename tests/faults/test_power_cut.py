@@ -59,4 +59,7 @@ def test_a_writer_that_forgets_an_fsync_is_found_out(
     tmp_path: Path, unsynced: str, missed: list[str]
 ) -> None:
     # The next fsync, of another file, would save the record, so a cut may come too late.
-    assert any(lost(cut(tmp_path / str(count), count, unsynced)) == missed for count in (12, 25, 9, 5, 18, 30))
+    assert any(
+        lost(cut(tmp_path / str(count), count, unsynced)) == missed
+        for count in (12, 25, 9, 5, 18, 30)
+    )
