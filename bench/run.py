@@ -55,7 +55,7 @@ def main() -> None:
                     rows.append(row)
                     print(json.dumps(asdict(row)) if options.json else _line(row), flush=True)
                 for used in folder.iterdir():
-                    shutil.rmtree(used)
+                    shutil.rmtree(used) if used.is_dir() else used.unlink()
     if missed := [row for row in rows if not row.met]:
         raise SystemExit(f"{len(missed)} of {len(rows)} rows missed")
 

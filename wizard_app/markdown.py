@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
 
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
 from markupsafe import Markup, escape
 
 from platform_common.endpoints import check_http_url
 from wizard_app.plain_text import with_line_feeds, without_controls
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
 
 _MAIL = re.compile(r"mailto:[A-Za-z0-9._+-]{1,64}@[A-Za-z0-9.-]{1,255}")
 _REL = "noopener noreferrer nofollow"
@@ -74,9 +77,10 @@ def plain(text: str) -> Markup:
 def markdown(text: str) -> Markup:
     """The HTML of a text in Markdown (CommonMark with tables and strikethrough)."""
     clean = without_controls(with_line_feeds(text))
-    tokens = _PARSER.parse(clean)
+    parser = _parser()
+    tokens = parser.parse(clean)
     _harmless(tokens)
-    html = _PARSER.renderer.render(tokens, _PARSER.options, {})
+    html = parser.renderer.render(tokens, parser.options, {})
     return Markup(html)  # noqa: S704 - the library escapes all text, and knows no HTML
 
 
@@ -108,6 +112,8 @@ def _harmless(tokens: Iterable[Token]) -> None:
 
 def _inline(tokens: Iterable[Token]) -> Iterator[Token]:
     """The tokens within a line: pictures become links to them, or their words within a link."""
+    from markdown_it.token import Token
+
     in_link = 0
     for token in tokens:
         if token.type == "link_open":
@@ -137,7 +143,11 @@ def _leads_to_a_page(url: str) -> bool:
     return True
 
 
+@cache
 def _parser() -> MarkdownIt:
+    # Here, as a device is set up before anybody talks to it.
+    from markdown_it import MarkdownIt
+
     made = MarkdownIt(
         "commonmark", {"html": False, "xhtmlOut": False, "breaks": True, "maxNesting": _NESTING}
     )
@@ -148,6 +158,3 @@ def _parser() -> MarkdownIt:
     # The method is replaced, as the library's documentation advises.
     made.validateLink = _leads_to_a_page  # type: ignore[method-assign]
     return made
-
-
-_PARSER = _parser()
