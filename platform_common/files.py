@@ -17,6 +17,8 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 # renameat2(2), which Python does not offer: paths as usual; over nothing.
 _AT_FDCWD = -100
 _RENAME_NOREPLACE = 1
+# An owner for chown(2), which a service may be forbidden even where it changes nothing.
+_UNCHANGED = (-1, -1)
 
 
 class ExistsError(PlatformError):
@@ -156,7 +158,8 @@ def _write_durable(folder: int, name: str, data: bytes, mode: int, ids: tuple[in
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
         file.flush()
-        os.fchown(descriptor, *ids)
+        if ids != _UNCHANGED:
+            os.fchown(descriptor, *ids)
         os.fchmod(descriptor, mode)
         os.fsync(descriptor)
 
@@ -166,7 +169,7 @@ def ids_of(owner: Owner | None) -> tuple[int, int]:
 
     Only root may give a file away.
     """
-    user = group = -1
+    user, group = _UNCHANGED
     if owner is None or os.geteuid() != 0:
         return user, group
     import grp
@@ -212,7 +215,8 @@ def make_folder(folder: Path, *, owner: Owner | None = None) -> None:
         # Another program may be making it, too.
         with contextlib.suppress(FileExistsError):
             folder.mkdir(0o755)
-            os.chown(folder, *ids_of(owner), follow_symlinks=False)
+            if (ids := ids_of(owner)) != _UNCHANGED:
+                os.chown(folder, *ids, follow_symlinks=False)
         with opened_folder(folder.parent) as above:
             os.fsync(above)
     except OSError as error:

@@ -28,3 +28,10 @@ def templates() -> Path:
     from importlib.resources import files
 
     return Path(str(files("platform_common.templates")))
+
+
+def units() -> Path:
+    """The folder of the systemd units, and of the users and folders that they need."""
+    from importlib.resources import files
+
+    return Path(str(files("platform_common.systemd")))

@@ -24,6 +24,7 @@ COMMANDS = {
     "profile": "platformctl.commands.profile",
     "voice": "platformctl.commands.voice",
     "setup": "platformctl.commands.setup",
+    "services": "platformctl.commands.services",
     "control-helper": "platformctl.commands.control_helper",
 }
 

@@ -16,7 +16,7 @@ from platform_common.files import make_folder
 from platform_common.locks import LockedError, hold
 from platform_common.reading import close, descriptor_of
 from platform_common.web import tls
-from platform_common.web.listening import check_bind
+from platform_common.web.listening import address
 from platform_common.web.server import serve
 from wizard_app import certificate, launching
 from wizard_app.access import new_token
@@ -47,7 +47,7 @@ def serve_wizard(
     proxy has one. `show` gets the launch token once it is written. Raises `PlatformError`.
     """
     # Before anything is written: another program may listen there already.
-    check_bind(bind)
+    bind = address(bind)
     with _alone(settings.token_file):
         _serve(settings, bind, given, show)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 import socket
 from pathlib import Path
@@ -12,6 +13,25 @@ from platform_common.errors import PlatformError, UnreadableError, WrongUsageErr
 _TCP = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+)):([0-9]{1,5})")
 _UNIX = re.compile(r"unix:(?://)?(/\S+)")
 _ELSEWHERE = "Give another address with --bind."
+# sd_listen_fds(3): the first socket that systemd passes on.
+_FIRST_PASSED = 3
+
+
+def address(bind: str) -> str:
+    """Where a server is to listen: on the socket that systemd passed, or else on `bind`.
+
+    Raises what `check_bind` raises, for an address that is used.
+    """
+    if os.environ.get("LISTEN_PID") != str(os.getpid()):
+        check_bind(bind)
+        return bind
+    with socket.socket(fileno=os.dup(_FIRST_PASSED)) as passed:
+        name = passed.getsockname()
+    match name:
+        case (str(host), int(port), *_):
+            return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        case _:
+            return f"unix:{name}"
 
 
 def check_bind(bind: str) -> None:

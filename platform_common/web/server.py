@@ -13,7 +13,7 @@ from gunicorn.arbiter import Arbiter
 
 from platform_common.errors import PlatformError, WrongUsageError
 from platform_common.web import gunicorn_conf
-from platform_common.web.listening import check_bind
+from platform_common.web.listening import address
 
 # What stays free of the files that a process may open: for the calls of the control CLI,
 # and for what the server itself has open.
@@ -26,12 +26,12 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 def serve(app: Flask, bind: str, *, settings: Mapping[str, Any] = _NONE) -> NoReturn:
     """Serve `app` on `bind` until a signal ends this process.
 
+    A socket that systemd passed on takes the place of `bind`.
     `GUNICORN_CMD_ARGS` may hold further options of gunicorn's, such as `--certfile`;
     `settings` are some of gunicorn's that nobody else decides. Raises `WrongUsageError`
     and `UnreadableError` for what cannot be served.
     """
-    check_bind(bind)
-    server = _Server(app, bind, settings)
+    server = _Server(app, address(bind), settings)
     if server.cfg.workers != 1:
         raise WrongUsageError(gunicorn_conf.ONE_WORKER)
     try:

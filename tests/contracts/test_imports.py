@@ -19,8 +19,8 @@ PACKAGES: Mapping[str, frozenset[str]] = {
     "release_tools": frozenset({"platform_common"}),
     "wizard_app": frozenset({"platform_common"}),
 }
-# Test code, tools and the two mapped folders are no modules of a package.
-NEVER = frozenset({"tests", "dev", "bench", "schemas", "templates"})
+# Test code, tools and the mapped folders are no modules of a package.
+NEVER = frozenset({"tests", "dev", "bench", "schemas", "systemd", "templates"})
 # The code that speaks HTTP; what it shows comes from modules that do not.
 _PAGES = (
     "platform_common/web/*.py",
@@ -59,12 +59,14 @@ DOORS: Mapping[str, tuple[str, ...]] = {
     "importlib.resources": ("platform_common/resources.py",),
 }
 # Who may look at the environment: command lines, who passes a part of it on to programs,
-# and the door to object stores, which are set up by variables of their own.
+# the door to object stores, which are set up by variables of their own, and the one to
+# sockets that systemd passes on by variables.
 ENVIRONMENT = (
     "*/cli.py",
     "*/wsgi.py",
     "platform_common/command_line.py",
     "platform_common/starting.py",
+    "platform_common/web/listening.py",
     "release_tools/object_origin.py",
 )
 # Names that shadow the standard library, or that say nothing.

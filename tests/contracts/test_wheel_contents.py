@@ -12,7 +12,9 @@ import pytest
 
 from dev.distributions import ROOT, Distributions, build_distributions, tracked_files
 
-SHIPPED = re.compile(r".*\.(py|json|toml|html|css|js|svg|png|webp|po)|.*/py\.typed")
+SHIPPED = re.compile(
+    r".*\.(py|json|toml|html|css|js|svg|png|webp|po|conf|preset|service|socket)|.*/py\.typed"
+)
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +68,7 @@ def test_the_wheel_holds_the_tracked_files_of_the_packages(
     "name",
     [
         "platform_common/schemas/manifest.v1.schema.json",
+        "platform_common/systemd/platform-pwa.service",
         "platform_common/templates/__init__.py",
         "platform_common/data/targets.toml",
         "platform_common/data/profiles/khoj.toml",

@@ -52,7 +52,7 @@ site.addsitedir({sysconfig.get_path("purelib")!r})
 from {{package}}.cli import program
 program()
 """
-_PROGRAMS = {"platformctl": "platformctl", "wizard-app": "wizard_app"}
+_PROGRAMS = {"platformctl": "platformctl", "pwa-app": "pwa_app", "wizard-app": "wizard_app"}
 
 
 @dataclass(frozen=True)
