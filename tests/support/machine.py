@@ -1,49 +1,29 @@
 """A real Debian machine with systemd as process 1, in a container, its network cut off.
 
 Its files are made once by mmdebstrap (half a minute) and kept in the user's
-cache; each machine boots (half a second) on a throw-away layer above them.
+cache; each machine boots (half a second) on a throw-away layer above them, or on a
+`writable_tree`, which keeps what a machine wrote until the next one boots on it.
 Needs root.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import hashlib
-import itertools
 import os
-import shutil
 import signal
 import subprocess
 import sysconfig
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dev.distributions import ROOT
+from tests.support.containers import base_tree, checked, control_groups, environment, nspawn
 
-_SUITE = "bookworm"
-_PACKAGES = ("systemd-sysv", "dbus", "nftables", "openssh-server", "python3")
-_UNWANTED = ("doc", "info", "locale", "man")
-_MAKE_TIMEOUT_S = 600
 _BOOT_TIMEOUT_S = 60
 _COMMAND_TIMEOUT_S = 60
-_NUMBERS = itertools.count()
-# Where systemd's own tree of control groups is, on older hosts and on newer ones.
-_CONTROL_GROUPS = [
-    processes.parent
-    for processes in map(
-        Path,
-        (
-            "/sys/fs/cgroup/unified/cgroup.procs",
-            "/sys/fs/cgroup/systemd/cgroup.procs",
-            "/sys/fs/cgroup/cgroup.procs",
-        ),
-    )
-    if processes.exists()
-]
-_JOIN = 'for group in $GROUPS; do echo $$ >"$group/cgroup.procs"; done; exec "$@"'
 # What an installed program does, with the libraries of the environment that runs the tests.
 _PROGRAM = f"""#!/usr/bin/python3
 import site, sys
@@ -104,45 +84,95 @@ class Machine:
 
 
 @contextlib.contextmanager
-def machine() -> Iterator[Machine]:
-    """Boot a machine with our programs on it; it is switched off when the block ends."""
-    name = f"platform-test-{os.getpid()}-{next(_NUMBERS)}"
-    groups = [group / name for group in _CONTROL_GROUPS]
-    for group in groups:
-        group.mkdir()
-    try:
-        with _container(name, groups) as container:
-            booted = Machine(_init_of(container))
-            try:
-                _wait_until_up(booted)
-                for program, package in _PROGRAMS.items():
-                    text = _PROGRAM.format(package=package)
-                    booted.write(f"/usr/local/bin/{program}", text, mode="0755")
-                yield booted
-            finally:
-                # It would outlive the program that keeps it.
-                os.kill(booted.init, signal.SIGKILL)
+def machine(
+    tree: Path | None = None, *, programs: bool = True, clean: bool = False
+) -> Iterator[Machine]:
+    """Boot a machine, with our programs on it unless `programs` is false.
+
+    What it writes stays in `tree`, when there is one. When the block ends its power is cut,
+    or it is shut down if `clean`.
+    """
+    files = ("--volatile=overlay", f"--directory={base_tree()}")
+    if tree is not None:
+        files = ("--volatile=no", f"--directory={tree}")
+    shared = [*files, *(f"--bind-ro={path}" for path in _shared() if programs)]
+    with control_groups() as (name, groups), _container(name, groups, shared) as container:
+        booted = Machine(_init_of(container))
+        try:
+            wait_until_up(booted)
+            if programs:
+                for path, text in _programs().items():
+                    booted.write(path, text, mode="0755")
+            yield booted
+            if clean:
+                booted.call("systemctl", "poweroff")
                 container.wait(_BOOT_TIMEOUT_S)
-    finally:
-        for group in groups:
-            for folder, _, _ in os.walk(group, topdown=False):
-                with contextlib.suppress(OSError):
-                    Path(folder).rmdir()
+        finally:
+            # It would outlive the program that keeps it.
+            if container.poll() is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(booted.init, signal.SIGKILL)
+            container.wait(_BOOT_TIMEOUT_S)
 
 
 @contextlib.contextmanager
-def _container(name: str, groups: list[Path]) -> Iterator[subprocess.Popen[bytes]]:
+def writable_tree(above: Path | None = None) -> Iterator[Path]:
+    """The files of a machine, to be changed; the changes are gone when the block ends.
+
+    They lie above those that every machine has, or above another such tree, which must stay
+    as it is until then.
+    """
+    with tempfile.TemporaryDirectory(prefix="platform-tree-", dir="/var/tmp") as folder:
+        layers = {name: Path(folder, name) for name in ("upper", "work", "tree")}
+        for path in layers.values():
+            path.mkdir(mode=0o755)
+        # Volatile: what is thrown away need not be on the disk.
+        options = {
+            "lowerdir": above or base_tree(),
+            "upperdir": layers["upper"],
+            "workdir": layers["work"],
+        }
+        words = ",".join((*(f"{name}={path}" for name, path in options.items()), "volatile"))
+        tree = layers["tree"]
+        checked("mount", "-t", "overlay", "overlay", "-o", words, str(tree))
+        try:
+            yield tree
+        finally:
+            checked("umount", str(tree))
+
+
+def run_in(tree: Path, *argv: str, shared: Sequence[Path] = ()) -> str:
+    """What a command prints that is run as root in a tree that is not booted.
+
+    It must succeed. `shared` are files and folders that it may read at the same path.
+    """
+    with control_groups() as (name, groups):
+        command = [
+            *nspawn(name, [f"--directory={tree}", *(f"--bind-ro={path}" for path in shared)]),
+            *("--as-pid2", "--", *argv),
+        ]
+        return checked(*command, groups=groups)
+
+
+def _programs() -> dict[str, str]:
+    return {
+        f"/usr/local/bin/{program}": _PROGRAM.format(package=package)
+        for program, package in _PROGRAMS.items()
+    }
+
+
+def _shared() -> list[Path]:
     libraries = Path(sysconfig.get_path("purelib"))
-    shared = [ROOT, *([] if libraries.is_relative_to(ROOT) else [libraries])]
+    return [ROOT, *([] if libraries.is_relative_to(ROOT) else [libraries])]
+
+
+@contextlib.contextmanager
+def _container(
+    name: str, groups: list[Path], more: Sequence[str]
+) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(
-        [
-            *("/bin/sh", "-c", _JOIN, "sh"),
-            *("systemd-nspawn", "--quiet", "--boot", "--volatile=overlay", "--private-network"),
-            *("--register=no", "--keep-unit", "--link-journal=no", "--console=pipe"),
-            *("--resolv-conf=off", "--timezone=off", f"--directory={_tree()}", "-M", name),
-            *(f"--bind-ro={path}" for path in shared),
-        ],
-        env=os.environ | {"GROUPS": " ".join(map(str, groups))},
+        nspawn(name, ["--boot", *more]),
+        env=environment(groups),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -168,7 +198,8 @@ def _init_of(container: subprocess.Popen[bytes]) -> int:
     raise RuntimeError(f"the machine does not start (status {container.returncode})")
 
 
-def _wait_until_up(booted: Machine) -> None:
+def wait_until_up(booted: Machine) -> None:
+    """Return when it has started all that it starts."""
     deadline = time.monotonic() + _BOOT_TIMEOUT_S
     state = ""
     while time.monotonic() < deadline:
@@ -177,36 +208,3 @@ def _wait_until_up(booted: Machine) -> None:
             return
         time.sleep(0.05)
     raise RuntimeError(f"the machine is not up: {state}")
-
-
-def _tree() -> Path:
-    """The machine's files, made when they are not there."""
-    recipe = repr((_SUITE, _PACKAGES, _UNWANTED))
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "platform-appliance"
-    tree = cache / f"machine-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
-    cache.mkdir(parents=True, exist_ok=True)
-    # Several test runs may want it at once; the first makes it and the others wait.
-    with (cache / "machine.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not tree.exists():
-            partial = tree.with_suffix(".partial")
-            shutil.rmtree(partial, ignore_errors=True)
-            excluded = (f"--dpkgopt=path-exclude=/usr/share/{folder}/*" for folder in _UNWANTED)
-            made = subprocess.run(
-                [
-                    *("mmdebstrap", "--quiet", "--variant=minbase", *excluded),
-                    *(f"--include={','.join(_PACKAGES)}", _SUITE, partial),
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                timeout=_MAKE_TIMEOUT_S,
-                check=False,
-            )
-            if made.returncode:
-                raise RuntimeError(f"mmdebstrap failed:\n{made.stdout}")
-            # Empty, it is made anew at every boot.
-            (partial / "etc/machine-id").write_bytes(b"")
-            partial.rename(tree)
-    return tree
