@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from dev.distributions import ROOT
 from tests.support.containers import base_tree, checked, control_groups, environment, nspawn
@@ -85,18 +86,26 @@ class Machine:
 
 @contextlib.contextmanager
 def machine(
-    tree: Path | None = None, *, programs: bool = True, clean: bool = False
+    tree: Path | None = None,
+    *,
+    programs: bool = True,
+    clean: bool = False,
+    console: Path | None = None,
 ) -> Iterator[Machine]:
     """Boot a machine, with our programs on it unless `programs` is false.
 
     What it writes stays in `tree`, when there is one. When the block ends its power is cut,
-    or it is shut down if `clean`.
+    or it is shut down if `clean`. The file `console` gets what its screen shows.
     """
     files = ("--volatile=overlay", f"--directory={base_tree()}")
     if tree is not None:
         files = ("--volatile=no", f"--directory={tree}")
     shared = [*files, *(f"--bind-ro={path}" for path in _shared() if programs)]
-    with control_groups() as (name, groups), _container(name, groups, shared) as container:
+    with (
+        control_groups() as (name, groups),
+        (console or Path(os.devnull)).open("ab") as screen,
+        _container(name, groups, shared, screen) as container,
+    ):
         booted = Machine(_init_of(container))
         try:
             wait_until_up(booted)
@@ -123,22 +132,25 @@ def writable_tree(above: Path | None = None) -> Iterator[Path]:
     as it is until then.
     """
     with tempfile.TemporaryDirectory(prefix="platform-tree-", dir="/var/tmp") as folder:
-        layers = {name: Path(folder, name) for name in ("upper", "work", "tree")}
-        for path in layers.values():
+        parts = {name: Path(folder, name) for name in ("upper", "work", "tree")}
+        for path in parts.values():
             path.mkdir(mode=0o755)
+        # Side by side and not one mounted on the other, of which the kernel takes two.
+        below = str(base_tree()) if above is None else _layers(above).read_text()
+        _layers(parts["tree"]).write_text(f"{parts['upper']}:{below}")
+        options = f"lowerdir={below},upperdir={parts['upper']},workdir={parts['work']}"
         # Volatile: what is thrown away need not be on the disk.
-        options = {
-            "lowerdir": above or base_tree(),
-            "upperdir": layers["upper"],
-            "workdir": layers["work"],
-        }
-        words = ",".join((*(f"{name}={path}" for name, path in options.items()), "volatile"))
-        tree = layers["tree"]
-        checked("mount", "-t", "overlay", "overlay", "-o", words, str(tree))
+        words = ("-t", "overlay", "overlay", "-o", f"{options},volatile")
+        checked("mount", *words, str(parts["tree"]))
         try:
-            yield tree
+            yield parts["tree"]
         finally:
-            checked("umount", str(tree))
+            checked("umount", str(parts["tree"]))
+
+
+def _layers(tree: Path) -> Path:
+    """The file that names the folders of a tree, the topmost first."""
+    return tree.with_name("layers")
 
 
 def run_in(tree: Path, *argv: str, shared: Sequence[Path] = ()) -> str:
@@ -168,14 +180,14 @@ def _shared() -> list[Path]:
 
 @contextlib.contextmanager
 def _container(
-    name: str, groups: list[Path], more: Sequence[str]
+    name: str, groups: list[Path], more: Sequence[str], screen: IO[bytes]
 ) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(
         nspawn(name, ["--boot", *more]),
         env=environment(groups),
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stdout=screen,
+        stderr=screen,
     )
     try:
         yield process
