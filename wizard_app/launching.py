@@ -35,7 +35,7 @@ class Serving(Struct, frozen=True):
 
     `bases` are the beginnings of its URLs, the best first; behind a proxy or on a socket
     file there may be none. `fingerprint` is its certificate's, if it has one. `bind` is
-    the address that it listens on, where that is known.
+    the addresses that it listens on, with a blank between two.
     """
 
     pid: int

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -16,7 +17,7 @@ from platform_common.files import make_folder
 from platform_common.locks import LockedError, hold
 from platform_common.reading import close, descriptor_of
 from platform_common.web import tls
-from platform_common.web.listening import address
+from platform_common.web.listening import addresses
 from platform_common.web.server import serve
 from wizard_app import certificate, launching
 from wizard_app.access import new_token
@@ -47,14 +48,14 @@ def serve_wizard(
     proxy has one. `show` gets the launch token once it is written. Raises `PlatformError`.
     """
     # Before anything is written: another program may listen there already.
-    bind = address(bind)
+    served = addresses(bind)
     with _alone(settings.token_file):
-        _serve(settings, bind, given, show)
+        _serve(settings, served, given, show)
 
 
 def _serve(
     settings: WizardSettings,
-    bind: str,
+    served: Sequence[str],
     given: Certificate | None,
     show: Callable[[Serving, str], None],
 ) -> NoReturn:
@@ -63,9 +64,10 @@ def _serve(
     if not settings.behind_proxy:
         # Nobody's header says whether a request came over https.
         gunicorn["secure_scheme_headers"] = {}
+    bind = " ".join(served)
     serving = Serving(
         os.getpid(),
-        _bases(settings, bind, "http" if used is None else "https"),
+        _bases(settings, served, "http" if used is None else "https"),
         bind=bind,
         behind_proxy=settings.behind_proxy,
     )
@@ -77,7 +79,7 @@ def _serve(
     with launching.announced(settings.token_file, serving):
         app = create_app(msgspec.structs.replace(settings, token=token, bind=bind))
         show(serving, token)
-        serve(app, bind, settings=gunicorn)
+        serve(app, served[0], settings=gunicorn)
 
 
 @contextlib.contextmanager
@@ -90,7 +92,7 @@ def _alone(token_file: Path) -> Iterator[None]:
     make_folder(token_file.parent)
     place = token_file.with_name(f".{token_file.name}.served.lock")
     # Not for writing: a disk can be made read-only as long as no such file is open.
-    descriptor = descriptor_of(place, os.O_RDONLY | os.O_CREAT)
+    descriptor = opened_lock(place, os.O_RDONLY)
     try:
         try:
             hold(descriptor, place, wait_s=_WAIT_S)
@@ -108,13 +110,14 @@ def _alone(token_file: Path) -> Iterator[None]:
 def _own_certificate(settings: WizardSettings) -> Certificate | None:
     if not settings.production or settings.behind_proxy:
         return None
-    addresses = [*own_addresses(), *launching.interface_addresses()]
+    reached = [*own_addresses(), *launching.interface_addresses()]
     name = launching.machine_name()
-    return Certificate(certificate.own_certificate(settings.tls_folder, name, addresses))
+    return Certificate(certificate.own_certificate(settings.tls_folder, name, reached))
 
 
-def _bases(settings: WizardSettings, bind: str, scheme: str) -> tuple[str, ...]:
+def _bases(settings: WizardSettings, served: Sequence[str], scheme: str) -> tuple[str, ...]:
     """The beginnings of the launch URLs; behind a proxy the names that it may be called by."""
     if settings.behind_proxy:
         return tuple(f"https://{name}" for name in sorted(settings.allowed_hosts))
-    return launching.bases(bind, scheme)
+    found = chain.from_iterable(launching.bases(address, scheme) for address in served)
+    return tuple(dict.fromkeys(found))

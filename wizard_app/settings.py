@@ -28,7 +28,8 @@ class WizardSettings(Struct, frozen=True, kw_only=True):
 
     `paths` is where it writes, and looks first; `device` is where it looks next, the same
     in production. `token` is the first launch token, made when it is empty. `code_host` is
-    where the public SSH keys of a user are fetched; `bind` is the address it is served on.
+    where the public SSH keys of a user are fetched; `bind` has the addresses that it is
+    served on, with a blank between two.
     """
 
     paths: Paths

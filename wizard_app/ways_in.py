@@ -17,7 +17,8 @@ _PORT = re.compile(r"(?im)^[ \t]*port[ \t=]+\"?([0-9]{1,5})\"?[ \t]*(?:#.*)?$")
 _ADDRESS_PORT = re.compile(
     r"(?im)^[ \t]*listenaddress[ \t=]+\"?(?:\[[^]\n]*\]|[^:\s\[]+):([0-9]{1,5})(?![^\s#\"])"
 )
-_BIND = re.compile(r".*:([0-9]{1,5})")
+# Of addresses with a blank between two; the path of a socket file is none.
+_BIND = re.compile(r"(?<!\S)(?!unix:)\S+:([0-9]{1,5})(?!\S)")
 _LIMIT_BYTES = 1 << 20
 _HIGHEST, _HTTPS = 65535, 443
 
@@ -36,8 +37,7 @@ def ways_in(settings: WizardSettings) -> WaysIn:
     """
     problems: list[str] = []
     found = {*_of_sshd(settings.paths, problems)}
-    if (served := _BIND.fullmatch(settings.bind)) is not None:
-        found.add(int(served[1]))
+    found.update(map(int, _BIND.findall(settings.bind)))
     if settings.behind_proxy:
         found.add(_HTTPS)
     ports = frozenset(port for port in found if 0 < port <= _HIGHEST)

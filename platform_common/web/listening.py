@@ -13,25 +13,71 @@ from platform_common.errors import PlatformError, UnreadableError, WrongUsageErr
 _TCP = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+)):([0-9]{1,5})")
 _UNIX = re.compile(r"unix:(?://)?(/\S+)")
 _ELSEWHERE = "Give another address with --bind."
-# sd_listen_fds(3): the first socket that systemd passes on.
+# sd_listen_fds(3): the first socket that systemd passes on, and how it tells of them.
 _FIRST_PASSED = 3
+_PROCESS, _COUNT = "LISTEN_PID", "LISTEN_FDS"
+_PASSED = (_PROCESS, _COUNT, "LISTEN_FDNAMES", "LISTEN_PIDFDID")
+_NUMBER = re.compile(r"[0-9]{1,9}")
+_IN_UNIT = "Its unit needs ListenStream= and Accept=no for each of its sockets."
 
 
-def address(bind: str) -> str:
-    """Where a server is to listen: on the socket that systemd passed, or else on `bind`.
+def addresses(bind: str) -> list[str]:
+    """Where a server is to listen: on the sockets that systemd passed, or else on `bind`.
 
-    Raises what `check_bind` raises, for an address that is used.
+    What the environment says of another process's sockets is forgotten. Raises
+    `WrongUsageError` for what was passed and is no socket that listens, and what
+    `check_bind` raises for an address that is used.
     """
-    if os.environ.get("LISTEN_PID") != str(os.getpid()):
+    count = _passed()
+    if not count:
         check_bind(bind)
-        return bind
-    with socket.socket(fileno=os.dup(_FIRST_PASSED)) as passed:
-        name = passed.getsockname()
+        return [bind]
+    return [_address_of(_FIRST_PASSED + number) for number in range(count)]
+
+
+def _passed() -> int:
+    """How many sockets this process was passed."""
+    count = os.environ.get(_COUNT, "")
+    if os.environ.get(_PROCESS) != str(os.getpid()) or count == "0":
+        for name in _PASSED:
+            os.environ.pop(name, None)
+        return 0
+    if not _NUMBER.fullmatch(count):
+        raise WrongUsageError(f"{_COUNT} is {count!a}, and no number of sockets")
+    # The rest is taken by gunicorn, which does not know of these.
+    for name in _PASSED[2:]:
+        os.environ.pop(name, None)
+    return int(count)
+
+
+def _address_of(descriptor: int) -> str:
+    """The address of a socket that was passed, which must be one to serve on."""
+    try:
+        passed = socket.socket(fileno=descriptor)
+    except OSError as error:
+        raise _useless(descriptor, "is no socket") from error
+    try:
+        name, kind = passed.getsockname(), passed.type
+        listens = passed.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+    finally:
+        # It stays open, for gunicorn.
+        passed.detach()
+    if not listens or kind != socket.SOCK_STREAM:
+        raise _useless(descriptor, "does not listen for connections")
     match name:
         case (str(host), int(port), *_):
             return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        case _:
+        case str():
             return f"unix:{name}"
+        case bytes():
+            # Linux has names that are no paths.
+            return f"unix:@{name[1:].decode('ascii', 'backslashreplace')}"
+        case _:
+            raise _useless(descriptor, "is of a kind that is not served")
+
+
+def _useless(descriptor: int, what: str) -> WrongUsageError:
+    return WrongUsageError(f"Descriptor {descriptor} that systemd passed {what}", hint=_IN_UNIT)
 
 
 def check_bind(bind: str) -> None:

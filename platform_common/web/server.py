@@ -13,7 +13,7 @@ from gunicorn.arbiter import Arbiter
 
 from platform_common.errors import PlatformError, WrongUsageError
 from platform_common.web import gunicorn_conf
-from platform_common.web.listening import address
+from platform_common.web.listening import addresses
 
 # What stays free of the files that a process may open: for the calls of the control CLI,
 # and for what the server itself has open.
@@ -26,12 +26,12 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 def serve(app: Flask, bind: str, *, settings: Mapping[str, Any] = _NONE) -> NoReturn:
     """Serve `app` on `bind` until a signal ends this process.
 
-    A socket that systemd passed on takes the place of `bind`.
+    Sockets that systemd passed on take the place of `bind`.
     `GUNICORN_CMD_ARGS` may hold further options of gunicorn's, such as `--certfile`;
     `settings` are some of gunicorn's that nobody else decides. Raises `WrongUsageError`
     and `UnreadableError` for what cannot be served.
     """
-    server = _Server(app, address(bind), settings)
+    server = _Server(app, addresses(bind), settings)
     if server.cfg.workers != 1:
         raise WrongUsageError(gunicorn_conf.ONE_WORKER)
     try:
@@ -48,7 +48,7 @@ class _Server(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
     ones, and read a file of settings there.
     """
 
-    def __init__(self, app: Flask, bind: str, settings: Mapping[str, Any]) -> None:
+    def __init__(self, app: Flask, bind: list[str], settings: Mapping[str, Any]) -> None:
         self._app = app
         self._bind = bind
         self._settings = settings

@@ -55,6 +55,10 @@ def test_sshd_is_let_in_where_it_listens(
 def test_the_wizard_is_let_in_where_it_is_served(settings: WizardSettings) -> None:
     replace = msgspec.structs.replace
     assert ways_in(replace(settings, bind="[::]:8090")).ports == {8090}
+    assert ways_in(replace(settings, bind="0.0.0.0:8090 [::1]:443 unix:/run/a:1")).ports == {
+        443,
+        8090,
+    }
     assert ways_in(replace(settings, bind="unix:/run/a.sock")).ports == set()
     assert ways_in(replace(settings, bind="127.0.0.1:80", behind_proxy=True)).ports == {80, 443}
 
