@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,8 @@ from platform_common.reading import close, descriptor_of
 
 _WAIT_S = 10.0
 _LOOK_AGAIN_S = 0.01
+_TRIES = 100
+_OWN_MODE, _SHARED_MODE = 0o600, 0o660
 
 
 class LockedError(PlatformError):
@@ -29,7 +32,7 @@ def changing(path: Path, *, wait_s: float = _WAIT_S) -> Iterator[None]:
     """
     lock = path.with_name(f".{path.name}.lock")
     try:
-        descriptor = descriptor_of(lock, os.O_RDWR | os.O_CREAT)
+        descriptor = opened_lock(lock)
     except FileNotFoundError as error:
         raise UnreadableError.of(path, error) from error
     except UnreadableError as error:
@@ -60,3 +63,66 @@ def hold(descriptor: int, path: Path, *, wait_s: float = _WAIT_S) -> None:
         except OSError as error:
             raise UnreadableError.of(path, error) from error
         time.sleep(_LOOK_AGAIN_S)
+
+
+def opened_lock(lock: Path, flags: int = os.O_RDWR) -> int:
+    """The file of a lock, opened; made if need be, for all who may write in its folder.
+
+    Raises `FileNotFoundError` without that folder, and `UnreadableError`.
+    """
+    for _ in range(_TRIES):
+        # First without O_CREAT, as the kernel lets not even root have it on a file of another
+        # user in a folder of many (fs.protected_regular).
+        with contextlib.suppress(FileNotFoundError):
+            return descriptor_of(lock, flags)
+        _make(lock)
+    raise UnreadableError(f"{lock} is removed again and again by another program")
+
+
+def _make(lock: Path) -> None:
+    """Make the lock's file, for all who share its folder; others may be quicker.
+
+    Raises `FileNotFoundError` without the folder, and `UnreadableError`.
+    """
+    group = _sharing(lock.parent)
+    try:
+        if group is None:
+            close(os.open(lock, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, _OWN_MODE))
+        else:
+            _make_shared(lock, group)
+    except FileExistsError:
+        pass
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise UnreadableError.of(lock, error) from error
+
+
+def _sharing(folder: Path) -> int | None:
+    """The group that shares a folder with root, when we are root; None for a folder of one."""
+    status = folder.stat()
+    if os.geteuid() == 0 and status.st_uid == 0 and status.st_mode & stat.S_IWGRP:
+        return status.st_gid
+    return None
+
+
+def _make_shared(lock: Path, group: int) -> None:
+    """Make the lock with its group and its mode at once: else who is in the group is refused."""
+    from platform_common.files import opened_folder, rename_to_free
+    from platform_common.left_overs import remove_left_overs, temporary_name
+
+    remove_left_overs(lock.parent, of_name=lock.name)
+    temporary = temporary_name(lock.name)
+    with opened_folder(lock.parent) as folder:
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        descriptor = os.open(temporary, flags, _OWN_MODE, dir_fd=folder)
+        try:
+            os.fchown(descriptor, -1, group)
+            os.fchmod(descriptor, _SHARED_MODE)
+            # Another root's sweep may have taken it for a left-over: then it is made once more.
+            with contextlib.suppress(FileNotFoundError):
+                rename_to_free(temporary, lock.name, folder)
+        finally:
+            close(descriptor)
+            with contextlib.suppress(OSError):
+                os.unlink(temporary, dir_fd=folder)

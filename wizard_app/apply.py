@@ -7,7 +7,8 @@ more ends where it would have ended undisturbed.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from platform_common.errors import PlatformError, UnreadableError
@@ -30,11 +31,13 @@ from wizard_app.actions import (
     WriteFile,
 )
 from wizard_app.authorized_keys import add_keys
-from wizard_app.journal import Entry, Journal
+from wizard_app.journal import Entry, Journal, State
 from wizard_app.plan import Item, Plan
 from wizard_app.runners import Run
 from wizard_app.settings import JOURNAL
 
+# Who hears of each action of a plan: its number, its state, and why it failed.
+Tell = Callable[[int, State, str], None]
 _LOCK_WAIT_S = 0.5
 _KEY_FILE_MODE = 0o600
 AGAIN = Sentence(
@@ -51,11 +54,13 @@ class ApplyError(PlatformError):
         super().__init__(said, hint=error.advice or AGAIN)
 
 
-def execute(plan: Plan, device: Paths, run: Run, *, setup: str) -> None:
+def execute(
+    plan: Plan, device: Paths, run: Run, *, setup: str, tell: Tell = lambda *_: None
+) -> None:
     """Do what `plan` says on `device`, its commands by `run`; `setup` is for the journal.
 
-    Raises `ApplyError`, `LockedError` when another program sets up the device, or what
-    writing the journal raises.
+    What the journal has is told to `tell` as well. Raises `ApplyError`, `LockedError` when
+    another program sets up the device, or what writing the journal raises.
     """
     path = device.writable(JOURNAL)
     make_folder(path.parent)
@@ -65,18 +70,21 @@ def execute(plan: Plan, device: Paths, run: Run, *, setup: str) -> None:
         record.begin(setup, [_entry(item) for item in plan])
         for number, item in enumerate(plan):
             if not item.kept:
-                _try(number, item, device, run, record)
+                _try(item, device, run, partial(_note, record, tell, number))
         record.end()
 
 
 def tidy(device: Paths) -> None:
     """Remove what a try that was killed left of secrets, but for where they belong.
 
-    Raises `PlatformError`, also when another try goes on.
+    What is another user's stays, as root's does for a wizard that is not root. Raises
+    `PlatformError` when another try goes on.
     """
     if device.has(JOURNAL):
         with _alone(device.writable(JOURNAL)):
-            _sweep(device)
+            for sweep in _sweeps(device):
+                with contextlib.suppress(PlatformError):
+                    sweep()
 
 
 def _alone(journal: Path) -> contextlib.AbstractContextManager[None]:
@@ -87,15 +95,20 @@ def _entry(item: Item) -> Entry:
     return Entry(item.action.id, str(item.action.said), "kept" if item.kept else "waiting")
 
 
-def _try(number: int, item: Item, device: Paths, run: Run, record: Journal) -> None:
+def _note(record: Journal, tell: Tell, number: int, state: State, why: str = "") -> None:
+    record.note(number, state, why)
+    tell(number, state, why)
+
+
+def _try(item: Item, device: Paths, run: Run, note: Callable[..., None]) -> None:
     try:
-        record.note(number, "running")
+        note("running")
         _perform(item.action, device, run)
-        record.note(number, "done")
+        note("done")
     except PlatformError as error:
         # Where the disk takes no line more, what went wrong is told all the same.
         with contextlib.suppress(PlatformError):
-            record.note(number, "failed", error.message)
+            note("failed", error.message)
         raise ApplyError(item.action.said, error) from error
 
 
@@ -139,11 +152,19 @@ def _key_file(command: RunCommand, device: Paths) -> Iterator[None]:
 
 
 def _sweep(device: Paths) -> None:
+    for sweep in _sweeps(device):
+        sweep()
+
+
+def _sweeps(device: Paths) -> Iterator[Callable[[], None]]:
     """What this plan, or the answers by now, need not have any more is swept as well."""
     for name in (STORE_ACCESS, TUNNEL_CREDENTIALS, MESH_VPN_KEY):
-        _remove_left_overs(device.on_device(name))
-    _remove(device.on_device(MESH_VPN_KEY))
-    keys = device.writable(SECRETS)
+        yield partial(_remove_left_overs, device.on_device(name))
+    yield partial(_remove, device.on_device(MESH_VPN_KEY))
+    yield partial(_sweep_keys, device.writable(SECRETS))
+
+
+def _sweep_keys(keys: Path) -> None:
     if _has_folder(keys):
         # Who is changing them sweeps there, too.
         with contextlib.suppress(LockedError), changing(keys, wait_s=0):

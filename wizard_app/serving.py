@@ -14,8 +14,8 @@ import msgspec
 from platform_common.connecting import own_addresses
 from platform_common.errors import PlatformError
 from platform_common.files import make_folder
-from platform_common.locks import LockedError, hold
-from platform_common.reading import close, descriptor_of
+from platform_common.locks import LockedError, hold, opened_lock
+from platform_common.reading import close
 from platform_common.web import tls
 from platform_common.web.listening import addresses
 from platform_common.web.server import serve

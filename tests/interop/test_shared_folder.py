@@ -1,0 +1,194 @@
+"""Root and another user in one sticky folder, as /run/platform and /var/lib/platform are."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dev.distributions import ROOT
+from platform_common.files import Owner, write_atomic
+from platform_common.left_overs import remove_left_overs, temporary_name
+from platform_common.locks import LockedError, changing
+from platform_common.paths import Paths
+from platform_common.records import record_file
+from tests.support.process_users import as_user
+from wizard_app.apply import execute, tidy
+from wizard_app.journal import Entry, Journal, forget, read_try
+from wizard_app.token_file import TokenFile
+
+USER = 61235
+
+
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    # Not below tmp_path, which only its owner may enter.
+    with tempfile.TemporaryDirectory() as folder:
+        os.chown(folder, 0, USER)
+        # Sticky: who may write there removes nothing of another user's.
+        Path(folder).chmod(0o1770)
+        yield Path(folder)
+
+
+@contextlib.contextmanager
+def one_of(user: int) -> Iterator[None]:
+    """Be root, or that user, until the block ends."""
+    with as_user(user) if user else contextlib.nullcontext():
+        yield
+
+
+@pytest.mark.parametrize("first", [0, USER])
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+def test_either_user_changes_a_file_whoever_made_the_lock(
+    shared: Path, first: int, umask: int
+) -> None:
+    before = os.umask(umask)
+    try:
+        for user in (first, USER - first, first):
+            with one_of(user), changing(shared / "f", wait_s=0):
+                pass
+    finally:
+        os.umask(before)
+    [lock] = shared.iterdir()
+    assert lock.stat().st_mode & 0o007 == 0
+
+
+@pytest.mark.parametrize("first", [0, USER])
+def test_each_keeps_the_other_out(shared: Path, first: int) -> None:
+    with contextlib.ExitStack() as held:
+        with one_of(first):
+            held.enter_context(changing(shared / "f"))
+        script = (
+            "import os, sys; from pathlib import Path; from platform_common import locks, errors\n"
+            "import platform_common.files, platform_common.left_overs\n"
+            "user = int(sys.argv[2]); os.setgroups([]); os.setgid(user); os.setuid(user)\n"
+            "try:\n"
+            "    with locks.changing(Path(sys.argv[1]), wait_s=0): print('in')\n"
+            "except errors.PlatformError as error: print(type(error).__name__)"
+        )
+        done = called(script, str(shared / "f"), str(USER - first))
+    assert done.stdout == "LockedError\n", done.stderr
+
+
+def called(
+    script: str, *args: str, prefix: tuple[str, ...] = ()
+) -> subprocess.CompletedProcess[str]:
+    """Run Python as root."""
+    return subprocess.run(
+        [*prefix, sys.executable, "-c", script, *args],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("first", [0, USER])
+def test_a_lock_that_is_there_is_never_opened_as_if_it_were_to_be_made(
+    shared: Path, first: int
+) -> None:
+    """With fs.protected_regular=2 not even root may do that to another user's file."""
+    with one_of(first), changing(shared / "f"):
+        pass
+    calls = shared / "calls"
+    script = (
+        "import sys; from pathlib import Path; from platform_common.locks import changing\n"
+        "with changing(Path(sys.argv[1])): print('in')"
+    )
+    prefix = ("strace", "-f", "-o", str(calls), "-e", "trace=openat", "-P", str(shared / ".f.lock"))
+    done = called(script, str(shared / "f"), prefix=prefix)
+    assert done.stdout == "in\n", done.stderr
+    opened = [line for line in calls.read_text().splitlines() if "openat(" in line]
+    assert opened
+    assert [line for line in opened if "O_CREAT" in line] == []
+
+
+def test_leak_06_a_lock_that_a_kill_left_half_made_is_swept_by_the_next(shared: Path) -> None:
+    (shared / temporary_name(".f.lock")).touch()
+    with changing(shared / "f"):
+        pass
+    assert [path.name for path in shared.iterdir()] == [".f.lock"]
+
+
+def test_leak_06_sweeping_leaves_what_is_another_users_and_says_nothing(shared: Path) -> None:
+    left = shared / temporary_name("f")
+    left.touch(0o600)
+    with as_user(USER):
+        remove_left_overs(shared)
+        record_file.replace(shared / "f", b"mine\n", mode=0o600)
+    assert left.exists()
+    assert (shared / "f").stat().st_uid == USER
+
+
+def test_who_is_not_root_forgets_what_root_wrote_down(shared: Path) -> None:
+    path = shared / "journal"
+    record = Journal(path)
+    record.begin("setup", [Entry("a", "Write /etc/hostname")])
+    record.note(0, "done")
+    # As where there is a group of that name.
+    os.chown(path, 0, USER)
+    with as_user(USER):
+        forget(path, {"a"})
+        last = read_try(path)
+    assert last is not None
+    assert [one.state for one in last.entries] == ["waiting"]
+    assert path.stat().st_uid == 0
+
+
+def test_a_token_that_root_made_is_spent_by_who_serves(shared: Path) -> None:
+    file = TokenFile(shared / "wizard.token")
+    with changing(file.path):
+        write_atomic(file.path, b"secret", mode=0o600, owner=Owner("root", "root"))
+    os.chown(file.path, USER, USER)
+    with as_user(USER):
+        assert file.spend(lambda token: token == "secret")
+    assert not file.path.exists()
+
+
+@pytest.fixture
+def device(shared: Path) -> Paths:
+    """A device whose folders are as on a machine, with what root's killed try left."""
+    root = shared / "device"
+    for name, mode in {
+        "etc/platform/tunnel": 0o700,
+        "var/lib/platform": 0o1770,
+        "run/platform": 0o1770,
+    }.items():
+        (root / name).mkdir(parents=True)
+        os.chown(root / name, 0, USER)
+        (root / name).chmod(mode)
+    for name in ("run/platform/mesh-vpn.key", "etc/platform/.rclone.conf.1.00000000.tmp"):
+        (root / name).write_text("secret")
+    return Paths(root, {})
+
+
+def test_leak_06_a_wizard_of_another_user_starts_over_what_root_left(device: Paths) -> None:
+    execute([], device, lambda command: None, setup="x")
+    key = device.on_device("/run/platform/mesh-vpn.key")
+    key.write_text("secret")
+    with as_user(USER):
+        own = device.on_device("/run/platform/.mesh-vpn.key.1.00000000.tmp")
+        own.touch()
+        tidy(device)
+        # Its own is gone, for all that root's is not its to remove.
+        assert not own.exists()
+    assert key.exists()
+    execute([], device, lambda command: None, setup="x")
+    assert not key.exists()
+
+
+def test_wiz_12_who_is_not_root_keeps_root_from_setting_up_at_once_and_is_told_so(
+    device: Paths,
+) -> None:
+    path = device.on_device("/var/lib/platform/apply")
+    with as_user(USER), changing(path):
+        pass
+    with changing(path), as_user(USER), pytest.raises(LockedError), changing(path, wait_s=0):
+        pass
