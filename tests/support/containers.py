@@ -58,7 +58,7 @@ def nspawn(name: str, more: Sequence[str]) -> list[str]:
     return [
         *("/bin/sh", "-c", _JOIN, "sh"),
         *("systemd-nspawn", "--quiet", "--private-network", "--register=no", "--keep-unit"),
-        *("--link-journal=no", "--console=pipe", "--resolv-conf=off", "--timezone=off"),
+        *("--link-journal=no", "--console=read-only", "--resolv-conf=off", "--timezone=off"),
         *("-M", name, *more),
     ]
 
