@@ -1,4 +1,4 @@
-"""Starting and ending other programs: the only module that makes a process.
+"""Starting, ending and becoming other programs: the only module that does.
 
 Each gets an environment without our secrets and a session of its own; never a shell.
 """
@@ -11,7 +11,7 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import IO, NamedTuple
+from typing import IO, NamedTuple, NoReturn
 
 from platform_common.errors import PlatformError
 
@@ -22,6 +22,8 @@ NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 # By then a process that was killed is gone, unless it cannot be.
 _UNKILLABLE_S = 2.0
 _PASSED_ON = ("PATH", "HOME", "TMPDIR")
+# Where systemd hears from a service that it is ready.
+_NOTIFIED = "NOTIFY_SOCKET"
 
 
 class ProcessError(PlatformError):
@@ -49,7 +51,7 @@ def started(
 
     Raises `ProcessError` when it cannot be started.
     """
-    environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    environment = _environment(_PASSED_ON)
     try:
         # Python before 3.11.4 loses pipes of its own making when descriptors run out.
         with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
@@ -62,7 +64,7 @@ def started(
                 stdout=ends[1].theirs,
                 stderr=ends[2].theirs if stderr == subprocess.PIPE else stderr,
                 cwd=directory,
-                env=environment | {"LC_ALL": "C.UTF-8"} | dict(variables),
+                env=environment | dict(variables),
                 start_new_session=True,
             )
             ours.pop_all()
@@ -74,6 +76,21 @@ def started(
     process.stdin, process.stdout = (end.ours for end in ends[:2])
     process.stderr = ends[2].ours if len(ends) > 2 else None
     return process
+
+
+def become(argv: list[str]) -> NoReturn:
+    """Go on as the program `argv`, as a service does; raises `ProcessError` when it cannot be."""
+    environment = _environment((*_PASSED_ON, _NOTIFIED))
+    try:
+        os.execvpe(argv[0], argv, environment)  # noqa: S606 - without a shell, as it should be
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ProcessError(f"{argv[0]} could not be started: {why}") from error
+
+
+def _environment(passed_on: Sequence[str]) -> dict[str, str]:
+    known = {name: os.environ[name] for name in passed_on if name in os.environ}
+    return known | {"LC_ALL": "C.UTF-8"}
 
 
 class _Ends(NamedTuple):

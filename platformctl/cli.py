@@ -25,6 +25,7 @@ COMMANDS = {
     "voice": "platformctl.commands.voice",
     "setup": "platformctl.commands.setup",
     "services": "platformctl.commands.services",
+    "tunnel": "platformctl.commands.tunnel",
     "control-helper": "platformctl.commands.control_helper",
 }
 

@@ -112,6 +112,9 @@ class TunnelStep(Step[TunnelAnswer]):
             yield Phase.TUNNEL, RemoveFile(TUNNEL_CREDENTIALS)
         if answer.tunnel_choice != SKIP:
             yield Phase.TUNNEL, RunCommand(("systemctl", "enable", "--now", _UNIT), _LIMIT_S)
+            if asked.machine.is_enabled(_UNIT):
+                # It may run as was chosen in an earlier try.
+                yield Phase.TUNNEL, RunCommand(("systemctl", "restart", _UNIT), _LIMIT_S)
         elif asked.machine.is_enabled(_UNIT):
             yield Phase.TUNNEL, RunCommand(("systemctl", "disable", "--now", _UNIT), _LIMIT_S)
 
@@ -130,7 +133,7 @@ def tunnel_of(data: bytes) -> str | Sentence:
     if len(data) > _MOST_BYTES:
         return Sentence("Credentials must be 64 KiB or smaller")
     try:
-        found = shaped(load_strict(data), _Credentials)
+        found = shaped(load_strict(data), Credentials)
     except DuplicateMemberError:
         # Its message has a word of theirs.
         return Sentence("Credentials must be JSON that has no member twice")
@@ -149,7 +152,9 @@ def tunnel_of(data: bytes) -> str | Sentence:
     return names[0]
 
 
-class _Credentials(Struct, rename={"name": "TunnelName", "id": "TunnelID"}):
+class Credentials(Struct, rename={"name": "TunnelName", "id": "TunnelID"}):
+    """What credentials say of their tunnel."""
+
     name: str | UnsetType = UNSET
     id: str | UnsetType = UNSET
 

@@ -1,0 +1,75 @@
+"""The tunnel to this device from the internet: what cloudflared is told to do.
+
+It leads to the gateway of the active profile, and to nothing else; the dashboard has
+no login. What is secret stays in a file.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from platform_common.decoding import shaped
+from platform_common.errors import PlatformError, UnreadableError
+from platform_common.installed_profiles import active_profile
+from platform_common.jsonread import load_strict
+from platform_common.paths import Paths
+from platform_common.reading import read_own
+from platform_common.sentence import Sentence
+from wizard_app.gateway import base_of
+from wizard_app.steps.tunnel import Credentials, tunnel_of
+
+PROGRAM = "cloudflared"
+_FOLDER = "/etc/platform/tunnel"
+# What systemd calls its copies: after the name that the unit has for their folder.
+_COPY = "tunnel_"
+_CREDENTIALS, _CONFIG = "credentials.json", "config.yml"
+_LIMIT_BYTES = 64 << 10
+
+
+def command(paths: Paths, copies: Path | None) -> list[str]:
+    """The command line of cloudflared: by `config.yml`, as a named tunnel, or as a quick one.
+
+    `copies` is where systemd put what is in the folder of the tunnel. Raises
+    `PlatformError` when there is no gateway to lead to, or credentials are none.
+    """
+    credentials = _file(paths, copies, _CREDENTIALS)
+    config = _file(paths, copies, _CONFIG)
+    words = [PROGRAM, "tunnel", "--no-autoupdate"]
+    if config.exists():
+        words += ["--config", str(config), "run"]
+        return words + (_named(credentials) if credentials.exists() else [])
+    origin = ["--url", _gateway(paths)]
+    if credentials.exists():
+        *options, name = _named(credentials)
+        return [*words, "run", *options, *origin, name]
+    return words + origin
+
+
+def _file(paths: Paths, copies: Path | None, name: str) -> Path:
+    return copies / f"{_COPY}{name}" if copies else paths.on_device(f"{_FOLDER}/{name}")
+
+
+def _gateway(paths: Paths) -> str:
+    profile = active_profile(paths)
+    if profile is None:
+        raise PlatformError(
+            "No profile is active, so there is no assistant that a tunnel could lead to",
+            hint="Set the device up with the wizard, then run: systemctl restart platform-tunnel",
+        )
+    return base_of(profile)
+
+
+def _named(credentials: Path) -> list[str]:
+    """The options of a named tunnel, and its name: by its id nobody has to be asked for it."""
+    try:
+        data = read_own(credentials, _LIMIT_BYTES)
+    except FileNotFoundError as error:
+        raise UnreadableError.of(credentials, error) from error
+    name = tunnel_of(data)
+    if isinstance(name, Sentence):
+        raise PlatformError(
+            f"The credentials of the tunnel cannot be used: {name}",
+            hint=f"Put those of your tunnel at {_FOLDER}/{_CREDENTIALS}.",
+        )
+    known = shaped(load_strict(data), Credentials).id
+    return ["--credentials-file", str(credentials), known if isinstance(known, str) else name]
