@@ -68,6 +68,11 @@ bench: $(VENV)/made ## measure the programs against the alternatives (ARGS=--hel
 release: $(VENV)/made ## make a signed release of this project in dist/ (ARGS=--help: its options)
 	@$(VENV)/bin/python -m dev.release $(ARGS)
 
+.PHONY: deb
+deb: ## build the Debian package in dist/ (ARGS=--help: its options)
+	@$(PYTHON) dev/packages.py deb
+	@$(PYTHON) -m dev.deb $(ARGS)
+
 .PHONY: lint
 lint: $(VENV)/made ## check the style and the types
 	@$(VENV)/bin/ruff check .

@@ -35,10 +35,7 @@ def build_distributions(output: Path, *, commit: str | None = None) -> Distribut
     output = output.resolve()
     with tempfile.TemporaryDirectory() as scratch:
         sources, made = Path(scratch, "sources"), Path(scratch, "made")
-        if commit is None:
-            _copy_tracked(sources)
-        else:
-            _extract(commit, sources)
+        copy_sources(sources, commit)
         _build("--sdist", sources, made, moment)
         (sdist,) = made.iterdir()
         output.mkdir(parents=True, exist_ok=True)
@@ -57,6 +54,16 @@ def tracked_files() -> list[str]:
     """The files of this tree that git knows and that are there."""
     names = git("ls-files", "-z").decode().split("\0")
     return [name for name in names if name and (ROOT / name).is_file()]
+
+
+def copy_sources(target: Path, commit: str | None) -> None:
+    """Copy the files of `commit`, or the tracked ones as they are, into the folder `target`."""
+    if commit is not None:
+        _extract(commit, target)
+        return
+    for name in tracked_files():
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, target / name)
 
 
 def git(*arguments: str) -> bytes:
@@ -84,12 +91,6 @@ def write_tar_gz(path: Path, files: Iterable[tuple[tarfile.TarInfo, bytes]], mom
             entry.mode = 0o755 if seen.isdir() or seen.mode & 0o100 else 0o644
             archive.addfile(entry, io.BytesIO(data))
     return path
-
-
-def _copy_tracked(sources: Path) -> None:
-    for name in tracked_files():
-        (sources / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, sources / name)
 
 
 def _extract(commit: str, sources: Path) -> None:

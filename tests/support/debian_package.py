@@ -1,0 +1,82 @@
+"""The Debian package of this checkout, and what tests do to it."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from dev.deb import build_deb
+from dev.distributions import ROOT, commit_time, tracked_files
+
+NAME = "platform-appliance"
+_TIMEOUT_S = 120
+_DAY_S = 86_400
+# What is not in the package, and changes most often.
+_OTHERS = ("tests/", "bench/", "release/", "docs/screenshots/", ".github/")
+_VERSION = re.compile(r"^Version: .*$", re.MULTILINE)
+
+
+def built_package() -> Path:
+    """The package of the tracked files as they are, built when nobody has built it yet."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / NAME
+    cache.mkdir(parents=True, exist_ok=True)
+    # Several test runs may want it at once; the first builds it and the others wait.
+    with (cache / "package.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        folder = cache / f"package-{_state()}"
+        if not folder.exists():
+            _forget_old(cache)
+            with tempfile.TemporaryDirectory(dir=cache) as scratch:
+                build_deb(Path(scratch, "made"))
+                Path(scratch, "made").rename(folder)
+    (package,) = folder.glob("*.deb")
+    return package
+
+
+def unpacked(package: Path, folder: Path) -> Path:
+    """The files of a package, and those of dpkg in DEBIAN, put into `folder`."""
+    _call("dpkg-deb", "--raw-extract", package, folder)
+    return folder
+
+
+def packed(tree: Path, version: str, target: Path) -> Path:
+    """A package of the files in `tree`, quickly made, with another version."""
+    control = tree / "DEBIAN/control"
+    control.write_text(_VERSION.sub(f"Version: {version}", control.read_text()))
+    _call("dpkg-deb", "--root-owner-group", "-Znone", "--build", tree, target)
+    return target
+
+
+def field(package: Path, name: str) -> str:
+    """A field of the package's description."""
+    return _call("dpkg-deb", "--field", package, name).strip()
+
+
+def _call(*argv: str | Path) -> str:
+    return subprocess.run(
+        argv, stdout=subprocess.PIPE, text=True, timeout=_TIMEOUT_S, check=True
+    ).stdout
+
+
+def _state() -> str:
+    """What stands for all that the package is made from."""
+    digest = hashlib.sha256(str(commit_time("HEAD")).encode())
+    for name in sorted(tracked_files()):
+        if not name.startswith(_OTHERS):
+            digest.update(
+                f"{name}\0".encode() + hashlib.sha256((ROOT / name).read_bytes()).digest()
+            )
+    return digest.hexdigest()[:12]
+
+
+def _forget_old(cache: Path) -> None:
+    for folder in cache.glob("package-*"):
+        if time.time() - folder.stat().st_mtime > _DAY_S:
+            shutil.rmtree(folder)
