@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import msgspec
 
+from platform_common.aside import done_aside
 from platform_common.connecting import own_addresses
 from platform_common.errors import PlatformError
 from platform_common.files import make_folder
@@ -112,7 +113,10 @@ def _own_certificate(settings: WizardSettings) -> Certificate | None:
         return None
     reached = [*own_addresses(), *launching.interface_addresses()]
     name = launching.machine_name()
-    return Certificate(certificate.own_certificate(settings.tls_folder, name, reached))
+    folder = settings.tls_folder
+    # What reads and makes certificates is large, and not needed again.
+    done_aside(lambda: certificate.own_certificate(folder, name, reached))
+    return Certificate(folder / certificate.FILE)
 
 
 def _bases(settings: WizardSettings, served: Sequence[str], scheme: str) -> tuple[str, ...]:
