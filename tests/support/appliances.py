@@ -120,7 +120,7 @@ def appliance() -> Iterator[Appliance]:
         new_network() as far,
     ):
         addresses = {f"{FAR}/24": f"{NEAR}/24", f"{FAR_V6}/64": f"{NEAR_V6}/64"}
-        join(far, near, booted.init, addresses)
+        join(far, near, addresses)
         for user in ("agent", "platform"):
             booted.run("useradd", "--system", "--create-home", "--shell=/bin/sh", user)
         for profile in PROFILES:

@@ -54,10 +54,10 @@ def control_groups() -> Iterator[tuple[str, list[Path]]]:
 
 
 def nspawn(name: str, more: Sequence[str]) -> list[str]:
-    """The command that makes a container of that name, without a network."""
+    """The command that makes a container of that name."""
     return [
         *("/bin/sh", "-c", _JOIN, "sh"),
-        *("systemd-nspawn", "--quiet", "--private-network", "--register=no", "--keep-unit"),
+        *("systemd-nspawn", "--quiet", "--register=no", "--keep-unit"),
         *("--link-journal=no", "--console=read-only", "--resolv-conf=off", "--timezone=off"),
         *("-M", name, *more),
     ]

@@ -22,6 +22,7 @@ from typing import IO
 
 from dev.distributions import ROOT
 from tests.support.containers import base_tree, checked, control_groups, environment, nspawn
+from tests.support.network_namespaces import Network
 
 _BOOT_TIMEOUT_S = 60
 _COMMAND_TIMEOUT_S = 60
@@ -91,16 +92,19 @@ def machine(
     programs: bool = True,
     clean: bool = False,
     console: Path | None = None,
+    network: Network | None = None,
 ) -> Iterator[Machine]:
     """Boot a machine, with our programs on it unless `programs` is false.
 
     What it writes stays in `tree`, when there is one. When the block ends its power is cut,
     or it is shut down if `clean`. The file `console` gets what its screen shows.
+    It is in `network`, or in one of its own, where nobody else is.
     """
     files = ("--volatile=overlay", f"--directory={base_tree()}")
     if tree is not None:
         files = ("--volatile=no", f"--directory={tree}")
-    shared = [*files, *(f"--bind-ro={path}" for path in _shared() if programs)]
+    shared = [*files, *_network(network)]
+    shared += [f"--bind-ro={path}" for path in _shared() if programs]
     with (
         control_groups() as (name, groups),
         (console or Path(os.devnull)).open("ab") as screen,
@@ -160,10 +164,24 @@ def run_in(tree: Path, *argv: str, shared: Sequence[Path] = ()) -> str:
     """
     with control_groups() as (name, groups):
         command = [
-            *nspawn(name, [f"--directory={tree}", *(f"--bind-ro={path}" for path in shared)]),
+            *nspawn(
+                name,
+                [
+                    "--private-network",
+                    f"--directory={tree}",
+                    *(f"--bind-ro={path}" for path in shared),
+                ],
+            ),
             *("--as-pid2", "--", *argv),
         ]
         return checked(*command, groups=groups)
+
+
+def _network(network: Network | None) -> Sequence[str]:
+    if network is None:
+        return ("--private-network",)
+    path = f"/proc/{os.getpid()}/fd/{network.descriptor}"
+    return (f"--network-namespace-path={path}", "--capability=CAP_NET_ADMIN")
 
 
 def _programs() -> dict[str, str]:

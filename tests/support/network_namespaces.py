@@ -150,12 +150,13 @@ def new_network() -> Iterator[Network]:
         os.close(descriptor)
 
 
-def join(one: Network, other: Network, process: int, addresses: dict[str, str]) -> None:
-    """Lay a cable from `one` to `other`, the network of `process`.
+def join(one: Network, other: Network, addresses: dict[str, str]) -> None:
+    """Lay a cable from `one` to `other`.
 
     `addresses` maps an address of `one` to that of `other` beside it, with their lengths.
     """
-    one.ip("link", "add", "cable", "type", "veth", "peer", "name", "cable", "netns", str(process))
+    end = f"/proc/{os.getpid()}/fd/{other.descriptor}"
+    one.ip("link", "add", "cable", "type", "veth", "peer", "name", "cable", "netns", end)
     for near, far in addresses.items():
         # No waiting for somebody else who has the address.
         more = ("nodad",) if ":" in near else ()

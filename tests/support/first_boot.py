@@ -1,0 +1,254 @@
+"""A device from its first boot on: what is installed on it, who visits it, what is found in it.
+
+Its gateway, `tailscale` and `cloudflared` are small programs of ours; all else is real.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.support.machine import Machine, machine, run_in, writable_tree
+from tests.support.network_namespaces import Network, join, new_network
+from tests.support.web_servers import unverified
+from tests.support.wizard_visits import Fields, Visitor
+
+NEAR, FAR = "10.99.0.1", "10.99.0.2"
+NEAR_V6, FAR_V6 = "fd99::1", "fd99::2"
+WIZARD_PORT, DASHBOARD_PORT = 8088, 8089
+GATEWAY = "openclaw-gateway.service"
+# Of who may log in.
+LOGIN = "/root/login"
+STARTS = "/var/lib/openclaw-gateway/starts"
+_TIMEOUT_S = 60
+# Every sign that a key may have and that some encoding changes, but for those that no key has.
+CANARIES = {
+    name: f"CaNaRy+{number:02}/{name}<&>%7E=="
+    for number, name in enumerate(("provider", "mesh", "tunnel", "store", "rotated"))
+}
+CREDENTIALS = json.dumps({"TunnelSecret": CANARIES["tunnel"], "TunnelName": "kitchen"})
+# It notes with what it is started, and answers on the port of the profile.
+_GATEWAY = """#!/usr/bin/python3 -I
+import json, os, pathlib
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+records = {
+    path.name: path.read_text().strip()
+    for path in pathlib.Path("/etc/platform").glob("active-*")
+}
+seen = {"environ": dict(os.environ), "records": records, "host": os.uname().nodename}
+seen["firewall"] = os.path.exists("/etc/nftables.d/platform.nft")
+with open(os.environ["STATE_DIRECTORY"] + "/starts", "a") as log:
+    log.write(json.dumps(seen) + "\\n")
+
+class Answer(BaseHTTPRequestHandler):
+    def _send(self, value):
+        data = json.dumps(value).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def do_GET(self):
+        self._send({"status": "ok"})
+
+    def do_POST(self):
+        told = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self._send({"reply": "You said: " + told["message"]})
+
+    def log_message(self, *words):
+        pass
+
+ThreadingHTTPServer(("127.0.0.1", 8080), Answer).serve_forever()
+"""
+_UNIT = """[Unit]
+Description=Stand-in for the gateway of OpenClaw
+[Service]
+User=agent
+EnvironmentFile=/etc/platform/secrets.env
+StateDirectory=%N
+ExecStart=/usr/local/lib/stand-in-gateway
+[Install]
+WantedBy=multi-user.target
+"""
+# It gets its key by a file for root alone, which it says nothing of.
+_TAILSCALE = """#!/bin/sh
+case "$*" in
+up\\ --auth-key=file:*) key=${2#--auth-key=file:}; stat -c '%a %U' "$key" && wc -c <"$key";;
+*) exit 1;;
+esac
+"""
+_CLOUDFLARED = "#!/bin/sh\nexec sleep infinity\n"
+_PROGRAMS = {
+    "/usr/local/lib/stand-in-gateway": _GATEWAY,
+    "/usr/local/bin/tailscale": _TAILSCALE,
+    "/usr/local/bin/cloudflared": _CLOUDFLARED,
+}
+
+
+def forms(tree: Path) -> Mapping[str, Fields]:
+    """What each step is answered, in their order."""
+    return {
+        "system": [("hostname", "kitchen"), ("timezone", "Asia/Kathmandu")],
+        "profile": [("profile", "openclaw")],
+        "provider": [
+            *(("provider", "openrouter"), ("api_key", CANARIES["provider"])),
+            ("skip_validation", "1"),
+        ],
+        "channels": [("channels", "telegram")],
+        "ssh": [("ssh_keys", (tree / f"{LOGIN}.pub".lstrip("/")).read_text())],
+        "mesh-vpn": [("authkey", CANARIES["mesh"])],
+        "tunnel": [("choice", "named"), ("credentials", CREDENTIALS)],
+        "backup": [
+            *(("kind", "store_a"), ("a_account_id", "0012ab"), ("a_bucket", "kitchen")),
+            ("a_application_key", CANARIES["store"]),
+        ],
+    }
+
+
+# The steps that have a secret, which is in the wizard's memory alone.
+SECRET_STEPS = ("provider", "mesh-vpn", "tunnel", "backup")
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device that runs: a command in it as root, a connection to a port of it."""
+
+    call: Callable[..., subprocess.CompletedProcess[str]]
+    connect: Callable[[int], http.client.HTTPConnection]
+
+    def run(self, *argv: str, stdin: str = "") -> str:
+        """What a command prints, which must succeed."""
+        done = self.call(*argv, stdin=stdin)
+        assert done.returncode == 0, (argv, done)
+        return done.stdout
+
+    def comes_up(self, port: int = WIZARD_PORT) -> None:
+        """Return when the app at that port answers."""
+        wait_until(lambda: self.answers(port))
+
+    def answers(self, port: int) -> bool:
+        """Whether the app at that port does."""
+        try:
+            return Visitor(lambda: self.connect(port)).ask("/healthz").status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+
+    def link(self) -> str:
+        """The path of the link that opens the wizard, made by the user that it runs as."""
+        self.comes_up()
+        as_platform = ("runuser", "-u", "platform", "--")
+        told = self.run(*as_platform, "wizard-app", "launch-url", "--production", "--json")
+        return "/?" + str(json.loads(told)["url"]).partition("?")[2]
+
+    def visitor(self, link: str = "") -> Visitor:
+        """Who comes in by a link, at first by one that is made here."""
+        found = Visitor(lambda: self.connect(WIZARD_PORT))
+        entered = found.ask(link or self.link())
+        assert entered.status == 302, entered
+        return found
+
+    def dashboard(self) -> Visitor:
+        """Who looks at the dashboard."""
+        self.comes_up(DASHBOARD_PORT)
+        return Visitor(lambda: self.connect(DASHBOARD_PORT))
+
+    def secrets_asked(self) -> list[str]:
+        """The steps whose secrets the wizard needs to set up."""
+        told = json.loads(self.run("platformctl", "setup", "plan", "--json"))
+        return sorted({one["step"] for one in told["secrets"]})
+
+    def seen_by_gateway(self) -> list[dict[str, Any]]:
+        """With what the gateway was started, each time."""
+        return [json.loads(line) for line in self.call("cat", STARTS).stdout.splitlines()]
+
+
+@dataclass(frozen=True)
+class Container:
+    """A device in a container, and the network beside it."""
+
+    machine: Machine
+    near: Network
+    far: Network
+
+    @property
+    def device(self) -> Device:
+        """What can be done with it from outside."""
+        return Device(self.machine.call, lambda port: _Connection(self.far, port))
+
+    def beside(self, *argv: str) -> subprocess.CompletedProcess[str]:
+        """How one of its programs ends that is run in the other network."""
+        network = f"--net=/proc/self/fd/{self.far.descriptor}"
+        enter = ("nsenter", f"--target={self.machine.init}", "--mount", network, "--wdns=/", "--")
+        return subprocess.run(
+            [*enter, *argv],
+            pass_fds=(self.far.descriptor,),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+
+    @property
+    def root(self) -> Path:
+        """Its files, as this process sees them."""
+        return Path(f"/proc/{self.machine.init}/root")
+
+
+@contextlib.contextmanager
+def installed() -> Iterator[Path]:
+    """The files of a device with our package, before its first boot."""
+    with writable_tree() as tree:
+        from tests.support.machine import _programs
+
+        for path, text in (_programs() | _PROGRAMS).items():
+            program = tree / path.lstrip("/")
+            program.parent.mkdir(parents=True, exist_ok=True)
+            program.write_text(text)
+            program.chmod(0o755)
+        (tree / "etc/systemd/system" / GATEWAY).write_text(_UNIT)
+        platformctl = Path(sys.executable).with_name("platformctl")
+        words = ("services", "install", f"--root={tree}", "--programs=/usr/local/bin")
+        subprocess.run([platformctl, *words], check=True, stdout=subprocess.DEVNULL)
+        run_in(tree, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", LOGIN)
+        yield tree
+
+
+@contextlib.contextmanager
+def booted(tree: Path, *, clean: bool = False, console: Path | None = None) -> Iterator[Container]:
+    """Boot a device; its power is cut when the block ends, or it is shut down if `clean`."""
+    with new_network() as near, new_network() as far:
+        # Before it boots, so that what starts finds its addresses.
+        join(far, near, {f"{FAR}/24": f"{NEAR}/24", f"{FAR_V6}/64": f"{NEAR_V6}/64"})
+        with machine(tree, clean=clean, console=console, network=near) as here:
+            yield Container(here, near, far)
+
+
+def wait_until(happened: Callable[[], bool], timeout_s: float = _TIMEOUT_S) -> None:
+    """Return as soon as it has happened."""
+    deadline = time.monotonic() + timeout_s
+    while not happened():
+        assert time.monotonic() < deadline, "it does not happen"
+        time.sleep(0.05)
+
+
+class _Connection(http.client.HTTPConnection):
+    """A connection from the other network; the wizard speaks TLS, by its own certificate."""
+
+    def __init__(self, network: Network, port: int) -> None:
+        super().__init__(NEAR, port, timeout=_TIMEOUT_S)
+        self._network = network
+
+    def connect(self) -> None:
+        plain = self._network.socket(timeout_s=_TIMEOUT_S)
+        plain.connect((self.host, self.port))
+        self.sock = unverified().wrap_socket(plain) if self.port == WIZARD_PORT else plain
