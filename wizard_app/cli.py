@@ -118,12 +118,11 @@ Examples:
 @_JSON
 def launch_url(*, as_json: bool, **options: Any) -> None:
     """Show again the link that opens the wizard, while it is unused."""
-    from wizard_app.launching import served
-    from wizard_app.token_file import TokenFile
+    from wizard_app.launching import served, waiting_token
 
     settings = _settings(**options)
     serving = served(settings.token_file)
-    token = TokenFile(settings.token_file).read()
+    token = waiting_token(settings.token_file)
     if not token:
         raise PlatformError(
             "The launch link was used, or this wizard asks for none",
@@ -158,6 +157,25 @@ def new_token(*, as_json: bool, **options: Any) -> None:
     owner = ServingFile(settings.token_file).owner()
     TokenFile(settings.token_file).write(token, owner)
     _show(serving, token, as_json=as_json)
+
+
+@main.command(
+    epilog="""\b
+Examples:
+  wizard-app console --production
+""",
+)
+@_device
+def console(**options: Any) -> None:
+    """Show the link, and its code, on the screen of the device.
+
+    It is a part of the text before a login, on screens and on serial lines, until the
+    device is set up or this program is told to end. It follows the addresses of the
+    device, and is gone when the link was used.
+    """
+    from wizard_app.console import keep_shown
+
+    keep_shown(_settings(**options))
 
 
 def _settings(

@@ -8,16 +8,35 @@ import re
 # Black on white, whatever the terminal's colours are.
 _CODE, _PLAIN = "\x1b[97;40m", "\x1b[0m"
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
+# A module of full blocks, as wide as it is high: light, and dark.
+_FULL = ("██", "  ")
 
 
 def on_terminal(url: str, *, colour: bool = True) -> str:
     """A QR code of `url` in block characters, with its quiet zone."""
+    return "\n".join(dressed(line) if colour else line for line in lines(url))
+
+
+def lines(url: str, *, halves: bool = True, quiet: int = 4) -> list[str]:
+    """A QR code of `url` in block characters, with so many `quiet` modules around it.
+
+    With `halves` a character shows two modules, one above the other. Without it two
+    characters show one, and no other block than the full one is used.
+    """
     import segno
 
+    code = segno.make(url, error="l", micro=False)
+    if not halves:
+        rows = code.matrix_iter(border=quiet)
+        return ["".join(_FULL[bool(module)] for module in row) for row in rows]
     out = io.StringIO()
-    segno.make(url, error="l", micro=False).terminal(out, border=4, compact=True)
-    lines = [_ANSI.sub("", line) for line in out.getvalue().splitlines()]
-    return "\n".join(f"{_CODE}{line}{_PLAIN}" if colour else line for line in lines)
+    code.terminal(out, border=quiet, compact=True)
+    return [_ANSI.sub("", line) for line in out.getvalue().splitlines()]
+
+
+def dressed(line: str) -> str:
+    """A line of a code in its colours."""
+    return f"{_CODE}{line}{_PLAIN}"
 
 
 def as_image(url: str) -> str:

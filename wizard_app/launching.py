@@ -9,10 +9,11 @@ import re
 import socket
 import struct
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from platform_common.connecting import FAMILIES, own_addresses
 from platform_common.decoding import from_json
@@ -28,6 +29,8 @@ _TCP = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):(?P<port>[0-9]{1
 _EVERYWHERE = ("0.0.0.0", "[::]")  # noqa: S104 - compared with, not listened on
 # SIOCGIFADDR, and where its answer has the address.
 _ADDRESS_OF, _ADDRESS = 0x8915, slice(20, 24)
+# What is shown on a terminal, and read by agetty, which has a meaning for a backslash.
+_SHOWN = re.compile(r"[!-\[\]-~]*")
 
 
 class Serving(Struct, frozen=True):
@@ -43,6 +46,19 @@ class Serving(Struct, frozen=True):
     fingerprint: str = ""
     bind: str = ""
     behind_proxy: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what is no address nor fingerprint: it may be another user who tells."""
+        if not all(map(_SHOWN.fullmatch, (*self.bases, self.fingerprint))):
+            raise ValueError("an address or a fingerprint has characters that none has")
+
+    def now(self) -> Serving:
+        """The same with the addresses that this machine has now: some come late, or change."""
+        if self.behind_proxy or not self.bind:
+            return self
+        scheme = "https" if self.fingerprint else "http"
+        found = chain.from_iterable(bases(bind, scheme) for bind in self.bind.split())
+        return structs.replace(self, bases=tuple(dict.fromkeys(found)))
 
     def urls(self, token: str) -> tuple[str, ...]:
         """The launch URLs; with no base, the path of one."""
@@ -71,8 +87,14 @@ class ServingFile:
             return None
         return serving if _is_alive(serving.pid) else None
 
+    def user(self) -> int | None:
+        """The user whose process that is; None when that cannot be told."""
+        with contextlib.suppress(OSError):
+            return self.path.lstat().st_uid
+        return None
+
     def owner(self) -> Owner | None:
-        """Whose process that is; None when that cannot be told."""
+        """Whose process that is, by name; None when that cannot be told."""
         import grp
         import pwd
 
@@ -153,7 +175,7 @@ def announced(token_file: Path, serving: Serving) -> Iterator[None]:
 
 
 def served(token_file: Path) -> Serving:
-    """Where a wizard is served; raises `PlatformError` when none is."""
+    """Where a wizard is served now; raises `PlatformError` when none is."""
     serving = ServingFile(token_file).read()
     if serving is None:
         raise PlatformError(
@@ -161,7 +183,17 @@ def served(token_file: Path) -> Serving:
             hint="Start one with wizard-app serve; with --production or --dev-out,"
             " give this command the same.",
         )
-    return serving
+    return serving.now()
+
+
+def waiting_token(token_file: Path) -> str:
+    """The token that the wizard waits for, which may be another user's; empty when it has none.
+
+    Raises `UnreadableError`.
+    """
+    from wizard_app.token_file import TokenFile
+
+    return TokenFile(token_file, ServingFile(token_file).user()).read()
 
 
 def _in_url(address: str) -> str:

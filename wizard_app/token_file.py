@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -32,10 +33,14 @@ def put(path: Path, data: bytes, owner: Owner | None = None) -> None:
 
 
 class TokenFile:
-    """The file at `path`; what is no file of ours there counts as no token."""
+    """The file at `path`; what is no file of ours there counts as no token.
 
-    def __init__(self, path: Path) -> None:
+    `server` is the user who serves, for who reads it as another one.
+    """
+
+    def __init__(self, path: Path, server: int | None = None) -> None:
         self.path = path
+        self._server = server
 
     def write(self, token: str, owner: Owner | None = None) -> None:
         """Put a token there, in place of one that was not used; raises `PlatformError`.
@@ -48,15 +53,23 @@ class TokenFile:
         """The token; empty when there is none. Raises `UnreadableError`."""
         try:
             with open_regular(self.path, follow_link=False, one_name=True) as descriptor:
-                # Whose folder it is may put there what they like.
-                trusted = {0, os.geteuid(), self.path.parent.stat().st_uid}
-                if os.fstat(descriptor).st_uid not in trusted:
+                if os.fstat(descriptor).st_uid not in self._trusted():
                     raise UnreadableError(f"{self.path} belongs to another user")
                 return read_open(descriptor, self.path, _LIMIT_BYTES).decode("ascii").strip()
         except FileNotFoundError:
             return ""
         except UnicodeDecodeError as error:
             raise UnreadableError(f"{self.path} holds no token") from error
+
+    def _trusted(self) -> set[int]:
+        """The users whose file may be the token."""
+        folder = self.path.parent.stat()
+        # Whose folder it is may put there what they like.
+        trusted = {0, os.geteuid(), folder.st_uid}
+        # Where everybody may write, anybody may say that they serve.
+        if self._server is not None and not folder.st_mode & stat.S_IWOTH:
+            trusted.add(self._server)
+        return trusted
 
     def spend(self, matches: Callable[[str], bool]) -> bool:
         """Remove the token if it is there and `matches`; whether this call did that.

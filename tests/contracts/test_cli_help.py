@@ -36,6 +36,7 @@ WITHOUT_JSON = {
     "platformctl voice disable",
     "platformctl voice set-wake-word",
     "pwa-app serve",
+    "wizard-app console",
     "wizard-app serve",
 }
 
