@@ -17,6 +17,7 @@ LOCAL = Path("usr/local/lib")
 # What a shipped file is called, and where it goes, below the folder above.
 _SUFFIXES = {".service": "systemd/system", ".socket": "systemd/system"}
 _OTHERS = {
+    "nftables.conf": "systemd/system/nftables.service.d/50-platform.conf",
     "platform.preset": "systemd/system-preset/50-platform.preset",
     "sysusers.conf": "sysusers.d/platform.conf",
     "tmpfiles.conf": "tmpfiles.d/platform.conf",
