@@ -15,7 +15,7 @@ _TIMEOUT_S = 60.0
 # Which of the two folders of systemd's an administrator's programs are below.
 LOCAL = Path("usr/local/lib")
 # What a shipped file is called, and where it goes, below the folder above.
-_SUFFIXES = {".service": "systemd/system", ".socket": "systemd/system"}
+_SUFFIXES = dict.fromkeys((".path", ".service", ".socket"), "systemd/system")
 _OTHERS = {
     "nftables.conf": "systemd/system/nftables.service.d/50-platform.conf",
     "platform.preset": "systemd/system-preset/50-platform.preset",
