@@ -77,13 +77,30 @@ class TriedAction(Struct, frozen=True):
     why: str = ""
 
 
-class SetupStatus(Struct, frozen=True):
-    """`setup status`: how far the last try to set up came.
+class SetupProgress(Struct, frozen=True):
+    """What becomes of an action while it is done: its number from 1, of so many.
 
-    `outcome` is none, unfinished, failed or done; unfinished is what goes on, or was
-    interrupted.
+    `state` is running, done or failed.
     """
 
+    number: int = 0
+    of: int = 0
+    id: str = ""
+    said: str = ""
+    state: str = ""
+    why: str = ""
+
+
+class SetupStatus(Struct, frozen=True):
+    """`setup status`: whether the device is set up, and how far the last try to came.
+
+    `outcome` is none, unfinished, failed or done; unfinished is what goes on, or was
+    interrupted. Once `complete`, no wizard starts any more; `completed_at` is empty where
+    that is not told.
+    """
+
+    complete: bool = False
+    completed_at: str = ""
     outcome: str = ""
     began_at: str = ""
     actions: tuple[TriedAction, ...] = ()

@@ -1,11 +1,12 @@
-"""What was spent, and how close that is to the caps."""
+"""What was spent, and how close that is to the caps, as the files of the device have it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from platform_common.appending import put_aside
 from platform_common.files import Owner
@@ -22,13 +23,18 @@ _LEDGER = "cost-ledger.jsonl"
 _ROOT = Owner("root", "root")
 
 
-class Summary(NamedTuple):
-    """The answer to `cost`, and what it was made of; `ledger` is None without a profile."""
+class Summary(Struct, frozen=True):
+    """The answer to `cost`, and what else people are told.
+
+    `ledger` is empty without a profile; how many of its lines are unreadable, or of a day
+    that has not come.
+    """
 
     cost: Cost
     caps: CostCaps
-    spent: Spent
-    ledger: Path | None
+    ledger: str
+    unreadable: int
+    future: int
 
 
 def summary(paths: Paths, now: datetime | None = None) -> Summary:
@@ -36,12 +42,8 @@ def summary(paths: Paths, now: datetime | None = None) -> Summary:
     caps = read_caps(paths)
     path = ledger_path(paths)
     spent = cost_ledger.spent(_blocks(path), now or datetime.now(UTC), _sheet(paths).cost)
-    return Summary(_cost(spent, caps), caps, spent, path)
-
-
-def tripped(paths: Paths) -> bool:
-    """Whether a cap is reached; raises `PlatformError`."""
-    return summary(paths).cost.tripped
+    ledger = str(path or "")
+    return Summary(_cost(spent, caps), caps, ledger, spent.unreadable, spent.future)
 
 
 def read_caps(paths: Paths) -> CostCaps:

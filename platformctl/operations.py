@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
-from platform_common.control_helper import Operation
+from platform_common.control_serving import Operation, Tell
 from platform_common.paths import Paths
 from platform_common.setup import OPERATION, REQUEST_LIMIT_BYTES, SetUp, SetupRequest
-from platformctl import models, voice
+from platformctl import models, spending, voice
 
 if TYPE_CHECKING:
     from platform_common.key_verdict import KeyCheck
+    from platform_common.views import Verdict
+
+AtOnce = Callable[[Paths, Any], object]
+
+
+def _read(shape: type[Any], function: AtOnce) -> Operation:
+    return Operation(shape, lambda paths, asked, _: function(paths, asked), changes=False)
+
+
+def _change(shape: type[Any], function: AtOnce) -> Operation:
+    return Operation(shape, lambda paths, asked, _: function(paths, asked), changes=True)
 
 
 def _test(paths: Paths, asked: models.Testing) -> KeyCheck:
@@ -21,18 +32,30 @@ def _test(paths: Paths, asked: models.Testing) -> KeyCheck:
     return key_test.test_asked(paths, asked)
 
 
-def _set_up(paths: Paths, asked: SetupRequest) -> SetUp:
-    # It alone needs the wizard.
-    from platformctl import setup
+def _doctor(paths: Paths, _: models.Nothing) -> Verdict:
+    # It alone needs the checks.
+    from platformctl import doctor
 
-    return setup.apply_asked(paths, asked)
+    return doctor.examine_asked(paths)
+
+
+def _set_up(paths: Paths, asked: SetupRequest, tell: Tell) -> SetUp:
+    # It alone needs the wizard.
+    from platformctl import setting_up
+
+    return setting_up.apply_asked(paths, asked, tell)
 
 
 OPERATIONS: Mapping[str, Operation] = {
-    "model-list": Operation(models.Nothing, models.list_asked),
-    "model-set": Operation(models.Setting, models.set_asked),
-    "model-test": Operation(models.Testing, _test),
-    OPERATION: Operation(SetupRequest, _set_up, REQUEST_LIMIT_BYTES),
-    "voice-check": Operation(voice.Nothing, voice.check_asked),
-    "voice-switch": Operation(voice.Switch, voice.switch_asked),
+    "cost": _read(models.Nothing, spending.summary_asked),
+    "cost-ledger": _read(spending.Newest, spending.newest_asked),
+    "cost-reset": _change(models.Nothing, spending.reset_asked),
+    "cost-set": _change(spending.NewCaps, spending.set_asked),
+    "doctor": _read(models.Nothing, _doctor),
+    "model-list": _read(models.Nothing, models.list_asked),
+    "model-set": _change(models.Setting, models.set_asked),
+    "model-test": _read(models.Testing, _test),
+    OPERATION: Operation(SetupRequest, _set_up, changes=True, limit_bytes=REQUEST_LIMIT_BYTES),
+    "voice-check": _read(voice.Nothing, voice.check_asked),
+    "voice-switch": _change(voice.Switch, voice.switch_asked),
 }

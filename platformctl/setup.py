@@ -1,13 +1,12 @@
-"""Setting up, from beside the wizard: its plan, how far it came, and doing it as root.
+"""Setting up, seen from beside the wizard: its plan, and how far it came.
 
-Answers come from the wizard's own file, and from nowhere else; secrets, which are in the
-wizard's memory alone, only with a request to the root helper.
+Answers come from the wizard's own file, and from nowhere else.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -16,31 +15,27 @@ from platform_common.errors import PlatformError
 from platform_common.paths import Found, Paths
 from platform_common.records import record_file
 from platform_common.records.record_file import MissingRecordError
-from platform_common.sentence import Sentence
 from platform_common.setup import (
     Missing,
-    SetUp,
     SetupAction,
     SetupPlan,
-    SetupRequest,
     SetupStatus,
     TriedAction,
 )
 from wizard_app import state as states
 from wizard_app.actions import TITLES, Phase
-from wizard_app.apply import execute
+from wizard_app.completion import completion
 from wizard_app.journal import Try, read_try
 from wizard_app.launching import ServingFile
 from wizard_app.machine import Machine
-from wizard_app.pending import Held, PendingSecrets
+from wizard_app.pending import PendingSecrets
 from wizard_app.plan import Item, build_plan, mark
-from wizard_app.runners import on_machine
 from wizard_app.settings import JOURNAL, WizardSettings
 from wizard_app.standing import Kept, Lack, Standing
 from wizard_app.state import DONE
 from wizard_app.steps import STEPS
 
-_STEPS = {step.slug: step for step in STEPS}
+BY_SLUG = {step.slug: step for step in STEPS}
 
 
 def plan(paths: Paths) -> tuple[SetupPlan, list[str]]:
@@ -48,10 +43,10 @@ def plan(paths: Paths) -> tuple[SetupPlan, list[str]]:
 
     It is what the review page shows. Raises `PlatformError` when there are no answers.
     """
-    standing = _standing(paths)
+    standing = standing_of(paths)
     planned = build_plan(standing)
     shown = SetupPlan(
-        step=standing.state.step,
+        step=DONE if completion(paths) else standing.state.step,
         mark=mark(planned),
         lacks=_missing([*standing.unanswered(), *standing.unfit()]),
         secrets=tuple(_secrets(standing)),
@@ -67,43 +62,19 @@ def heading(phase: str) -> str:
 
 def status(paths: Paths) -> SetupStatus:
     """How far the last try came; raises `PlatformError` when that cannot be read."""
-    last = read_try(paths.writable(JOURNAL))
+    last, complete = read_try(paths.writable(JOURNAL)), completion(paths)
+    is_complete, completed_at = complete is not None, complete.completed_at if complete else ""
     if last is None:
         if paths.has(JOURNAL):
             raise PlatformError(
                 f"{paths.writable(JOURNAL)} cannot be read", hint="Run this as root."
             )
-        return SetupStatus("none")
+        return SetupStatus(is_complete, completed_at, "none")
     tried = tuple(TriedAction(one.id, one.what, one.state, one.at, one.why) for one in last.entries)
-    return SetupStatus(_outcome(last), last.at, tried)
+    return SetupStatus(is_complete, completed_at, _outcome(last), last.at, tried)
 
 
-def apply_asked(paths: Paths, request: SetupRequest) -> SetUp:
-    """The helper's operation `setup-apply`: do what was shown, or nothing at all.
-
-    Raises what `execute` raises, and `PlatformError` when the device is set up already,
-    something is missing, or the plan is not the one that was shown.
-    """
-    standing = _standing(paths, _held(request.secrets))
-    if standing.state.step == DONE:
-        raise PlatformError("This device is set up already")
-    for lack in standing.lacks():
-        raise PlatformError(Sentence("{step}: {why}", step=lack.step.short, why=lack.why))
-    planned = build_plan(standing)
-    used = {id(secret) for item in planned for secret in item.action.secrets}
-    given = (secret for slug in _STEPS for secret in standing.pending.of(slug).secrets.values())
-    if not all(id(secret) in used for secret in given):
-        raise PlatformError("A secret was sent that nothing of the plan needs")
-    if mark(planned) != request.mark:
-        raise PlatformError(
-            "What setting up would do is not what was shown",
-            hint="Look at the review page once more, or see it with: sudo platformctl setup plan",
-        )
-    execute(planned, paths, on_machine(paths), setup=standing.state.started_at)
-    return SetUp(len(planned))
-
-
-def _standing(paths: Paths, pending: PendingSecrets = PendingSecrets()) -> Standing:  # noqa: B008 - never changed
+def standing_of(paths: Paths, pending: PendingSecrets = PendingSecrets()) -> Standing:  # noqa: B008 - never changed
     """Where the wizard of this device stands by its file; raises `PlatformError`."""
     settings = WizardSettings(paths=paths, device=paths, production=True)
     try:
@@ -113,7 +84,7 @@ def _standing(paths: Paths, pending: PendingSecrets = PendingSecrets()) -> Stand
             f"{error.message}: nothing has been answered yet",
             hint="Start the wizard with: wizard-app serve --production",
         ) from error
-    return Standing(_STEPS, Machine(_as_served(settings)), Kept(state, pending))
+    return Standing(BY_SLUG, Machine(_as_served(settings)), Kept(state, pending))
 
 
 def _as_served(settings: WizardSettings) -> WizardSettings:
@@ -126,18 +97,8 @@ def _as_served(settings: WizardSettings) -> WizardSettings:
     return msgspec.structs.replace(settings, bind=serving.bind, behind_proxy=serving.behind_proxy)
 
 
-def _held(secrets: Mapping[str, Mapping[str, str]]) -> PendingSecrets:
-    """The secrets of a request, each looked at as its form would; raises `PlatformError`."""
-    held = {}
-    for slug, named in secrets.items():
-        if (step := _STEPS.get(slug)) is None:
-            raise PlatformError(f"There is no step {slug!a}")
-        held[slug] = Held({name: step.secret(name, text) for name, text in named.items()})
-    return PendingSecrets(held)
-
-
 def _missing(lacks: Iterable[Lack]) -> tuple[Missing, ...]:
-    order = list(_STEPS)
+    order = list(BY_SLUG)
     found = sorted(lacks, key=lambda lack: order.index(lack.step.slug))
     return tuple(Missing(lack.step.slug, str(lack.why)) for lack in found)
 

@@ -116,7 +116,7 @@ def _channels(paths: Paths) -> tuple[str, ...]:
 
 
 def _cost_tripped(paths: Paths) -> bool:
-    from platformctl.costs import tripped
+    from platformctl.spending import tripped
 
     return tripped(paths)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # The helper reads these where the device has them: with another place for one of them, it
 # would set up something else.
-_PLACES = (WIZARD_STATE, TOKEN, PROVIDERS, PROFILES, LIMITS, SECRETS)
+PLACES = (WIZARD_STATE, TOKEN, PROVIDERS, PROFILES, LIMITS, SECRETS)
 # For all that is not a command: files, each of them durable.
 _FILES_S = 120.0
 
@@ -33,13 +33,17 @@ def or_by_helper(settings: WizardSettings, here: Execute) -> Execute:
     """
 
     def act(standing: Standing, plan: Plan) -> None:
-        socket = control_helper.socket_for(settings.paths, *_PLACES)
+        socket = control_helper.socket_for(settings.paths, *PLACES)
         if socket is None:
             return here(standing, plan)
         request = SetupRequest(mark(plan), _secrets(standing, plan))
         arguments = msgspec.to_builtins(request)
         try:
-            control_helper.ask(socket, OPERATION, arguments, SetUp, timeout_s=_limit_s(plan))
+            # The pages tell what is done from the journal, which outlasts us and the helper;
+            # what is told here says that there is somebody who does it.
+            control_helper.ask(
+                socket, OPERATION, arguments, SetUp, timeout_s=limit_s(plan), tell=lambda _: None
+            )
         except PlatformError as error:
             _tell_apart(error, plan)
             raise
@@ -68,6 +72,7 @@ def _tell_apart(error: PlatformError, plan: Plan) -> None:
             raise ApplyError(item.action.said, problem) from error
 
 
-def _limit_s(plan: Plan) -> float:
+def limit_s(plan: Plan) -> float:
+    """How long doing it may take."""
     commands = (item.action for item in plan if not item.kept)
     return _FILES_S + sum(one.timeout_s for one in commands if isinstance(one, RunCommand))

@@ -74,9 +74,14 @@ def judge_mounts(mountinfo: str, folders: Sequence[str]) -> Finding:
 def _mount(line: str) -> tuple[PurePosixPath, set[str]]:
     """Where a line of mountinfo mounts, and the options of the mount and its file system."""
     fields, _, of_file_system = line.partition(" - ")
-    _, _, _, _, mount_point, options, *_ = [*fields.split(), *[""] * 6]
+    _, _, _, _, mount_point, options, *optional = [*fields.split(), *[""] * 6]
     path = mount_point.encode().decode("unicode_escape") if "\\" in mount_point else mount_point
-    return PurePosixPath(path), {*options.split(","), *of_file_system.rpartition(" ")[2].split(",")}
+    found = set(of_file_system.rpartition(" ")[2].split(","))
+    # A service that systemd shuts in sees copies of the machine's mounts, read-only for itself.
+    kinds = {one.partition(":")[0] for one in optional}
+    if "master" not in kinds or "shared" in kinds:
+        found.update(options.split(","))
+    return PurePosixPath(path), found
 
 
 def zram_swap(paths: Paths) -> Finding:

@@ -24,7 +24,7 @@ from platform_common.records import (
 from platform_common.records.record_file import MissingRecordError
 from platformctl.checks.finding import Finding, failed, passed, skipped
 
-_RECORDS: Mapping[Place, Callable[[bytes], object]] = {
+RECORDS: Mapping[Place, Callable[[bytes], object]] = {
     places.PROVIDERS: catalogue.parse,
     places.COST_DEFAULTS: cost_sheet.parse,
     places.VOICE: voice.parse,
@@ -44,7 +44,7 @@ _OWNER = ("root", "agent")
 
 def records_readable(paths: Paths) -> Finding:
     """Whether every record is there or has a default, and can be understood."""
-    problems = [problem for place in _RECORDS for problem in _problems(paths, place)]
+    problems = [problem for place in RECORDS for problem in _problems(paths, place)]
     problems += [problem.message for problem in installed_profiles(paths).problems]
     if not problems:
         return passed()
@@ -60,7 +60,7 @@ def _problems(paths: Paths, place: Place) -> Iterator[str]:
     if place is places.SECRETS and os.geteuid() != 0 and not os.access(found.path, os.R_OK):
         return  # As it should be.
     try:
-        record = record_file.read(found, _RECORDS[place])
+        record = record_file.read(found, RECORDS[place])
     except MissingRecordError as error:
         # A record without a default may be absent, unless somebody said that it is there.
         if paths.named(place.variable):

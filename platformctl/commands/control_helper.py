@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from platform_common.control_helper import serve
+from platform_common.control_serving import serve
 from platform_common.errors import WrongUsageError
 from platform_common.paths import Paths
 from platform_common.terminal import printable

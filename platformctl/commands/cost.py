@@ -12,13 +12,13 @@ from platform_common.errors import PlatformError, WrongUsageError
 from platform_common.paths import Paths
 from platform_common.records.cost_caps import MOST_USD, OnTrip
 from platform_common.views import to_json
-from platformctl import cost_text, costs
+from platformctl import cost_text, spending
 from platformctl.asking import agree, yes_option
 from platformctl.cost_text import counted
 from platformctl.printing import as_json, styled
 
 if TYPE_CHECKING:
-    from platform_common.records.cost_ledger import Spent
+    from platformctl.costs import Summary
 
 _ON_TRIP = ("pause", "warn", "nothing")
 
@@ -55,12 +55,12 @@ def command(ctx: click.Context, *, as_json: bool) -> None:
         if as_json:
             raise click.UsageError("Put --json behind the name of the command.")
         return
-    summary = costs.summary(ctx.obj)
+    summary = spending.summary(ctx.obj)
     if as_json:
         print_json(to_json(summary.cost))
     else:
         cost_text.print_summary(summary)
-    _warn_of(summary.spent, str(summary.ledger))
+    _warn_of(summary)
 
 
 @command.command(
@@ -94,19 +94,13 @@ def set_caps(
     warn_at: int | None,
 ) -> None:
     """Change the caps; what is not given stays, comments too."""
-    given = {
-        ("caps", "daily_usd"): daily,
-        ("caps", "monthly_usd"): monthly,
-        ("behaviour", "on_cap_trip"): on_trip,
-        ("behaviour", "warn_at_pct"): warn_at,
-    }
-    changes = {name: value for name, value in given.items() if value is not None}
-    if not changes:
+    caps = spending.NewCaps(daily, monthly, on_trip, warn_at)
+    if not caps.changes:
         raise WrongUsageError(
             "There is nothing to set",
             hint="Give at least one of --daily, --monthly, --on-trip and --warn-at.",
         )
-    cost_text.print_caps(costs.set_caps(paths, changes))
+    cost_text.print_caps(spending.set_caps(paths, caps))
 
 
 @command.command(
@@ -124,7 +118,7 @@ def reset(paths: Paths, *, yes: bool) -> None:
     The old one is put aside under a name that says when, in the same folder.
     """
     agree("Put the ledger aside, so that nothing counts as spent?", yes=yes)
-    aside = costs.reset(paths)
+    aside = spending.reset(paths)
     if aside is None:
         click.echo("There is no ledger; nothing was spent.")
     else:
@@ -140,7 +134,7 @@ Examples:
 )
 @click.option(
     "--lines",
-    type=click.IntRange(1, 10_000),
+    type=click.IntRange(1, spending.MOST_LINES),
     default=20,
     show_default=True,
     metavar="N",
@@ -150,7 +144,7 @@ Examples:
 @click.pass_obj
 def ledger(paths: Paths, *, lines: int, as_json: bool) -> None:
     """Show the newest messages and what each cost."""
-    found = costs.newest(paths, lines)
+    found = spending.newest(paths, lines)
     if as_json:
         print_json(to_json(found))
     elif found.entries:
@@ -161,14 +155,15 @@ def ledger(paths: Paths, *, lines: int, as_json: bool) -> None:
         warn(PlatformError(f"Could not read {counted(found.unreadable_lines, 'line')} among these"))
 
 
-def _warn_of(spent: Spent, ledger: str) -> None:
-    if spent.unreadable:
-        lines = counted(spent.unreadable, "line")
-        warn(PlatformError(f"{ledger}: could not read {lines}, which the sums leave out"))
-    if spent.future:
+def _warn_of(summary: Summary) -> None:
+    if summary.unreadable:
+        lines = counted(summary.unreadable, "line")
+        warn(PlatformError(f"{summary.ledger}: could not read {lines}, which the sums leave out"))
+    if summary.future:
         warn(
             PlatformError(
-                f"{ledger}: left out {counted(spent.future, 'line')} of a day that has not come",
+                f"{summary.ledger}: left out {counted(summary.future, 'line')} of a day that has"
+                " not come",
                 hint="See whether the clock is right with: timedatectl",
             )
         )

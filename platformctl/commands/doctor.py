@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 import click
 
 from platform_common.command_line import print_json
 from platform_common.paths import Paths
 from platform_common.views import Check, Verdict, to_json
-from platformctl import printing
-from platformctl.doctor import examine, remember
+from platformctl import doctor, printing
 from platformctl.printing import styled
 
 _LOOKS = {
@@ -35,12 +32,12 @@ def command(ctx: click.Context, as_json: bool) -> None:
     """Check whether the device is well.
 
     Runs every check side by side, in six seconds at most. Some look at what
-    only root may see and are skipped for others. Whatever is wrong is told with
-    what to do about it; the exit code is 0 when nothing failed, and 1 otherwise.
+    only root may see: the root helper does that for others where there is one,
+    else they are skipped. Whatever is wrong is told with what to do about it; the
+    exit code is 0 when nothing failed, and 1 otherwise.
     """
     paths: Paths = ctx.obj
-    verdict = examine(paths)
-    remember(paths, verdict, time.time())
+    verdict = doctor.verdict(paths)
     if as_json:
         print_json(to_json(verdict))
     else:

@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-from itertools import groupby
-from operator import attrgetter
-
 import click
 
 from platform_common.command_line import print_json, warn
 from platform_common.errors import PlatformError
 from platform_common.paths import Paths
-from platform_common.setup import Missing, SetupAction, SetupPlan, SetupStatus, TriedAction
 from platform_common.views import to_json
-from platformctl.printing import as_json, styled
-
-_DONE = "done"
-# What an action of a try looks like: a sign and a colour.
-_LOOKS = {
-    "waiting": ("○", ""),
-    "running": ("◐", "yellow"),
-    "done": ("✓", "green"),
-    "failed": ("✗", "red"),
-    "kept": ("✓", ""),
-}
-_OUTCOMES = {
-    "none": "Nothing was applied yet.",
-    "unfinished": "Setting up goes on, or was interrupted; it began at {at}.",
-    "failed": "Setting up failed; it began at {at}.",
-    "done": "All is applied; it began at {at}.",
-}
+from platformctl.asking import agree, yes_option
+from platformctl.printing import as_json
 
 
 @click.group()
 def command() -> None:
-    """Show what setting up will do, and how far it came.
+    """Show what setting up will do and how far it came; have it done, or done anew.
 
     The wizard asks the questions and applies the answers; here is what it sees.
     """
@@ -59,13 +40,13 @@ def plan(paths: Paths, *, contents: bool, as_json: bool) -> None:
     the wizard's memory alone; where one belongs, three dots stand.
     """
     # Here, as no other command needs the wizard.
-    from platformctl import setup
+    from platformctl import setup, setup_text
 
     found, problems = setup.plan(paths)
     if as_json:
         print_json(to_json(found))
     else:
-        _print_plan(found, contents=contents)
+        setup_text.print_plan(found, contents=contents)
     for problem in problems:
         warn(PlatformError(problem))
 
@@ -80,58 +61,68 @@ Examples:
 @as_json
 @click.pass_obj
 def status(paths: Paths, *, as_json: bool) -> None:
-    """Show how far applying the answers came, the last time that it began.
+    """Show whether the device is set up, and how far the last try came.
 
     Each action is waiting, running, done, failed or kept: done in an earlier try. What
     was not done is done, and what was done is repeated, when they are applied once more.
     """
-    from platformctl import setup
+    from platformctl import setup, setup_text
 
     found = setup.status(paths)
     if as_json:
         print_json(to_json(found))
     else:
-        _print_status(found)
+        setup_text.print_status(found)
 
 
-def _print_plan(plan: SetupPlan, *, contents: bool) -> None:
-    from platformctl import setup
+@command.command(
+    epilog="""\b
+Examples:
+  sudo platformctl setup apply
+  sudo platformctl setup apply --yes
+"""
+)
+@yes_option
+@click.pass_obj
+def apply(paths: Paths, *, yes: bool) -> None:
+    """Set this device up as was answered, from a terminal.
 
-    if plan.step == _DONE:
-        click.echo("This device is set up: nothing of this is done any more.\n")
-    for phase, actions in groupby(plan.actions, attrgetter("phase")):
-        click.echo(styled(setup.heading(phase), bold=True))
-        for action in actions:
-            _print_action(action, contents=contents)
-    if plan.step != _DONE:
-        _print_missing("Missing, so that nothing can be applied yet", plan.lacks)
-        _print_missing("Secrets that the wizard must hold in memory", plan.secrets)
+    It is what the wizard's button does, for who has no browser at hand: with the secrets
+    that are on the device already. One that is not must be entered in the wizard. Who is
+    not root has the root helper do it.
+    """
+    from platformctl import setting_up, setup_text
 
-
-def _print_action(action: SetupAction, *, contents: bool) -> None:
-    done = styled("  (done before a restart)", dim=True) if action.kept else ""
-    click.echo(f"  {styled(action.said)}{done}")
-    if contents:
-        for line in (*action.content.splitlines(), *action.keys):
-            click.echo(f"    {styled(line, dim=True)}".rstrip())
-
-
-def _print_missing(heading: str, missing: tuple[Missing, ...]) -> None:
-    if missing:
-        click.echo(f"\n{styled(heading, 'yellow')}")
-    for one in missing:
-        click.echo(f"  {styled(one.step)}: {styled(one.what)}")
-
-
-def _print_status(status: SetupStatus) -> None:
-    click.echo(_OUTCOMES[status.outcome].format(at=styled(status.began_at)))
-    for action in status.actions:
-        _print_tried(action)
+    if not paths.is_machine:
+        raise PlatformError(
+            "A device in a folder is set up by the wizard alone",
+            hint="Open the wizard that made the folder, and press its button.",
+        )
+    agree("Set this device up as platformctl setup plan shows?", yes=yes)
+    setting_up.apply(paths, setup_text.print_progress)
+    click.echo("This device is set up.")
 
 
-def _print_tried(action: TriedAction) -> None:
-    sign, colour = _LOOKS[action.state]
-    click.echo(f"  {styled(sign, colour)} {styled(action.state.ljust(7), colour)}  ", nl=False)
-    click.echo(styled(action.said))
-    if action.why:
-        click.echo(f"             {styled(action.why, colour)}")
+@command.command(
+    epilog="""\b
+Examples:
+  sudo platformctl setup again
+  sudo platformctl setup again --yes
+"""
+)
+@yes_option
+@click.pass_obj
+def again(paths: Paths, *, yes: bool) -> None:
+    """Have a device that is set up ask its questions again.
+
+    What was answered is kept, and nothing that was set up changes until the wizard's
+    button is pressed once more. For root alone: whoever has the link of the wizard then
+    may set the device up.
+    """
+    from platformctl import setting_up
+
+    agree("Have this device ask its questions again?", yes=yes)
+    setting_up.again(paths)
+    click.echo("The questions can be answered again; the answers are kept.")
+    click.echo("Start the wizard:  systemctl restart platform-wizard.service")
+    click.echo("See its link:      wizard-app launch-url --production")

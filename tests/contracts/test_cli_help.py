@@ -32,6 +32,8 @@ EXIT_CODES = {
 WITHOUT_JSON = {
     "platformctl cost set",
     "platformctl cost reset",
+    "platformctl setup again",
+    "platformctl setup apply",
     "platformctl voice enable",
     "platformctl voice disable",
     "platformctl voice set-wake-word",

@@ -53,6 +53,14 @@ MOUNTS = [
     pytest.param([ROOT], "", id="all-writable"),
     pytest.param([ROOT.replace("/ / rw,", "/ / ro,")], "/", id="read-only-mount"),
     pytest.param([ROOT.replace("vda1 rw,", "vda1 ro,")], "/", id="read-only-file-system"),
+    pytest.param(
+        [ROOT.replace("rw,relatime shared", "ro,relatime master")], "", id="for-a-service-alone"
+    ),
+    pytest.param(
+        [ROOT.replace("rw,relatime shared:1", "ro,relatime shared:2 master:1")],
+        "/",
+        id="for-all-of-a-container",
+    ),
     pytest.param([ROOT, "26 25 0:5 / /home ro - tmpfs tmpfs rw"], "/home", id="the-data"),
     pytest.param(
         [ROOT, "26 25 0:5 / /home ro - tmpfs tmpfs rw", "27 26 0:6 / /home rw - ext4 /dev/b rw"],

@@ -17,7 +17,7 @@ import pytest
 from platform_common import views
 from platform_common.decoding import from_json
 from platform_common.errors import PlatformError
-from platformctl import costs
+from platformctl import costs, spending
 from tests.support.devices import Device
 from tests.support.memory import peak_kib
 from tests.support.releases import clean_environment, program
@@ -89,9 +89,9 @@ def test_a_window_is_ok_warns_or_is_tripped(
 
 def test_fifty_times_ten_cents_reach_a_cap_of_five_dollars(device: Device) -> None:
     device.put(LEDGER, line(cost_usd=0.1) * 49)
-    assert not costs.tripped(device.paths)
+    assert not spending.tripped(device.paths)
     device.put(LEDGER, line(cost_usd=0.1) * 50)
-    assert costs.tripped(device.paths)
+    assert spending.tripped(device.paths)
 
 
 def test_without_a_cost_the_rate_sheet_of_the_device_counts(device: Device) -> None:
