@@ -33,9 +33,11 @@ class Visitor:
         self._cookie = ""
         self.pages: list[str] = []
 
-    def ask(self, path: str, form: Fields | None = None) -> Answer:
-        """Open a page, or send a form."""
+    def ask(self, path: str, form: Fields | None = None, *, accept: str = "") -> Answer:
+        """Open a page, or send a form; `accept` is the kind of answer that is asked for."""
         headers = {"Cookie": self._cookie} if self._cookie else {}
+        if accept:
+            headers["Accept"] = accept
         body = None
         if form is not None:
             body = urlencode(list(form))

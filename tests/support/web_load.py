@@ -1,0 +1,72 @@
+"""Load on a server: some who ask it again and again, and how each of their requests ended."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import http.client
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+Connect = Callable[[], http.client.HTTPConnection]
+
+
+@dataclass
+class Ended:
+    """How requests ended: those that got a whole answer, and what became of the others."""
+
+    answered: int = 0
+    longest_s: float = 0
+    statuses: collections.Counter[int] = field(default_factory=collections.Counter)
+    # By the kind of the error.
+    failed: collections.Counter[str] = field(default_factory=collections.Counter)
+
+
+@contextlib.contextmanager
+def load(connect: Connect, path: str, clients: int = 8) -> Iterator[Ended]:
+    """Have many ask for a page until the block ends, the half of them on connections they keep."""
+    ended, over, lock = Ended(), threading.Event(), threading.Lock()
+    threads = [
+        threading.Thread(target=_ask, args=(connect, path, number % 2 == 0, ended, over, lock))
+        for number in range(clients)
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        yield ended
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+
+
+def _ask(
+    connect: Connect,
+    path: str,
+    keeping: bool,
+    ended: Ended,
+    over: threading.Event,
+    lock: threading.Lock,
+) -> None:
+    connection = connect()
+    while not over.is_set():
+        began = time.monotonic()
+        try:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            # An answer that is cut off raises.
+            answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            with lock:
+                ended.failed[type(error).__name__] += 1
+            continue
+        if not keeping:
+            connection.close()
+        with lock:
+            ended.answered += 1
+            ended.statuses[answer.status] += 1
+            ended.longest_s = max(ended.longest_s, time.monotonic() - began)
+    connection.close()
