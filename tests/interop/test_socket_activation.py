@@ -1,0 +1,230 @@
+"""The installed programs with sockets that systemd's own program passes on."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support.releases import clean_environment, program
+from tests.support.web_servers import free_port, unverified
+
+SECONDS = 30
+OK = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+Address = str | tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Activated:
+    """A program that starts with the first connection; `process` is its own process."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def said(self) -> str:
+        """What it printed."""
+        return self.log.read_text()
+
+
+@contextlib.contextmanager
+def activated(
+    sockets: Sequence[str],
+    command: Sequence[str],
+    tmp_path: Path,
+    env: Mapping[str, str],
+    *options: str,
+) -> Iterator[Activated]:
+    """Run a program as systemd does once somebody connects to one of `sockets`."""
+    listen = [f"--listen={address}" for address in sockets]
+    # It passes on no variable that it is not told to.
+    passed = [f"--setenv={name}={value}" for name, value in env.items()]
+    log = tmp_path / "log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            ["systemd-socket-activate", *listen, *options, *passed, *command],
+            env=clean_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        yield Activated(process, log)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        process.wait(SECONDS)
+
+
+def connected(address: Address) -> socket.socket:
+    """A connection, once somebody listens."""
+    deadline = time.monotonic() + SECONDS
+    family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
+    if isinstance(address, tuple) and ":" in address[0]:
+        family = socket.AF_INET6
+    while True:
+        found = socket.socket(family)
+        found.settimeout(SECONDS)
+        try:
+            found.connect(address)
+        except OSError:
+            found.close()
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        else:
+            return found
+
+
+def answer(address: Address, context: ssl.SSLContext | None = None) -> bytes:
+    """What `/healthz` answers there."""
+    plain = connected(address)
+    with plain if context is None else context.wrap_socket(plain) as connection:
+        connection.sendall(OK)
+        found = b""
+        while part := connection.recv(65536):
+            found += part
+        return found
+
+
+def serve(name: str, *words: str) -> list[str]:
+    return [program(name), "serve", *words]
+
+
+@pytest.fixture
+def dashboard(tmp_path: Path) -> dict[str, str]:
+    return {"PWA_DEV_STUB": "1", "PLATFORM_ROOT": str(tmp_path)}
+
+
+def test_every_socket_is_served_through_reloads_and_to_the_end(
+    dashboard: dict[str, str], tmp_path: Path
+) -> None:
+    ports, path = (free_port(), free_port()), str(tmp_path / "socket")
+    places: list[Address] = [("127.0.0.1", ports[0]), ("::1", ports[1]), path, "\0" + path]
+    listen = [f"127.0.0.1:{ports[0]}", f"[::1]:{ports[1]}", path, f"@{path}"]
+    # An address of its own would be refused here: nobody has it.
+    command = serve("pwa-app", "--bind", "192.0.2.1:80")
+    with activated(listen, command, tmp_path, dashboard) as app:
+        for place in places:
+            assert answer(place).endswith(b"\r\n\r\nok")
+        for _ in range(2):
+            app.process.send_signal(signal.SIGHUP)
+            for place in places:
+                assert answer(place).endswith(b"\r\n\r\nok")
+        app.process.send_signal(signal.SIGTERM)
+        assert app.process.wait(SECONDS) == 0
+        assert "rror" not in app.said()
+    # The file is systemd's, and serves the next one.
+    assert Path(path).is_socket()
+
+
+def test_the_links_of_the_wizard_lead_to_every_socket(tmp_path: Path) -> None:
+    ports = sorted((free_port(), free_port()))
+    device = {"PLATFORM_ROOT": str(tmp_path / "device")}
+    (tmp_path / "device").mkdir()
+    listen = [*(f"127.0.0.1:{port}" for port in ports), str(tmp_path / "socket")]
+    command = serve("wizard-app", "--production")
+    with activated(listen, command, tmp_path, device):
+        for port in ports:
+            assert answer(("127.0.0.1", port), unverified()).endswith(b"\r\n\r\nok")
+        told = subprocess.run(
+            [program("wizard-app"), "launch-url", "--production", "--json"],
+            env=clean_environment() | device,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=True,
+        )
+        urls = [url.partition("/?token=")[0] for url in json.loads(told.stdout)["urls"]]
+        assert urls == [f"https://127.0.0.1:{port}" for port in ports]
+
+
+@pytest.mark.parametrize("name", ["pwa-app", "wizard-app"])
+def test_what_cannot_be_served_is_told_in_a_sentence(
+    name: str, dashboard: dict[str, str], tmp_path: Path
+) -> None:
+    port = free_port()
+    env = dashboard | {"WIZARD_DEV_OUT": str(tmp_path / "out")}
+    # A datagram, and not a connection, has it start.
+    with activated([f"127.0.0.1:{port}"], serve(name), tmp_path, env, "--datagram") as app:
+        deadline = time.monotonic() + SECONDS
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+            client.connect(("127.0.0.1", port))
+            while app.process.poll() is None:
+                with contextlib.suppress(ConnectionRefusedError):
+                    client.send(b"hello")
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+        assert app.process.returncode == 2
+        assert "error: Descriptor 3 that systemd passed does not listen" in app.said()
+        assert "Traceback" not in app.said()
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_connection_in_place_of_a_socket_is_told_in_a_sentence(
+    dashboard: dict[str, str], tmp_path: Path
+) -> None:
+    port = free_port()
+    with activated([f"127.0.0.1:{port}"], serve("pwa-app"), tmp_path, dashboard, "--accept") as app:
+        with connected(("127.0.0.1", port)) as connection:
+            assert connection.recv(1) == b""
+        until_said(app, "Accept=no")
+        assert re.search(r"error: Descriptor 3 .* does not listen for connections", app.said())
+
+
+def until_said(app: Activated, words: str) -> None:
+    deadline = time.monotonic() + SECONDS
+    while words not in app.said():
+        assert time.monotonic() < deadline, app.said()
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("variables", "code", "said"),
+    [
+        ({"LISTEN_FDS": "x", "LISTEN_PID": "1"}, 2, "'nonsense' is no address"),
+        ({"LISTEN_FDS": "1"}, 2, "'nonsense' is no address"),
+        ({"LISTEN_PID": "x"}, 2, "'nonsense' is no address"),
+    ],
+)
+def test_what_is_said_of_others_sockets_is_passed_over(
+    variables: dict[str, str], code: int, said: str, dashboard: dict[str, str]
+) -> None:
+    done = subprocess.run(
+        serve("pwa-app", "--bind", "nonsense"),
+        env=clean_environment() | dashboard | variables,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert (done.returncode, said in done.stderr) == (code, True)
+
+
+def test_a_number_of_sockets_that_is_none_is_told_in_a_sentence(
+    dashboard: dict[str, str],
+) -> None:
+    # The shell's number is that of what it becomes.
+    shell = ("sh", "-c", 'LISTEN_PID=$$ LISTEN_FDS=many exec "$@"', "sh")
+    done = subprocess.run(
+        [*shell, *serve("pwa-app", "--bind", f"127.0.0.1:{free_port()}")],
+        env=clean_environment() | dashboard,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr == "error: LISTEN_FDS is 'many', and no number of sockets\n"
