@@ -7,8 +7,25 @@ from pathlib import Path
 
 import click
 
-from platformctl import services
-from platformctl.printing import styled
+from platform_common.command_line import print_json
+from platform_common.paths import Paths
+from platform_common.views import to_json
+from platformctl import service_checks, services
+from platformctl.printing import as_json, print_table, styled
+
+_COLOURS = {"active": "green", "failed": "red"}
+_root = click.option(
+    "--root",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder that is to be the device, such as a mounted image.",
+)
+_below = click.option(
+    "--below",
+    type=click.Path(path_type=Path),
+    default=services.LOCAL,
+    show_default=True,
+    help="Folder of the units; usr/lib is for packages.",
+)
 
 
 @click.group()
@@ -20,36 +37,106 @@ def command() -> None:
     epilog="""\b
 Examples:
   sudo platformctl services install
-  platformctl services install --root IMAGE --programs /usr/bin
+  sudo platformctl services install --root IMAGE --programs /usr/bin
 """
 )
-@click.option(
-    "--root",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    default="/",
-    help="Folder that is to be the device, such as a mounted image.",
-)
+@_root
 @click.option(
     "--programs",
     type=click.Path(path_type=Path),
     help="Folder of the programs on the device; by default that of this one.",
 )
-@click.option(
-    "--below",
-    type=click.Path(path_type=Path),
-    default=services.LOCAL,
-    show_default=True,
-    help="Folder of the units; usr/lib is for packages.",
-)
+@_below
 @click.option("--files-only", is_flag=True, help="Switch nothing on.")
-def install(root: Path, programs: Path | None, below: Path, *, files_only: bool) -> None:
+@as_json
+@click.pass_obj
+def install(
+    paths: Paths,
+    root: Path | None,
+    programs: Path | None,
+    below: Path,
+    *,
+    files_only: bool,
+    as_json: bool,
+) -> None:
     """Install units, users and folders, and have systemd start them.
 
-    Whatever is there is replaced, and may be installed again. On this machine they are
-    started at once; in another folder they start when it is booted.
+    What is there is replaced, and may be installed again: the dashboard is then started
+    anew, and what you disabled stays so. On this machine they are started at once; in
+    another folder they start when it is booted.
     """
-    programs = programs or Path(sys.argv[0]).absolute().parent
-    for path in services.install(root, programs, below):
+    root = (root or paths.root).absolute()
+    programs = programs or service_checks.own_programs(Path(sys.argv[0]))
+    if files_only:
+        service_checks.check_name(programs)
+    else:
+        service_checks.check_system(root, below)
+        service_checks.check_programs(root, programs)
+    known = services.known_units(root, below)
+    installed = services.install(root, programs, below)
+    enabled = () if files_only else services.switch_on(root, known)
+    if as_json:
+        print_json(to_json(services.ServicesInstall(tuple(map(str, installed)), enabled)))
+        return
+    for path in installed:
         click.echo(f"Installed {styled(str(path))}")
-    if not files_only:
-        services.switch_on(root)
+    for unit in enabled:
+        click.echo(f"Enabled {styled(unit)}")
+
+
+@command.command(
+    epilog="""\b
+Examples:
+  sudo platformctl services remove
+  sudo platformctl services remove --root IMAGE
+"""
+)
+@_root
+@_below
+@as_json
+@click.pass_obj
+def remove(paths: Paths, root: Path | None, below: Path, *, as_json: bool) -> None:
+    """Stop the services, and take away what install put in place.
+
+    Users, folders, settings and keys stay, and so do the rules of the firewall until
+    the next boot.
+    """
+    root = (root or paths.root).absolute()
+    if any(services.known_units(root, below)):
+        service_checks.check_system(root, below)
+    removed = services.remove(root, below)
+    if as_json:
+        print_json(to_json(services.ServicesRemove(tuple(map(str, removed)))))
+        return
+    for path in removed:
+        click.echo(f"Removed {styled(str(path))}")
+    if not removed:
+        click.echo(f"Nothing of ours is below {styled(str(root / below))}.")
+
+
+@command.command(
+    name="list",
+    epilog="""\b
+Examples:
+  platformctl services list
+  platformctl services list --json
+""",
+)
+@as_json
+def list_(*, as_json: bool) -> None:
+    """Show every unit of ours, whether it is active, and whether it starts at boot."""
+    found = services.states()
+    if as_json:
+        print_json(to_json(found))
+        return
+    print_table(
+        ("UNIT", "STATE", "AT BOOT"),
+        [
+            (
+                styled(one.unit, bold=True),
+                styled(one.active_state, _COLOURS.get(one.active_state, "")),
+                "yes" if one.enabled else "no",
+            )
+            for one in found
+        ],
+    )

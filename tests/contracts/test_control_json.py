@@ -23,6 +23,7 @@ from platform_common.records.voice import VoiceCheck, VoiceStatus
 from platform_common.setup import SetupPlan, SetupStatus
 from platform_common.views import to_json
 from platformctl.device import ProfileVerdict
+from platformctl.services import ServicesInstall, ServicesRemove, ServiceState
 from tests.support.devices import KEYS, Device, set_up
 from tests.support.setups import STARTED, put_answers, put_journal
 
@@ -57,6 +58,9 @@ CALLS: Mapping[str, Call] = {
     "voice-check": Call(("voice", "check"), VoiceCheck, status=1),
     "setup-plan": Call(("setup", "plan"), SetupPlan),
     "setup-status": Call(("setup", "status"), SetupStatus),
+    "services-install": Call(("services", "install", "--files-only"), ServicesInstall),
+    "services-remove": Call(("services", "remove"), ServicesRemove),
+    "services-list": Call(("services", "list"), tuple[ServiceState, ...]),
     "model-list": Call(("model", "list"), tuple[views.Model, ...]),
     # Its key is refused before anybody is asked.
     "model-test": Call(("model", "test", "--provider", "anthropic"), views.ModelTest, status=1),

@@ -1,0 +1,97 @@
+"""Whether the units of this device can be installed: looked at before anything is written."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+from platform_common.errors import PlatformError, WrongUsageError
+
+PROGRAMS = ("platformctl", "pwa-app", "wizard-app")
+_TOOLS = ("systemd-sysusers", "systemd-tmpfiles", "systemctl")
+# What the services do not see, or see another one of.
+_HIDDEN = tuple(map(Path, ("/home", "/root", "/run/user", "/tmp", "/var/tmp")))  # noqa: S108 - nothing is put there
+# What stands in a unit as it is.
+_PLAIN = re.compile(r"/[A-Za-z0-9_.+/-]*")
+# A booted systemd has it: sd_booted(3).
+_BOOTED = Path("/run/systemd/system")
+_INSTEAD = "Give the folder of the programs with --programs."
+
+
+def own_programs(called: Path) -> Path:
+    """The folder of our programs, of which one was `called`, maybe by a link."""
+    folder = called.absolute().parent
+    return folder if _missing(folder) is None else called.resolve().parent
+
+
+def check_programs(root: Path, programs: Path) -> None:
+    """Raise where the services of the device below `root` would not find the programs.
+
+    Raises `WrongUsageError` for what no unit can name, and `PlatformError`.
+    """
+    check_name(programs)
+    folder = root / programs.relative_to("/")
+    missing = _missing(folder)
+    if missing is not None:
+        raise PlatformError(f"There is no {missing} in {folder}", hint=_INSTEAD)
+    places = [programs]
+    if root == Path("/"):
+        places += [folder.resolve(), *_interpreter(folder / PROGRAMS[0])]
+    for place in places:
+        for hidden in _HIDDEN:
+            if place.is_relative_to(hidden):
+                raise PlatformError(
+                    f"{place} is below {hidden}, which the services do not see",
+                    hint="Install the programs elsewhere, such as below /opt.",
+                )
+
+
+def check_name(programs: Path) -> None:
+    """Raise `WrongUsageError` where a folder cannot be named in a unit."""
+    if not _PLAIN.fullmatch(str(programs)):
+        raise WrongUsageError(f"{str(programs)!a} cannot stand in a unit", hint=_INSTEAD)
+
+
+def check_system(root: Path, below: Path) -> None:
+    """Raise `PlatformError` where users, folders and units could not be made below `root`."""
+    if os.geteuid() != 0:
+        raise PlatformError(
+            "Only root may do that", hint="Run the same with sudo, or add --files-only."
+        )
+    for tool in _TOOLS:
+        if shutil.which(tool) is None:
+            raise PlatformError(f"{tool} is not installed", hint="It comes with systemd.")
+    if root == Path("/") and not _BOOTED.is_dir():
+        raise PlatformError(
+            "systemd does not run here",
+            hint="For an image that it will run, give its folder with --root.",
+        )
+    if not (root / "etc/passwd").is_file():
+        raise PlatformError(
+            f"{root} is no system: it has no /etc/passwd", hint="Give its folder with --root."
+        )
+    for folder in ("etc", "var/lib", below):
+        place = next(one for one in _upwards(root / folder) if one.exists())
+        if not os.access(place, os.W_OK):
+            raise PlatformError(
+                f"{place} cannot be written", hint="It may be mounted read-only; see: findmnt"
+            )
+
+
+def _upwards(path: Path) -> list[Path]:
+    return [path, *path.parents]
+
+
+def _missing(folder: Path) -> str | None:
+    return next((name for name in PROGRAMS if not os.access(folder / name, os.X_OK)), None)
+
+
+def _interpreter(program: Path) -> list[Path]:
+    """The real file that runs `program`, if it says that in its first line."""
+    with program.open("rb") as file:
+        line = file.readline(4096)
+    words = line.removeprefix(b"#!").split()
+    named = line.startswith(b"#!/") and bool(words)
+    return [Path(os.fsdecode(words[0])).resolve()] if named else []
