@@ -23,7 +23,7 @@ _LIMIT_BYTES = 1 << 20
 LOCAL = Path("usr/local/lib")
 # What a shipped file is called, and where it goes, below the folder above.
 _UNITS = Path("systemd/system")
-_SUFFIXES = (".service", ".socket")
+_SUFFIXES = (".path", ".service", ".socket")
 _OTHERS = {
     "nftables.conf": f"{_UNITS}/nftables.service.d/50-platform.conf",
     "platform.preset": "systemd/system-preset/50-platform.preset",
@@ -125,7 +125,7 @@ def remove(root: Path, below: Path = LOCAL) -> list[Path]:
     """
     here = root == Path("/")
     there = [path for place, _ in files(Path("/")) if (path := root / below / place).is_file()]
-    ours = [path.name for path in there if path.parent.name == "system"]
+    ours = [one.name for one in there if one.parent.name == _UNITS.name and "@" not in one.name]
     if ours:
         now = ("--now",) if here else ()
         _call("systemctl", f"--root={root}", "disable", *now, *sorted(ours))

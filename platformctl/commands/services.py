@@ -59,7 +59,7 @@ def install(
     files_only: bool,
     as_json: bool,
 ) -> None:
-    """Install units, users and folders, and have systemd start them.
+    """Install units, users and folders, and start them.
 
     What is there is replaced, and may be installed again: the dashboard is then started
     anew, and what you disabled stays so. On this machine they are started at once; in
@@ -96,7 +96,7 @@ Examples:
 @as_json
 @click.pass_obj
 def remove(paths: Paths, root: Path | None, below: Path, *, as_json: bool) -> None:
-    """Stop the services, and take away what install put in place.
+    """Stop the services, and take them away.
 
     Users, folders, settings and keys stay, and so do the rules of the firewall until
     the next boot.
@@ -124,7 +124,7 @@ Examples:
 )
 @as_json
 def list_(*, as_json: bool) -> None:
-    """Show every unit of ours, whether it is active, and whether it starts at boot."""
+    """Show our units, and how they are."""
     found = services.states()
     if as_json:
         print_json(to_json(found))

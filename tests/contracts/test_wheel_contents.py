@@ -13,7 +13,7 @@ import pytest
 from dev.distributions import ROOT, Distributions, build_distributions, tracked_files
 
 SHIPPED = re.compile(
-    r".*\.(py|json|toml|html|css|js|svg|png|webp|po|conf|preset|service|socket)|.*/py\.typed"
+    r".*\.(py|json|toml|html|css|js|svg|png|webp|po|conf|path|preset|service|socket)|.*/py\.typed"
 )
 
 
