@@ -78,8 +78,7 @@ def _mount(line: str) -> tuple[PurePosixPath, set[str]]:
     path = mount_point.encode().decode("unicode_escape") if "\\" in mount_point else mount_point
     found = set(of_file_system.rpartition(" ")[2].split(","))
     # A service that systemd shuts in sees copies of the machine's mounts, read-only for itself.
-    kinds = {one.partition(":")[0] for one in optional}
-    if "master" not in kinds or "shared" in kinds:
+    if not any(one.startswith("master:") for one in optional):
         found.update(options.split(","))
     return PurePosixPath(path), found
 

@@ -54,12 +54,9 @@ MOUNTS = [
     pytest.param([ROOT.replace("/ / rw,", "/ / ro,")], "/", id="read-only-mount"),
     pytest.param([ROOT.replace("vda1 rw,", "vda1 ro,")], "/", id="read-only-file-system"),
     pytest.param(
-        [ROOT.replace("rw,relatime shared", "ro,relatime master")], "", id="for-a-service-alone"
-    ),
-    pytest.param(
         [ROOT.replace("rw,relatime shared:1", "ro,relatime shared:2 master:1")],
-        "/",
-        id="for-all-of-a-container",
+        "",
+        id="for-a-service-alone",
     ),
     pytest.param([ROOT, "26 25 0:5 / /home ro - tmpfs tmpfs rw"], "/home", id="the-data"),
     pytest.param(
