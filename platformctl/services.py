@@ -109,13 +109,17 @@ def switch_on(root: Path, known: Mapping[str, bool]) -> tuple[str, ...]:
 
 
 def known_units(root: Path, below: Path = LOCAL) -> Mapping[str, bool]:
-    """The units that are installed already, and whether systemd starts them."""
+    """The units that are installed already, and whether systemd starts them.
+
+    None where none is started: then nobody switched anything on yet.
+    """
     wants = root / "etc/systemd/system"
-    return {
+    known = {
         unit: any(wants.glob(f"*.wants/{unit}"))
         for unit in _preset_units()
         if (root / below / _UNITS / unit).exists()
     }
+    return known if any(known.values()) else {}
 
 
 def remove(root: Path, below: Path = LOCAL) -> list[Path]:

@@ -102,7 +102,7 @@ def remove(paths: Paths, root: Path | None, below: Path, *, as_json: bool) -> No
     the next boot.
     """
     root = (root or paths.root).absolute()
-    if any(services.known_units(root, below)):
+    if services.known_units(root, below):
         service_checks.check_system(root, below)
     removed = services.remove(root, below)
     if as_json:
