@@ -1,0 +1,210 @@
+"""The root helper's connection: what is told while an operation goes on, and to whom."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import Struct
+
+from platform_common import control_helper, control_serving
+from platform_common.control_helper import PROGRESS_LIMIT_BYTES, ask
+from platform_common.control_serving import Operation, Tell, serve
+from platform_common.errors import PlatformError, UnreadableError
+from platform_common.paths import Paths
+
+CANARY = "sk-canary-0123456789"
+Run = Callable[[Paths, Any, Tell], object]
+
+
+class Nothing(Struct, frozen=True, forbid_unknown_fields=True):
+    """No arguments."""
+
+
+class Served:
+    """A helper in a thread, which answers one connection; `said` is what its log has."""
+
+    def __init__(self, folder: Path, run: Run) -> None:
+        self.path = folder / "s"
+        self.said = ""
+        self._operations = {"do": Operation(Nothing, run, changes=True)}
+        self._server = socket.socket(socket.AF_UNIX)
+        self._server.bind(str(self.path))
+        self._server.listen()
+        self.thread = threading.Thread(target=self._serve)
+        self.thread.start()
+
+    def _serve(self) -> None:
+        with self._server, self._server.accept()[0] as connection:
+            users = [os.geteuid()]
+            self.said = serve(connection, self._operations, Paths(Path("/"), {}), users=users)
+
+    def connect(self, *, progress: bool) -> socket.socket:
+        """A connection on which `do` was asked for."""
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(20)
+        connection.connect(str(self.path))
+        request: Mapping[str, object] = {"operation": "do", "arguments": {}, "progress": progress}
+        connection.sendall(json.dumps(request).encode() + b"\n")
+        connection.shutdown(socket.SHUT_WR)
+        return connection
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Callable[[Run], Served]]:
+    with contextlib.ExitStack() as ended:
+
+        def start(run: Run) -> Served:
+            found = Served(tmp_path, run)
+            ended.callback(found.thread.join, 20)
+            return found
+
+        yield start
+
+
+def lines_of(connection: socket.socket) -> list[dict[str, Any]]:
+    """All that comes, each line of it an object."""
+    data = b"".join(iter(lambda: connection.recv(65536), b""))
+    return [json.loads(line) for line in data.splitlines()]
+
+
+def counts(to: int) -> Run:
+    """An operation that tells every number up to that, and is done."""
+
+    def run(paths: Paths, asked: Nothing, tell: Tell) -> int:
+        for number in range(to):
+            tell(number)
+        return to
+
+    return run
+
+
+def test_what_is_done_is_told_before_the_answer(served: Callable[[Run], Served]) -> None:
+    told: list[Any] = []
+    assert ask(served(counts(3)).path, "do", {}, int, tell=told.append) == 3
+    assert told == [0, 1, 2]
+
+
+def test_who_did_not_ask_for_it_gets_one_line(served: Callable[[Run], Served]) -> None:
+    with served(counts(3)).connect(progress=False) as connection:
+        assert lines_of(connection) == [{"result": 3, "error": None}]
+
+
+def test_a_caller_who_does_not_read_holds_nothing_up(served: Callable[[Run], Served]) -> None:
+    done = threading.Event()
+
+    def run(paths: Paths, asked: Nothing, tell: Tell) -> str:
+        for number in range(50_000):
+            tell({"number": number, "said": "x" * 50})
+        done.set()
+        return "the end"
+
+    helper = served(run)
+    with helper.connect(progress=True) as connection:
+        assert done.wait(20)
+        *told, last = lines_of(connection)
+    # Each line that came is whole, and they are bounded.
+    assert [one["progress"]["number"] for one in told] == list(range(len(told)))
+    assert len(json.dumps(told)) < 2 * PROGRESS_LIMIT_BYTES
+    assert last["result"] == "the end"
+
+
+def test_a_caller_who_goes_away_stops_nothing(served: Callable[[Run], Served]) -> None:
+    gone, done = threading.Event(), []
+
+    def run(paths: Paths, asked: Nothing, tell: Tell) -> None:
+        assert gone.wait(20)
+        for number in range(1000):
+            tell(number)
+            done.append(number)
+
+    helper = served(run)
+    helper.connect(progress=True).close()
+    gone.set()
+    helper.thread.join(20)
+    assert len(done) == 1000
+    assert helper.said == f"change: do by user {os.geteuid()}: done"
+
+
+def test_who_is_alive_but_has_nothing_to_tell_is_not_taken_for_dead(
+    served: Callable[[Run], Served], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control_serving, "BEAT_S", 0.05)
+    monkeypatch.setattr(control_helper, "_SILENCE_S", 0.5)
+
+    def run(paths: Paths, asked: Nothing, tell: Tell) -> str:
+        time.sleep(1.5)
+        return "slow"
+
+    told: list[Any] = []
+    assert ask(served(run).path, "do", {}, str, tell=told.append) == "slow"
+    assert told == []
+
+
+@pytest.mark.parametrize(
+    ("sent", "closes", "reason"),
+    [
+        pytest.param(b'{"progress": 1}\n', True, "gave no answer", id="dead"),
+        pytest.param(b'{"progress": 1}\n', False, "has said nothing for 0.3 s", id="silent"),
+        pytest.param(b'{"progress": 1}\n{"res', True, "is wrong", id="torn"),
+        pytest.param(b"{}\n", True, "is wrong", id="nothing"),
+        pytest.param(b"[]\n", True, "is wrong", id="no-object"),
+        pytest.param(b'{"progress": 1}\n' * 300_000, True, "longer than", id="endless"),
+    ],
+)
+def test_a_helper_that_does_not_answer_is_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sent: bytes, closes: bool, reason: str
+) -> None:
+    monkeypatch.setattr(control_helper, "_SILENCE_S", 0.3)
+    ended = threading.Event()
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(str(tmp_path / "s"))
+    server.listen()
+
+    def answer() -> None:
+        with server, server.accept()[0] as connection:
+            while connection.recv(65536):
+                pass
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                connection.sendall(sent)
+            if not closes:
+                ended.wait(20)
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    with pytest.raises(UnreadableError, match=reason):
+        ask(tmp_path / "s", "do", {}, int, tell=lambda _: None)
+    ended.set()
+    thread.join(20)
+
+
+def test_leak_01_what_breaks_in_the_helper_is_told_without_its_words(
+    served: Callable[[Run], Served],
+) -> None:
+    def run(paths: Paths, asked: Nothing, tell: Tell) -> None:
+        raise RuntimeError(CANARY)
+
+    helper = served(run)
+    with pytest.raises(PlatformError) as caught:
+        ask(helper.path, "do", {}, int)
+    helper.thread.join(20)
+    assert caught.value.message == "The control helper failed: RuntimeError"
+    assert CANARY not in helper.said
+
+
+def test_a_name_that_is_no_text_can_be_told(served: Callable[[Run], Served]) -> None:
+    def run(paths: Paths, asked: Nothing, tell: Tell) -> None:
+        tell("\udc80")
+        raise PlatformError("/etc/\udc80: no such file")
+
+    helper = served(run)
+    with pytest.raises(PlatformError, match=r"/etc/\\udc80: no such file"):
+        ask(helper.path, "do", {}, int, tell=lambda _: None)
