@@ -33,7 +33,7 @@ _MAIN_ISSUE = Place("/etc/issue")
 _FOLDERS = ("/etc/issue.d", "/run/issue.d")
 SET_UP = Place("/etc/platform/setup-complete")
 _SCREEN = "/dev/tty1"
-_EVERY_S = 2.0
+_EVERY_S = 1.0
 _RELOAD_S = 10.0
 _TOKEN = re.compile(r"[0-9A-Fa-f]{1,128}")
 # GIO_UNIMAP of console_ioctl(2): how many characters of the font are told of, and where.

@@ -80,6 +80,6 @@ def _notes(how: str, hosts: Iterable[str], fingerprint: str, width: int) -> Iter
         yield from textwrap.wrap(paragraph, width)
         if paragraph is not _CERTIFICATE:
             yield ""
-    pairs = (width + 1) // 3 * 3
+    pairs = width // 3 * 3
     for start in range(0, len(fingerprint), pairs):
         yield fingerprint[start : start + pairs]

@@ -1,0 +1,211 @@
+"""What the console shows, for screens of every kind, and who is believed to serve."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import struct
+import termios
+from pathlib import Path
+
+import pytest
+import segno
+
+from platform_common.errors import PlatformError, UnreadableError
+from wizard_app import console, launching
+from wizard_app.console_text import Screen, text
+from wizard_app.launching import Serving, ServingFile
+from wizard_app.token_file import TokenFile
+
+TOKEN = "0123456789abcdef" * 4
+MARK = ":".join(["AB"] * 32)
+SERVING = Serving(
+    1,
+    ("https://192.168.100.123:8088", "https://[fd00::7]:8088", "https://kitchen-agent.local:8088"),
+    MARK,
+)
+URL = f"https://192.168.100.123:8088/?token={TOKEN}"
+NOBODY = 65_534
+
+
+def plain(shown: str) -> list[str]:
+    """The lines without colours."""
+    return shown.replace("\x1b[97;40m", "").replace("\x1b[0m", "").splitlines()
+
+
+def rows(lines: list[str], columns: int) -> int:
+    """How many rows of a screen the lines take."""
+    return sum(max(1, -(-len(line) // columns)) for line in lines)
+
+
+def modules(shown: str, *, halves: bool) -> list[list[bool]]:
+    """What a camera sees of the code: True is dark."""
+    found: list[list[bool]] = []
+    for line in shown.splitlines():
+        if not line.startswith("\x1b[97;40m"):
+            continue
+        code = line.removeprefix("\x1b[97;40m").partition("\x1b")[0]
+        if halves:
+            found += [[sign in " ▄" for sign in code], [sign in " ▀" for sign in code]]
+        else:
+            assert set(code) <= {"█", " "}
+            found.append([sign == " " for sign in code[::2]])
+            assert found[-1] == [sign == " " for sign in code[1::2]]
+    return found
+
+
+def expected(url: str) -> list[list[bool]]:
+    """The code of `url` with two modules of light around it."""
+    matrix = segno.make(url, error="l", micro=False).matrix_iter(border=2)
+    return [[bool(module) for module in row] for row in matrix]
+
+
+def test_link_code_and_fingerprint_fit_the_smallest_screen() -> None:
+    shown = text(SERVING, TOKEN, Screen(24, 80))
+    lines = plain(shown)
+    assert lines[0] == URL
+    assert max(map(len, lines[1:])) < 80
+    # And the line in which agetty asks who logs in.
+    assert rows(lines, 80) + 1 <= 24
+    code = expected(URL)
+    assert modules(shown, halves=True)[: len(code)] == code
+    beside = " ".join(line[len(code[0]) + 2 :] for line in lines[1:])
+    assert MARK in beside.replace(": ", ":")
+    assert "kitchen-agent.local:8088" in beside
+    assert "fd00" not in beside
+
+
+def test_a_font_without_halves_of_blocks_gets_a_code_of_full_ones_where_there_is_room() -> None:
+    shown = text(SERVING, TOKEN, Screen(48, 128, halves=False))
+    code = expected(URL)
+    assert modules(shown, halves=False) == code
+    assert max(map(len, plain(shown))) < 128
+
+
+@pytest.mark.parametrize(
+    "screen", [Screen(25, 80, halves=False), Screen(20, 80), Screen(50, 60)], ids=str
+)
+def test_without_room_for_a_code_the_link_is_there_alone(screen: Screen) -> None:
+    lines = plain(text(SERVING, TOKEN, screen))
+    assert lines[0] == URL
+    assert not set("".join(lines)) & set("█▀▄")
+    assert rows(lines, screen.columns) < 20
+    assert "too small for a code" in " ".join(lines)
+
+
+def test_a_long_address_has_its_code_too() -> None:
+    serving = Serving(1, ("https://[fd00:1234:5678:9abc:def0:1234:5678:9abc]:8088",), MARK)
+    lines = plain(text(serving, TOKEN, Screen(30, 90)))
+    assert "█" in lines[1]
+    assert max(map(len, lines[1:])) < 90
+
+
+def test_without_a_network_the_text_says_so_and_gives_the_name() -> None:
+    serving = Serving(1, ("https://kitchen.local:8088", "https://127.0.0.1:8088"), MARK)
+    shown = " ".join(plain(text(serving, TOKEN, Screen(), connected=False)))
+    assert shown.startswith(f"https://kitchen.local:8088/?token={TOKEN} ")
+    assert "no address in a network" in shown
+    assert "127.0.0.1" not in shown
+    assert "█" not in shown
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"bases": ["https://x\x1b[2J"]},
+        {"bases": [r"https://\d"]},
+        {"bases": ["https://a\nb"]},
+        {"fingerprint": "AB CD"},
+        {"fingerprint": "\u202e"},
+    ],
+)
+def test_leak_02_what_another_user_says_of_a_wizard_changes_nothing_on_a_screen(
+    said: dict[str, object], tmp_path: Path
+) -> None:
+    import msgspec
+
+    file = tmp_path / "wizard.token"
+    ServingFile(file).path.write_bytes(msgspec.json.encode({"pid": os.getpid(), **said}))
+    with pytest.raises(PlatformError, match="characters that none has"):
+        launching.served(file)
+
+
+def test_addresses_are_those_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    late = Serving(1, ("https://kitchen.local:8088",), MARK, bind="[::]:8088")
+    monkeypatch.setattr(launching, "own_addresses", lambda families: ["192.0.2.7"])
+    assert late.now().bases[0] == "https://192.0.2.7:8088"
+    behind = Serving(1, ("https://setup.example.org",), bind="127.0.0.1:8088", behind_proxy=True)
+    assert behind.now() == behind
+
+
+@pytest.mark.parametrize("characters", [{0x2588}, {0x2580, 0x2584, 0x2588}])
+def test_the_font_of_a_screen_is_asked_for_its_characters(
+    characters: set[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(descriptor: int, request: int, asked: bytes) -> bytes:
+        assert request == 0x4B66
+        most, place = struct.unpack("H0PP", asked)
+        pairs = b"".join(struct.pack("HH", one, 0) for one in sorted(characters))
+        assert len(characters) <= most
+        ctypes.memmove(place, pairs, len(pairs))
+        return struct.pack("H0PP", len(characters), place)
+
+    monkeypatch.setattr(fcntl, "ioctl", answer)
+    monkeypatch.setattr(termios, "tcgetwinsize", lambda descriptor: (25, 80))
+    assert console.screen("/dev/null") == Screen(25, 80, len(characters) == 3)
+
+
+def test_without_a_screen_the_text_is_for_a_serial_line(tmp_path: Path) -> None:
+    assert console.screen(str(tmp_path / "none")) == Screen(24, 80, halves=True)
+    assert console.screen("/dev/null") == Screen(24, 80, halves=True)
+
+
+@pytest.fixture
+def token_file(tmp_path: Path) -> Path:
+    """A token and where its wizard is, of another user, in a folder that is not theirs alone."""
+    if os.geteuid():
+        pytest.fail("only root can have another user's files")
+    folder = tmp_path / "run"
+    folder.mkdir()
+    os.chown(folder, 0, NOBODY)
+    folder.chmod(0o1770)
+    file = folder / "wizard.token"
+    TokenFile(file).write(TOKEN)
+    ServingFile(file).write(Serving(os.getpid()))
+    for path in (file, ServingFile(file).path):
+        os.chown(path, NOBODY, NOBODY)
+    return file
+
+
+def test_tok_09_root_believes_who_serves_in_a_folder_of_theirs_and_roots(token_file: Path) -> None:
+    assert launching.waiting_token(token_file) == TOKEN
+    with pytest.raises(UnreadableError, match="another user"):
+        TokenFile(token_file).read()
+
+
+def test_tok_09_who_serves_is_believed_for_their_own_file_alone(token_file: Path) -> None:
+    os.chown(token_file, NOBODY - 1, NOBODY - 1)
+    with pytest.raises(UnreadableError, match="another user"):
+        launching.waiting_token(token_file)
+
+
+def test_tok_09_where_everybody_may_write_nobody_is_believed(token_file: Path) -> None:
+    token_file.parent.chmod(0o1777)
+    with pytest.raises(UnreadableError, match="another user"):
+        launching.waiting_token(token_file)
+
+
+def test_tok_09_root_follows_no_link_that_who_serves_put_there(
+    token_file: Path, tmp_path: Path
+) -> None:
+    victim = tmp_path / "shadow"
+    victim.write_text(TOKEN)
+    token_file.unlink()
+    token_file.symlink_to(victim)
+    with pytest.raises(UnreadableError, match="symbolic link"):
+        launching.waiting_token(token_file)
+    token_file.unlink()
+    token_file.hardlink_to(victim)
+    with pytest.raises(UnreadableError, match="hard link"):
+        launching.waiting_token(token_file)
