@@ -12,8 +12,9 @@ from pathlib import Path
 
 from platform_common.web.language import LANGUAGES
 
-# Whole projects that Debian has, and keeps up to date: time zones change every year.
-_PROJECTS = ("tzdata", "tzdata-*.dist-info")
+# Whole projects: Debian has the time zones, and keeps them up to date; and rich shows no
+# program text of ours, in colours or without.
+_PROJECTS = ("tzdata", "tzdata-*.dist-info", "pygments", "pygments-*.dist-info")
 _TESTS = ("*/tests",)
 # Sources of modules that are compiled, types for type checkers.
 _FILES = ("**/*.c", "**/*.h", "**/*.pyi", "**/*.pyx", "**/py.typed")

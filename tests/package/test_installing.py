@@ -1,0 +1,220 @@
+"""The Debian package on real machines: installed, upgraded, removed, purged, installed again."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.debian_package import NAME, built_package, field, packed, unpacked
+from tests.support.machine import Machine, machine, run_in, writable_tree
+
+NEWER = "2099.1.1"
+PACKAGE, NEWER_PACKAGE = "/var/cache/package.deb", "/var/cache/newer.deb"
+SETTINGS = "/etc/default/platform-appliance"
+RULES = """table inet platform
+delete table inet platform
+table inet platform {
+  chain input {
+    type filter hook input priority 0; policy drop;
+    tcp dport { 22, 8088, 8089 } accept
+  }
+}
+"""
+WORKING = (
+    "platform-control.socket",
+    "platform-pwa.socket",
+    "platform-pwa.service",
+    "platform-wizard.socket",
+    "platform-wizard.service",
+)
+ANSWERS = """
+import ssl, sys, urllib.request
+for url in ("http://127.0.0.1:8089/healthz", "https://127.0.0.1:8088/healthz"):
+    unverified = ssl._create_unverified_context() if url.startswith("https") else None
+    print(urllib.request.urlopen(url, timeout=30, context=unverified).read().decode())
+"""
+REFUSED = """
+import socket
+for port in (8088, 8089):
+    print(socket.socket().connect_ex(("127.0.0.1", port)))
+"""
+# Asks again and again, each time over another connection, until it is told to end.
+VISITS = """
+import json, pathlib, time, urllib.request
+good, bad = 0, []
+while not pathlib.Path("/run/enough").exists():
+    try:
+        good += urllib.request.urlopen("http://127.0.0.1:8089/healthz", timeout=60).read() == b"ok"
+    except Exception as error:
+        bad.append(repr(error))
+    time.sleep(0.01)
+print(json.dumps([good, bad]))
+"""
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The package of this checkout, and a newer one with other settings in its file of them."""
+    folder = tmp_path_factory.mktemp("packages")
+    package = built_package()
+    tree = unpacked(package, folder / "tree")
+    with (tree / SETTINGS[1:]).open("a") as settings:
+        settings.write("# Another one.\n")
+    return package, packed(tree, NEWER, folder / "newer.deb")
+
+
+@pytest.fixture(scope="module")
+def installed(packages: tuple[Path, Path]) -> Iterator[Path]:
+    """The files of a machine that never ran, with the package installed in them."""
+    with machine_files(packages) as tree:
+        run_in(tree, "dpkg", "--install", PACKAGE)
+        yield tree
+
+
+@contextlib.contextmanager
+def machine_files(packages: tuple[Path, Path]) -> Iterator[Path]:
+    """A machine's files, with both packages among them."""
+    with writable_tree() as tree:
+        for package, place in zip(packages, (PACKAGE, NEWER_PACKAGE), strict=True):
+            shutil.copyfile(package, tree / place[1:])
+        yield tree
+
+
+@contextlib.contextmanager
+def booted(installed: Path) -> Iterator[Machine]:
+    """A machine that has the package, and is thrown away."""
+    with writable_tree(installed) as tree, machine(tree, programs=False) as running:
+        yield running
+
+
+def both_answer(running: Machine) -> bool:
+    return running.run("python3", "-c", ANSWERS).split() == ["ok", "ok"]
+
+
+def states(running: Machine, verb: str, *units: str) -> list[str]:
+    """What systemctl says of each of the units."""
+    return running.run("systemctl", verb, *units, check=False).split()
+
+
+def every_file(running: Machine) -> set[str]:
+    """The paths of all files that are no other program's records."""
+    found = running.run("find", "/", "-xdev", "-path", "/tmp", "-prune", "-o", "-print")
+    changing = ("/var/log/", "/var/lib/dpkg/", "/var/lib/systemd/", "/var/cache/")
+    return {path for path in found.splitlines() if not path.startswith(changing)}
+
+
+def version(running: Machine) -> str:
+    return running.run("dpkg-query", "--show", "--showformat=${Version}", NAME)
+
+
+def test_an_image_that_has_it_boots_into_both_apps(installed: Path) -> None:
+    with booted(installed) as running:
+        assert states(running, "is-active", *WORKING) == ["active"] * len(WORKING)
+        assert both_answer(running)
+        assert running.run("systemctl", "list-units", "--failed", "--quiet", "--plain") == ""
+        assert states(running, "is-enabled", "platform-tunnel.service") == ["disabled"]
+        # The root of a device finds the link, and the programs what they need.
+        assert "https://" in running.run("wizard-app", "launch-url", "--production")
+        assert json.loads(running.run("platformctl", "status", "--json"))
+        assert running.run("release-tools", "compare", "2026.11.1", "2026.11.2")
+
+
+def test_all_is_compiled_beforehand(installed: Path) -> None:
+    libraries = installed / "usr/lib/platform-appliance"
+    sources = {path for path in libraries.rglob("*.py") if path.parent.name != "__pycache__"}
+    compiled = {
+        path.parent.parent / f"{path.name.partition('.')[0]}.py"
+        for path in libraries.rglob("*.pyc")
+    }
+    assert sources == compiled
+
+
+def test_purging_leaves_a_machine_as_it_was(packages: tuple[Path, Path]) -> None:
+    with machine_files(packages) as tree, machine(tree, programs=False) as running:
+        before = every_file(running)
+        running.run("dpkg", "--install", PACKAGE)
+        assert states(running, "is-active", *WORKING) == ["active"] * len(WORKING)
+        assert both_answer(running)
+        running.write("/etc/platform/secrets.env", "OPENAI_API_KEY=sk-1\n", mode="0640")
+        running.write("/home/agent/.ssh/authorized_keys", "ssh-ed25519 AAAA\n", mode="0600")
+        running.write("/etc/nftables.d/platform.nft", RULES)
+        running.run("systemctl", "start", "platform-firewall.service")
+        running.run("systemctl", "enable", "platform-tunnel.service")
+        running.run("dpkg", "--purge", NAME)
+        left = every_file(running) - before
+        # Who may log in still may.
+        assert left == {
+            "/home/agent",
+            "/home/agent/.ssh",
+            "/home/agent/.ssh/authorized_keys",
+        }
+        assert before - every_file(running) == set()
+        assert "platform" not in running.run("nft", "list", "tables")
+        # And once more, with what is left.
+        running.run("dpkg", "--install", PACKAGE)
+        assert both_answer(running)
+
+
+def test_removing_keeps_what_was_set_up_and_opens_nothing(installed: Path) -> None:
+    with booted(installed) as running:
+        running.write("/etc/platform/active-provider", "openai\n")
+        running.write("/etc/nftables.d/platform.nft", RULES)
+        running.run("systemctl", "start", "platform-firewall.service")
+        kept = ("/etc/platform", "/var/lib/platform", "/etc/nftables.d", SETTINGS)
+        before = running.run("find", *kept)
+        running.run("dpkg", "--remove", NAME)
+        assert running.run("find", *kept) == before
+        # The rules in force let in as before, and no more than before.
+        assert "tcp dport { 22, 8088, 8089 } accept" in running.run("nft", "list", "ruleset")
+        assert running.run("python3", "-c", REFUSED).split() == ["111", "111"]
+        assert running.call("test", "-e", "/usr/lib/platform-appliance").returncode != 0
+        assert not running.run("find", "/usr/bin", "-name", "platformctl")
+        running.run("dpkg", "--install", PACKAGE)
+        assert states(running, "is-active", *WORKING) == ["active"] * len(WORKING)
+        assert running.run("cat", "/etc/platform/active-provider") == "openai\n"
+
+
+def test_an_upgrade_refuses_nobody_and_keeps_what_was_set(installed: Path) -> None:
+    with booted(installed) as running:
+        running.write(SETTINGS, "PLATFORM_ALLOWED_HOSTS=dash.example.org\n")
+        running.write("/etc/platform/active-provider", "openai\n")
+        running.write("/var/lib/platform/push-subscriptions.jsonl", "{}\n")
+        running.write("/visits.py", VISITS)
+        old = states(running, "show", "--property=MainPID", "--value", "platform-pwa.service")
+        load = ("systemd-run", "--quiet", "--unit=visits", "--remain-after-exit")
+        running.run(*load, "python3", "/visits.py")
+        # As apt answers when nobody is there to ask.
+        running.run("dpkg", "--force-confdef", "--force-confold", "--install", NEWER_PACKAGE)
+        running.run("sh", "-c", "sleep 1; touch /run/enough; sleep 1")
+        log = running.run("journalctl", "--unit=visits", "--output=cat", "--identifier=python3")
+        good, bad = json.loads(log)
+        assert (good > 20, bad) == (True, [])
+        new = states(running, "show", "--property=MainPID", "--value", "platform-pwa.service")
+        assert new != old
+        assert version(running) == NEWER
+        assert states(running, "is-active", *WORKING) == ["active"] * len(WORKING)
+        assert running.run("cat", SETTINGS) == "PLATFORM_ALLOWED_HOSTS=dash.example.org\n"
+        assert running.run("cat", "/etc/platform/active-provider") == "openai\n"
+        assert running.run("cat", "/var/lib/platform/push-subscriptions.jsonl") == "{}\n"
+
+
+def test_an_upgrade_starts_nothing_that_is_not_to_run(installed: Path) -> None:
+    with booted(installed) as running:
+        off = ("platform-pwa.socket", "platform-pwa.service")
+        running.run("systemctl", "disable", "--now", *off)
+        wizard = ("platform-wizard.socket", "platform-wizard.service")
+        running.write("/etc/platform/setup-complete", "")
+        running.run("systemctl", "stop", *wizard)
+        running.run("dpkg", "--install", NEWER_PACKAGE)
+        assert states(running, "is-active", *wizard) == ["inactive"] * 2
+        assert states(running, "is-enabled", *off) == ["disabled"] * 2
+        assert running.run("systemctl", "list-units", "--failed", "--quiet", "--plain") == ""
+
+
+def test_the_newer_package_is_newer(packages: tuple[Path, Path]) -> None:
+    assert [field(package, "Version") < NEWER for package in packages] == [True, False]
