@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
 from pathlib import Path
@@ -62,6 +63,8 @@ def new_application(
     app.after_request(_in_its_language)
     headers.install(app)
     errors.install(app)
+    # Setting up gives the device its time zone, which a program reads but once by itself.
+    app.before_request(time.tzset)
     app.before_request(_gate(allowed_hosts))
     app.add_url_rule("/healthz", "healthz", _healthz)
     app.register_blueprint(preferences.blueprint)

@@ -9,13 +9,13 @@ import contextlib
 import http.client
 import json
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.support.debian_package import built_package
 from tests.support.machine import Machine, machine, run_in, writable_tree
 from tests.support.network_namespaces import Network, join, new_network
 from tests.support.web_servers import unverified
@@ -86,7 +86,13 @@ up\\ --auth-key=file:*) key=${2#--auth-key=file:}; stat -c '%a %U' "$key" && wc 
 *) exit 1;;
 esac
 """
-_CLOUDFLARED = "#!/bin/sh\nexec sleep infinity\n"
+# It says that it is connected, as the real one does.
+_CLOUDFLARED = """#!/usr/bin/python3 -I
+import os, signal, socket
+with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
+    told.sendto(b"READY=1", os.environ["NOTIFY_SOCKET"])
+signal.pause()
+"""
 _PROGRAMS = {
     "/usr/local/lib/stand-in-gateway": _GATEWAY,
     "/usr/local/bin/tailscale": _TAILSCALE,
@@ -207,18 +213,15 @@ class Container:
 @contextlib.contextmanager
 def installed() -> Iterator[Path]:
     """The files of a device with our package, before its first boot."""
+    package = built_package()
     with writable_tree() as tree:
-        from tests.support.machine import _programs
-
-        for path, text in (_programs() | _PROGRAMS).items():
+        for path, text in _PROGRAMS.items():
             program = tree / path.lstrip("/")
             program.parent.mkdir(parents=True, exist_ok=True)
             program.write_text(text)
             program.chmod(0o755)
         (tree / "etc/systemd/system" / GATEWAY).write_text(_UNIT)
-        platformctl = Path(sys.executable).with_name("platformctl")
-        words = ("services", "install", f"--root={tree}", "--programs=/usr/local/bin")
-        subprocess.run([platformctl, *words], check=True, stdout=subprocess.DEVNULL)
+        run_in(tree, "dpkg", "--install", str(package), shared=[package])
         run_in(tree, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", LOGIN)
         yield tree
 
@@ -229,7 +232,7 @@ def booted(tree: Path, *, clean: bool = False, console: Path | None = None) -> I
     with new_network() as near, new_network() as far:
         # Before it boots, so that what starts finds its addresses.
         join(far, near, {f"{FAR}/24": f"{NEAR}/24", f"{FAR_V6}/64": f"{NEAR_V6}/64"})
-        with machine(tree, clean=clean, console=console, network=near) as here:
+        with machine(tree, programs=False, clean=clean, console=console, network=near) as here:
             yield Container(here, near, far)
 
 

@@ -163,18 +163,9 @@ def run_in(tree: Path, *argv: str, shared: Sequence[Path] = ()) -> str:
     It must succeed. `shared` are files and folders that it may read at the same path.
     """
     with control_groups() as (name, groups):
-        command = [
-            *nspawn(
-                name,
-                [
-                    "--private-network",
-                    f"--directory={tree}",
-                    *(f"--bind-ro={path}" for path in shared),
-                ],
-            ),
-            *("--as-pid2", "--", *argv),
-        ]
-        return checked(*command, groups=groups)
+        options = ["--private-network", f"--directory={tree}", "--as-pid2"]
+        options += [f"--bind-ro={path}" for path in shared]
+        return checked(*nspawn(name, options), "--", *argv, groups=groups)
 
 
 def _network(network: Network | None) -> Sequence[str]:
