@@ -14,14 +14,16 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from platform_common import control_helper
 from platform_common.errors import PlatformError, UnreadableError, WrongUsageError
+from platform_common.locks import LockedError, changing
 from platform_common.resources import data_path
-from platform_common.views import ModelSet
+from platform_common.views import ModelSet, Verdict
 from platformctl.models import Listing
 from tests.support.devices import Device
 from tests.support.machine import Machine, machine
@@ -31,6 +33,7 @@ from tests.support.releases import clean_environment, program
 CANARY = "sk-canary-0123456789"
 SECRETS = "/etc/platform/secrets.env"
 ACTIVE = "/etc/platform/active-provider"
+LEDGER = "/home/agent/.openclaw/cost-ledger.jsonl"
 SET = ("model", "set", "--key-from-stdin", "--yes", "--provider")
 NOBODY = 65534
 STRANGER = 61234
@@ -53,11 +56,13 @@ class Helped:
         folder = self.device.path("/etc/platform/x").parent
         return {p.name: p.read_bytes() for p in folder.iterdir() if not p.name.startswith(".")}
 
-    def ctl(self, user: int, *args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    def ctl(
+        self, user: int, *args: str, stdin: str = "", **environment: str
+    ) -> subprocess.CompletedProcess[str]:
         """Run `platformctl` as that user."""
         return subprocess.run(
             [sys.executable, "-m", "tests.support.another_user", str(user), *args],
-            env=clean_environment() | {"PLATFORM_ROOT": str(self.device.root)},
+            env=clean_environment() | {"PLATFORM_ROOT": str(self.device.root)} | environment,
             input=stdin,
             capture_output=True,
             text=True,
@@ -233,6 +238,85 @@ def test_a_user_who_may_not_is_refused(stored: Helped) -> None:
     assert stored.files() == before
 
 
+@pytest.fixture
+def spent(helped: Helped) -> Helped:
+    """A device whose ledger is for its owner alone."""
+    device = helped.device
+    device.put("/etc/platform/active-profile", "openclaw\n")
+    stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    message = {"timestamp": stamp, "provider": "openai", "model": "m", "cost_usd": 7.0}
+    device.put(LEDGER, json.dumps(message) + "\n", mode=0o600)
+    device.path("/home/agent/x").parent.chmod(0o750)
+    return helped
+
+
+def test_who_is_not_root_sees_what_was_spent(spent: Helped) -> None:
+    for words in (("cost", "--json"), ("cost", "ledger", "--json"), ("cost",)):
+        there, here = spent.ctl(NOBODY, *words), spent.device.ctl(*words)
+        assert (there.returncode, there.stdout, there.stderr) == (0, here.stdout, here.stderr)
+        assert "7.0" in there.stdout
+    assert json.loads(spent.ctl(NOBODY, "status", "--json").stdout)["cost_tripped"]
+    log = spent.log.read_text()
+    assert log.count("read: cost by user 65534: done") == 3
+    assert "read: cost-ledger by user 65534: done" in log
+    assert "change:" not in log
+
+
+def test_who_is_not_root_changes_the_caps_and_begins_a_new_ledger(spent: Helped) -> None:
+    words = ("--daily", "2.5", "--on-trip", "warn", "--warn-at", "50")
+    done = spent.ctl(NOBODY, "cost", "set", *words)
+    assert done.returncode == 0, done.stderr
+    assert "$2.50" in done.stdout
+    caps = spent.device.path("/etc/platform/cost.toml")
+    assert (caps.stat().st_mode & 0o777, caps.stat().st_uid) == (0o644, 0)
+    assert 'on_cap_trip = "warn"' in caps.read_text()
+    done = spent.ctl(NOBODY, "cost", "reset", "--yes")
+    assert "The old ledger is" in done.stdout, done.stderr
+    assert spent.ctl(NOBODY, "cost", "reset", "--yes").stdout.startswith("There is no ledger")
+    log = spent.log.read_text()
+    assert log.count("change: cost-set by user 65534: done") == 1
+    assert log.count("change: cost-reset by user 65534: done") == 2
+
+
+def test_a_ledger_that_is_named_by_a_variable_is_read_by_the_caller(
+    spent: Helped, tmp_path: Path
+) -> None:
+    other = spent.device.put("/ledger", "", mode=0o644)
+    done = spent.ctl(NOBODY, "cost", "--json", PLATFORM_COST_LEDGER=str(other))
+    assert json.loads(done.stdout)["today_usd"] == 0
+    assert "cost by user" not in spent.log.read_text()
+
+
+def test_who_is_not_root_has_the_device_examined(stored: Helped) -> None:
+    stored.device.put(SECRETS, "x" * (2 << 20), mode=0o600)
+    there, here = stored.ctl(NOBODY, "doctor", "--json"), stored.device.ctl("doctor", "--json")
+    assert there.returncode == here.returncode == 1
+    assert json.loads(there.stdout)["checks"] == json.loads(here.stdout)["checks"]
+    # Only root sees what is wrong with it.
+    assert "secrets.env" in there.stdout
+    assert "read: doctor by user 65534: done" in stored.log.read_text()
+    assert stored.device.path("/run/platform/doctor.json").stat().st_uid == 0
+
+
+def test_the_device_is_examined_once_at_a_time(stored: Helped) -> None:
+    with (
+        changing(stored.device.path("/etc/platform/doctor")),
+        pytest.raises(LockedError),
+    ):
+        control_helper.ask(stored.socket, "doctor", {}, Verdict)
+
+
+def test_without_an_answer_of_the_helper_the_rest_is_examined(stored: Helped) -> None:
+    stored.socket.unlink()
+    with socket.socket(socket.AF_UNIX) as nobody_listens:
+        nobody_listens.bind(str(stored.socket))
+        stored.socket.chmod(0o666)
+        done = stored.ctl(NOBODY, "doctor", "--json")
+    assert "warning:" in done.stderr
+    assert "Connection refused" in done.stderr
+    assert len(json.loads(done.stdout)["checks"]) > 10
+
+
 def test_who_is_not_root_switches_voice(helped: Helped) -> None:
     shutil.copy(data_path("limits/rpi5.json"), helped.device.path("/etc/platform/limits.json"))
     path = helped.device.path("/etc/platform/voice.toml")
@@ -310,6 +394,47 @@ ATTACKS = [
     pytest.param(request("voice-switch", on="yes"), "expected bool", id="switch-to-a-text"),
     pytest.param(request("voice-switch", on=True), "no voice", id="voice-where-there-is-none"),
     pytest.param(request("voice-check", device="file:x"), "unknown", id="another-microphone"),
+    pytest.param(request("cost", ledger="/etc/shadow"), "unknown", id="another-ledger"),
+    pytest.param(request("cost-ledger", lines=0), "must be 1 to 10,000", id="no-lines"),
+    pytest.param(request("cost-ledger", lines=10_001), "must be 1 to", id="too-many-lines"),
+    pytest.param(request("cost-ledger", lines=10**30), "lines", id="a-number-without-end"),
+    pytest.param(request("cost-ledger", lines="5"), "expected int", id="lines-as-a-text"),
+    pytest.param(request("cost-reset", to="/etc/cron.d/x"), "unknown", id="another-place"),
+    pytest.param(request("cost-set", daily_usd=-1), "must be 0 to", id="less-than-nothing"),
+    pytest.param(request("cost-set", daily_usd=1e9), "must be 0 to", id="too-much"),
+    pytest.param(request("cost-set", daily_usd=True), "expected float", id="true-for-an-amount"),
+    pytest.param(request("cost-set", daily_usd=float("nan")), "NaN", id="no-number"),
+    pytest.param(request("cost-set", on_cap_trip="rm"), "on_cap_trip", id="another-word"),
+    pytest.param(request("cost-set", warn_at_pct=0), "must be 1 to 100", id="no-per-cent"),
+    pytest.param(request("cost-set", path="/etc/passwd"), "unknown", id="a-path-for-caps"),
+    pytest.param(request("doctor", checks=["x"]), "unknown", id="other-checks"),
+    pytest.param(request("__proto__"), "no operation", id="a-prototype"),
+    pytest.param(request("constructor"), "no operation", id="a-constructor"),
+    pytest.param(request("model-set/../cost"), "no operation", id="a-path-for-a-name"),
+    pytest.param(request("MODEL-LIST"), "no operation", id="another-case"),
+    pytest.param(request("model-list\0"), "no operation", id="nul-in-a-name"),
+    pytest.param(request("x" * 9000), "no operation", id="a-long-name"),
+    pytest.param(b'{"operation": "model-list"}\n', "missing", id="no-arguments-at-all"),
+    pytest.param(
+        b'{"operation": "model-list", "arguments": {}, "progress": 1}\n',
+        "expected bool",
+        id="progress-as-a-number",
+    ),
+    pytest.param(
+        b'{"operation": "model-list", "arguments": {"__proto__": {"x": 1}}}\n',
+        "unknown",
+        id="a-prototype-in-the-arguments",
+    ),
+    pytest.param(
+        b'{"operation": "model-list", "arguments": {"a": ' + b'{"a":' * 500 + b"1" + b"}" * 502,
+        "not one line",
+        id="deep-without-an-end",
+    ),
+    pytest.param(
+        b'{"operation": "model-list", "arguments": ' + b'{"a":' * 500 + b"1" + b"}" * 501 + b"\n",
+        "nested too deeply",
+        id="deep-arguments",
+    ),
 ]
 
 

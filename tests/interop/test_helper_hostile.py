@@ -1,0 +1,366 @@
+"""The root helper with callers who mean harm: over its real socket, with other users."""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from platform_common.control_helper import ask
+from platform_common.errors import PlatformError
+from platform_common.locks import LockedError
+from platform_common.setup import OPERATION, SetUp
+from tests.interop.test_control_helper import NOBODY, STRANGER, Helped, activated, request
+from tests.interop.test_setup_helper import CANARIES, SECRETS, Setup, as_nobody, setup
+from tests.support.odd_files import LINKS, NOT_REGULAR, make, picture
+from tests.support.process_users import as_user
+from tests.support.setups import JOURNAL, put_answers
+from tests.support.wizard_states import STATE_FILE
+from wizard_app.journal import read_try
+from wizard_app.plan import mark
+
+__all__ = ["setup"]
+
+COMPLETE = "/etc/platform/setup-complete"
+PRECIOUS = "CaNaRy-of-root-0123"
+# What a program of ours on the PATH of the helper does: it waits until it may go on.
+WAITS = """#!/bin/sh
+touch {folder}/waits
+while [ ! -e {folder}/goes-on ]; do sleep 0.02; done
+tr '\\0' '\\n' </proc/$PPID/environ >{folder}/environ
+tr '\\0' ' ' </proc/$PPID/cmdline >{folder}/argv
+readlink /proc/$PPID/cwd >{folder}/cwd
+ls -l /proc/$PPID/fd >{folder}/descriptors
+"""
+
+
+@pytest.fixture
+def helped() -> Iterator[Helped]:
+    with activated() as found:
+        yield found
+
+
+@pytest.fixture
+def waiting(setup: Setup) -> Setup:
+    """A device whose first command waits until it may go on."""
+    (setup.programs / "hostnamectl").write_text(WAITS.format(folder=setup.programs))
+    return setup
+
+
+def arguments(setup: Setup) -> dict[str, Any]:
+    """What the wizard asks for."""
+    return {"mark": mark(setup.plan()), "secrets": dict(SECRETS)}
+
+
+def until(there: Path) -> None:
+    """Return once a file is there."""
+    deadline = time.monotonic() + 20
+    while not there.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def ended(setup: Setup) -> bool:
+    """Whether all of it is done."""
+    last = read_try(setup.helped.device.path(JOURNAL))
+    return last is not None and last.ended
+
+
+def wait_for_end(setup: Setup) -> None:
+    """Return once the log has the outcome of setting up."""
+    deadline = time.monotonic() + 20
+    while "change: setup-apply" not in setup.helped.log.read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("operation", ["model-list", "cost", "cost-set", "doctor", "setup-apply"])
+def test_a_user_whom_the_mode_of_the_socket_lets_in_is_refused_all_the_same(
+    helped: Helped, operation: str
+) -> None:
+    assert stat.S_IMODE(helped.socket.stat().st_mode) == 0o666
+    with as_user(STRANGER), pytest.raises(PlatformError) as caught:
+        ask(helped.socket, operation, {}, object)
+    assert caught.value.message == "This user may not use the control helper"
+    assert f"refused: request by user {STRANGER}: This user may not" in helped.log.read_text()
+
+
+def test_a_group_of_the_user_lets_nobody_in(helped: Helped) -> None:
+    os.setegid(NOBODY)
+    try:
+        with as_user(STRANGER), pytest.raises(PlatformError, match="may not use"):
+            ask(helped.socket, "model-list", {}, object)
+    finally:
+        os.setegid(0)
+
+
+def test_descriptors_that_are_sent_along_are_dropped_and_hold_nothing_up(helped: Helped) -> None:
+    reading, writing = os.pipe()
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(20)
+        connection.connect(str(helped.socket))
+        sent = array.array("i", [writing] * 200)
+        connection.sendmsg(
+            [request("model-list")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, sent.tobytes())]
+        )
+        os.close(writing)
+        connection.shutdown(socket.SHUT_WR)
+        assert b"gpt-4o" in connection.recv(1 << 20)
+    # Nobody holds the other end of the pipe any more.
+    assert os.read(reading, 1) == b""
+    os.close(reading)
+
+
+@pytest.mark.parametrize("piece", [1, 7])
+def test_a_request_may_come_in_pieces_but_not_for_ever(helped: Helped, piece: int) -> None:
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(20)
+        connection.connect(str(helped.socket))
+        began = time.monotonic()
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            for start in range(0, 100_000, piece):
+                connection.sendall(b" " * piece)
+                time.sleep(0.05)
+                assert time.monotonic() - began < 15, start
+    assert "gpt-4o" in helped.send(request("model-list"))
+
+
+def test_a_caller_who_closes_at_once_or_half_way_leaves_the_helper_well(helped: Helped) -> None:
+    for sent in (b"", b'{"oper', request("model-list"), request("doctor")):
+        for _ in range(3):
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.connect(str(helped.socket))
+                connection.sendall(sent)
+    assert "gpt-4o" in helped.send(request("model-list"))
+
+
+def test_a_caller_who_is_killed_while_it_goes_on_stops_nothing(waiting: Setup) -> None:
+    path, asked = waiting.helped.socket, json.dumps(arguments(waiting))
+    script = (
+        "import json, os, sys; from pathlib import Path\n"
+        "from platform_common.control_helper import ask; from platform_common.setup import SetUp\n"
+        f"os.setgid({NOBODY}); os.setuid({NOBODY})\n"
+        f"ask(Path({str(path)!r}), {OPERATION!r}, json.load(sys.stdin), SetUp,"
+        " tell=lambda told: print(told['number'], flush=True))"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    ) as caller:
+        assert caller.stdin is not None
+        assert caller.stdout is not None
+        caller.stdin.write(asked)
+        caller.stdin.close()
+        assert caller.stdout.readline() == "1\n"
+        until(waiting.programs / "waits")
+        caller.send_signal(signal.SIGKILL)
+    (waiting.programs / "goes-on").touch()
+    wait_for_end(waiting)
+    assert ended(waiting)
+    assert waiting.helped.device.path(COMPLETE).exists()
+
+
+def test_leak_01_a_helper_at_work_shows_no_secret_and_nothing_of_its_caller(
+    waiting: Setup,
+) -> None:
+    (waiting.programs / "goes-on").touch()
+    told: list[Any] = []
+    with as_nobody():
+        done = ask(waiting.helped.socket, OPERATION, arguments(waiting), SetUp, tell=told.append)
+    seen = {
+        name: (waiting.programs / name).read_text()
+        for name in ("environ", "argv", "cwd", "descriptors")
+    }
+    said = json.dumps(told) + repr(done) + waiting.helped.log.read_text() + "".join(seen.values())
+    assert [canary for canary in CANARIES if canary in said] == []
+    assert "control-helper" in seen["argv"]
+    # What is open is the connection, and files of its own.
+    assert str(Path(__file__).parents[2]) not in seen["descriptors"]
+    assert [one["state"] for one in told if one["number"] == 1] == ["running", "done"]
+    assert told[-1]["number"] == told[-1]["of"] == done.actions
+
+
+def test_wiz_12_of_two_who_set_up_at_once_one_is_told_that_it_goes_on(waiting: Setup) -> None:
+    asked, outcomes = arguments(waiting), []
+
+    def apply() -> None:
+        outcomes.append(ask(waiting.helped.socket, OPERATION, asked, SetUp))
+
+    first = threading.Thread(target=apply)
+    first.start()
+    until(waiting.programs / "waits")
+    # Whatever becomes of the locks that the caller may remove.
+    for lock in waiting.helped.device.path(JOURNAL).parent.glob(".*.lock"):
+        lock.unlink()
+    with pytest.raises(LockedError):
+        ask(waiting.helped.socket, OPERATION, asked, SetUp)
+    (waiting.programs / "goes-on").touch()
+    first.join(20)
+    assert len(outcomes) == 1
+
+
+def test_wiz_12_what_is_set_up_is_done_again_by_nobody_but_told_once_more(setup: Setup) -> None:
+    asked = arguments(setup)
+    assert ask(setup.helped.socket, OPERATION, asked, SetUp).actions > 10
+    path = setup.helped.device.path(COMPLETE)
+    assert (stat.S_IMODE(path.stat().st_mode), path.stat().st_uid) == (0o644, 0)
+    assert [canary for canary in CANARIES if canary in path.read_text()] == []
+    before, commands = setup.files(), setup.commands()
+    # The answer was lost: whatever the state says by now, and with or without secrets.
+    for step, secrets in (("review", SECRETS), ("done", {})):
+        put_answers(setup.helped.device, step=step)
+        os.chown(setup.helped.device.path(STATE_FILE), NOBODY, NOBODY)
+        again = {**asked, "secrets": secrets}
+        assert ask(setup.helped.socket, OPERATION, again, SetUp) == SetUp(0)
+    put_answers(setup.helped.device)
+    assert (setup.files(), setup.commands()) == (before, commands)
+    # Other answers, another setup, or what somebody made by hand.
+    put_answers(setup.helped.device, hostname="mine")
+    with pytest.raises(PlatformError, match="is set up already"):
+        ask(setup.helped.socket, OPERATION, asked, SetUp)
+    put_answers(setup.helped.device)
+    for made in (path.read_text().replace("2026", "2027", 1), "", "{"):
+        path.write_text(made)
+        with pytest.raises(PlatformError, match="is set up already") as caught:
+            ask(setup.helped.socket, OPERATION, asked, SetUp)
+        assert "platformctl setup again" in caught.value.hint
+    assert setup.commands() == commands
+
+
+# What the user of the wizard may put there, in the sticky folders that are root's.
+PLACES = (
+    *(JOURNAL, "/var/lib/platform/.apply.lock", STATE_FILE),
+    *("/run/platform/mesh-vpn.key", "/run/platform/wizard.token.address"),
+)
+
+
+@pytest.fixture
+def sticky(setup: Setup) -> Setup:
+    """A device whose folders are as on a machine."""
+    for folder in ("/var/lib/platform", "/run/platform"):
+        path = setup.helped.device.path(f"{folder}/x").parent
+        os.chown(path, 0, NOBODY)
+        path.chmod(0o1770)
+    return setup
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("kind", [*NOT_REGULAR, *LINKS])
+def test_fs_07_something_else_in_the_place_of_a_file_is_neither_read_nor_written_through(
+    sticky: Setup, place: str, kind: str
+) -> None:
+    asked = arguments(sticky)
+    path = sticky.helped.device.path(place)
+    path.unlink(missing_ok=True)
+    make(kind, path)
+    precious = path.with_name("precious")
+    before = picture(path.parent).get("precious")
+    with contextlib.suppress(PlatformError):
+        ask(sticky.helped.socket, OPERATION, asked, SetUp)
+    after = picture(path.parent).get("precious")
+    # A second name of it may be gone.
+    assert (before and (before[:2], before[3:])) == (after and (after[:2], after[3:]))
+    if precious.exists():
+        assert precious.read_bytes() == b"precious\n"
+
+
+SWAPS = """
+import os, sys, time
+user, precious, *places = sys.argv[1:]
+os.setgroups([]); os.setgid(int(user)); os.setuid(int(user))
+kept = {place: open(place, "rb").read() if os.path.exists(place) else b"{}" for place in places}
+
+def attempt(do, *args):
+    try:
+        do(*args)
+    except OSError:
+        pass
+
+def put(place):
+    with open(place, "xb") as file:
+        file.write(kept[place])
+
+print("swapping", flush=True)
+turn = 0
+while True:
+    turn += 1
+    for place in places:
+        attempt(os.unlink, place)
+        attempt(os.rmdir, place)
+        attempt(os.rename, place, place + ".mine")
+        kind = (turn + len(place)) % 5
+        if kind == 0:
+            attempt(os.symlink, precious, place)
+        elif kind == 1:
+            attempt(os.link, precious, place)
+        elif kind == 2:
+            attempt(os.mkfifo, place)
+        elif kind == 3:
+            attempt(os.symlink, precious, place + ".new")
+            attempt(os.rename, place + ".new", place)
+        else:
+            attempt(put, place)
+    # What root has there for a moment only.
+    for folder in {os.path.dirname(place) for place in places}:
+        for name in os.listdir(folder):
+            if name.endswith(".tmp"):
+                attempt(os.unlink, os.path.join(folder, name))
+                attempt(os.symlink, precious, os.path.join(folder, name))
+"""
+
+
+@pytest.mark.parametrize("of_answers", [True, False])
+def test_fs_07_swapping_files_while_it_goes_on_leads_root_nowhere_else(
+    sticky: Setup, of_answers: bool
+) -> None:
+    device = sticky.helped.device
+    precious = device.put("/precious", PRECIOUS, mode=0o600)
+    before = picture(precious.parent)["precious"]
+    asked, said = arguments(sticky), ""
+    places = [str(device.path(place)) for place in PLACES if (place == STATE_FILE) is of_answers]
+    with subprocess.Popen(
+        [sys.executable, "-c", SWAPS, str(NOBODY), str(precious), *places],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as swapper:
+        try:
+            assert swapper.stdout is not None
+            assert swapper.stdout.readline() == "swapping\n"
+            for _ in range(8):
+                # So that each time all of it is tried.
+                device.path(COMPLETE).unlink(missing_ok=True)
+                with contextlib.suppress(PlatformError):
+                    said += repr(ask(sticky.helped.socket, OPERATION, asked, SetUp))
+        except PlatformError as error:
+            said += error.message
+        finally:
+            swapper.kill()
+    assert picture(precious.parent)["precious"] == before
+    assert of_answers or sticky.commands()
+    key = sticky.programs / "key"
+    said += sticky.helped.log.read_text() + (key.read_text() if key.exists() else "")
+    assert PRECIOUS not in said
+    for place in places:
+        with contextlib.suppress(FileNotFoundError):
+            Path(place).unlink()
+    # Once he is gone, the device can be set up.
+    device.path(COMPLETE).unlink(missing_ok=True)
+    put_answers(device)
+    assert ask(sticky.helped.socket, OPERATION, asked, SetUp).actions > 10
+    assert ended(sticky)
