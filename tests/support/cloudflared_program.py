@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.support.machine import Machine
 
-_PLACE = "/usr/local/bin/cloudflared"
+PLACE = "/usr/local/bin/cloudflared"
 _SOURCE = """#!/usr/bin/python3 -I
 import json, os, pathlib, signal, socket, sys
 
@@ -61,12 +61,7 @@ signal.pause()
 
 def install(machine: Machine) -> None:
     """Put it on the machine."""
-    machine.write(_PLACE, _SOURCE, mode="0755")
-
-
-def remove(machine: Machine) -> None:
-    """Have no such program on the machine."""
-    machine.run("rm", "-f", _PLACE)
+    machine.write(PLACE, _SOURCE, mode="0755")
 
 
 def last_call(machine: Machine, unit: str) -> dict[str, Any]:

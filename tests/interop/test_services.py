@@ -1,0 +1,218 @@
+"""Our units on a machine with systemd: who they are, what they can do, what they outlive."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.machine import Machine, machine
+from tests.support.sandbox_probe import probed
+
+WEB = ("platform-pwa.service", "platform-wizard.service")
+SOCKETS = ("platform-control.socket", "platform-pwa.socket", "platform-wizard.socket")
+OURS = ("/run/platform", "/var/lib/platform")
+FOLDERS = {
+    "/etc/platform": "755 root:root",
+    "/etc/platform/tunnel": "755 root:root",
+    "/etc/nftables.d": "755 root:root",
+    "/run/platform": "1770 root:platform",
+    "/var/lib/platform": "1770 root:platform",
+    "/home/agent": "750 agent:agent",
+}
+READ_ONLY, DENIED, FORBIDDEN = (
+    "Read-only file system",
+    "Permission denied",
+    "Operation not permitted",
+)
+SECRET = "OPENAI_API_KEY=CaNaRy-in-secrets-env\n"
+ASK = """import socket
+with socket.create_connection(("127.0.0.1", 8089), timeout=30) as server:
+    server.sendall(b"GET /healthz HTTP/1.0\\r\\nHost: localhost\\r\\n\\r\\n")
+    print(server.makefile().readline().strip())
+"""
+# CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_NET_ADMIN.
+HELPERS_RIGHTS = 1 << 0 | 1 << 1 | 1 << 3 | 1 << 12
+
+
+@pytest.fixture(scope="module")
+def booted() -> Iterator[Machine]:
+    """A machine with our services, and with a key."""
+    with machine() as one:
+        one.run("platformctl", "services", "install")
+        one.write("/etc/platform/secrets.env", SECRET, mode="0640")
+        one.run("chown", "root:agent", "/etc/platform/secrets.env")
+        yield one
+
+
+def rights(booted: Machine) -> dict[str, str]:
+    """Mode and owner of each folder of ours."""
+    said = booted.run("stat", "--format=%n=%a %U:%G", *FOLDERS)
+    return dict(line.split("=", 1) for line in said.splitlines())
+
+
+def show(booted: Machine, unit: str, *properties: str) -> dict[str, str]:
+    """What systemd knows of a unit."""
+    asked = [f"--property={name}" for name in properties]
+    said = booted.run("systemctl", "show", *asked, unit)
+    return dict(line.split("=", 1) for line in said.splitlines())
+
+
+def test_after_install_everything_runs_and_nothing_failed(booted: Machine) -> None:
+    listed = json.loads(booted.run("platformctl", "services", "list", "--json"))
+    state = {one["unit"]: (one["active_state"], one["enabled"]) for one in listed}
+    assert [state[unit] for unit in (*WEB, *SOCKETS)] == [("active", True)] * 5
+    assert state["platform-tunnel.service"] == ("inactive", False)
+    assert booted.run("systemctl", "list-units", "--failed", "--plain", "--no-legend") == ""
+
+
+def test_users_and_folders_are_as_they_should_be_however_often_they_are_made(
+    booted: Machine,
+) -> None:
+    before = booted.run("cat", "/etc/passwd", "/etc/group", "/etc/shadow")
+    for _ in range(2):
+        booted.run("systemd-sysusers")
+        booted.run("systemd-tmpfiles", "--create")
+    assert rights(booted) == FOLDERS
+    assert booted.run("cat", "/etc/passwd", "/etc/group", "/etc/shadow") == before
+    assert booted.run("id", "-nG", "platform").split() == ["platform"]
+
+
+@pytest.mark.parametrize("unit", WEB)
+def test_systemd_holds_what_the_unit_says(booted: Machine, unit: str) -> None:
+    expected = {
+        "User": "platform",
+        "NoNewPrivileges": "yes",
+        "LimitCORE": "0",
+        "LimitNOFILE": "8192",
+        "MemorySwapMax": "0",
+        "TasksMax": "2048",
+        "Restart": "always",
+        "CapabilityBoundingSet": "",
+        "UMask": "0077",
+        "NeedDaemonReload": "no",
+    }
+    assert show(booted, unit, *expected) == expected
+
+
+@pytest.mark.parametrize("unit", WEB)
+def test_d12_a_web_process_reads_no_key_and_changes_nothing_of_the_system(
+    booted: Machine, unit: str
+) -> None:
+    found = probed(booted, unit, *OURS, "/etc", "/usr", "/var/lib", "/var/log", "/home/agent")
+    assert found["secrets"] == DENIED
+    assert found["homes"] == DENIED
+    assert list(found["written"].values()) == ["done"] * 2 + [READ_ONLY] * 4 + [DENIED]
+    assert (found["rights"], found["may_get"], found["new_rights"]) == (0, 0, False)
+
+
+@pytest.mark.parametrize("unit", [*WEB, "platform-control@.service", "platform-tunnel.service"])
+def test_wiz_06_no_process_of_ours_looks_into_another(booted: Machine, unit: str) -> None:
+    found = probed(booted, unit)
+    assert found["core"] == [0, 0]
+    assert found["trace"] == FORBIDDEN
+    # Of others it does not even see that they are.
+    if unit != "platform-control@.service":
+        assert found["others"] == []
+    assert found["namespaces"] == [FORBIDDEN] * 2
+    assert (found["mount"], found["clock"]) == (FORBIDDEN, FORBIDDEN)
+    assert found["code"] in (FORBIDDEN, DENIED)
+    assert found["packets"] == "Address family not supported by protocol"
+    assert found["devices"] == []
+
+
+def test_the_helper_writes_what_it_must_and_nothing_else(booted: Machine) -> None:
+    booted.run("sh", "-c", "mkdir -p /dev/snd /home/other && touch /dev/snd/controlC0")
+    found = probed(
+        booted, "platform-control@.service", *OURS, "/etc", "/home/agent", "/usr", "/var/log"
+    )
+    assert list(found["written"].values()) == ["done"] * 4 + [READ_ONLY] * 2
+    assert found["homes"] == ["agent"]
+    assert found["sound"] == ["controlC0"]
+    assert found["may_get"] == HELPERS_RIGHTS
+    assert not found["new_rights"]
+
+
+def test_the_tunnel_sees_neither_keys_nor_what_the_services_keep(booted: Machine) -> None:
+    found = probed(booted, "platform-tunnel.service", *OURS, "/etc", "/var/lib")
+    assert found["secrets"] == DENIED
+    assert list(found["written"].values()) == [DENIED] * 2 + [READ_ONLY] * 2
+    assert (found["rights"], found["may_get"]) == (0, 0)
+
+
+def test_the_dashboard_sees_the_journal_and_the_wizard_does_not(booted: Machine) -> None:
+    for unit, groups in {WEB[0]: "systemd-journal", WEB[1]: ""}.items():
+        assert show(booted, unit, "SupplementaryGroups")["SupplementaryGroups"] == groups
+
+
+def test_a_key_is_set_from_within_the_sandboxes(booted: Machine) -> None:
+    told = ("model", "set", "--provider", "openai", "--key-from-stdin", "--yes")
+    key = "sk-CaNaRy-0123456789abcdef"
+    try:
+        booted.run("runuser", "-u", "platform", "--", "platformctl", *told, stdin=f"{key}\n")
+        assert f"OPENAI_API_KEY={key}\n" in booted.run("cat", "/etc/platform/secrets.env")
+        assert key not in booted.run("journalctl", "--no-pager")
+    finally:
+        booted.write("/etc/platform/secrets.env", SECRET, mode="0640")
+        booted.run("chown", "root:agent", "/etc/platform/secrets.env")
+
+
+def test_a_loop_of_crashes_ends_with_an_answer_once_its_cause_is_gone(booted: Machine) -> None:
+    unit = "platform-pwa.service"
+    change = f"/run/systemd/system/{unit}.d/crash.conf"
+    booted.write(change, "[Service]\nExecStart=\nExecStart=/bin/false\n")
+    booted.run("systemctl", "daemon-reload")
+    booted.call("systemctl", "restart", unit)
+    deadline = time.monotonic() + 60
+    # By default the fifth start within ten seconds is the last one.
+    while int(show(booted, unit, "NRestarts")["NRestarts"]) < 7:
+        assert time.monotonic() < deadline
+        booted.call("python3", "-c", ASK.replace("timeout=30", "timeout=0.5"))
+    assert show(booted, SOCKETS[1], "ActiveState") == {"ActiveState": "active"}
+    booted.run("rm", change)
+    booted.run("systemctl", "daemon-reload")
+    assert "200 OK" in booted.run("python3", "-c", ASK)
+
+
+def test_who_may_ask_the_helper_cannot_shut_it_for_others(booted: Machine) -> None:
+    flood = """import socket
+for _ in range(300):
+    with socket.socket(socket.AF_UNIX) as one:
+        one.connect("/run/platform/control.sock")
+"""
+    booted.run("runuser", "-u", "platform", "--", "python3", "-c", flood)
+    assert show(booted, SOCKETS[0], "ActiveState") == {"ActiveState": "active"}
+    deadline = time.monotonic() + 60
+    while booted.call("runuser", "-u", "platform", "--", "platformctl", "model", "list").returncode:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+@pytest.mark.parametrize("folder", OURS)
+def test_fs_08_a_link_in_the_place_of_a_folder_is_refused_by_its_name(
+    booted: Machine, folder: str
+) -> None:
+    names = (*WEB, SOCKETS[0])
+    booted.run("systemctl", "stop", *names, *SOCKETS)
+    booted.run(
+        "sh", "-c", f"mv {folder} {folder}.real; mkdir /elsewhere; ln -s /elsewhere {folder}"
+    )
+    try:
+        for name in names:
+            assert booted.call("systemctl", "start", name).returncode != 0
+            said = booted.call("systemctl", "status", "--no-pager", name).stdout
+            assert f"AssertPathIsSymbolicLink=!{folder} was not met" in said
+        assert booted.run("ls", "/elsewhere") == ""
+    finally:
+        booted.run("sh", "-c", f"rm {folder}; rmdir /elsewhere; mv {folder}.real {folder}")
+        booted.run("systemctl", "reset-failed")
+        booted.run("systemctl", "start", *names, *SOCKETS)
+
+
+def test_fs_08_a_folder_of_another_owner_is_put_right_at_boot(booted: Machine) -> None:
+    booted.run("sh", "-c", f"chown agent:agent {' '.join(OURS)}; chmod 0777 {' '.join(OURS)}")
+    # What the boot calls.
+    booted.run("systemd-tmpfiles", "--create", "--boot")
+    assert rights(booted) == FOLDERS
