@@ -24,11 +24,12 @@ from platform_common.errors import PlatformError
 from platform_common.locks import LockedError
 from platform_common.setup import OPERATION, SetUp
 from tests.interop.test_control_helper import NOBODY, STRANGER, Helped, activated, request
-from tests.interop.test_setup_helper import CANARIES, SECRETS, Setup, as_nobody, setup
+from tests.interop.test_setup_helper import CANARIES, SECRETS, WIZARD, Setup, as_nobody, setup
+from tests.support.machine import Machine, machine
 from tests.support.odd_files import LINKS, NOT_REGULAR, make, picture
 from tests.support.process_users import as_user
 from tests.support.setups import JOURNAL, put_answers
-from tests.support.wizard_states import STATE_FILE
+from tests.support.wizard_states import ANSWERS, STATE_FILE
 from wizard_app.journal import read_try
 from wizard_app.plan import mark
 
@@ -364,3 +365,121 @@ def test_fs_07_swapping_files_while_it_goes_on_leads_root_nowhere_else(
     put_answers(device)
     assert ask(sticky.helped.socket, OPERATION, asked, SetUp).actions > 10
     assert ended(sticky)
+
+
+FLOOD = """
+import socket, sys
+held = []
+for _ in range(int(sys.argv[1])):
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(30)
+    connection.connect("/run/platform/control.sock")
+    held.append(connection)
+answers = 0
+for connection in held:
+    try:
+        connection.sendall(b'{"operation": "model-list", "arguments": {}}\\n')
+        connection.shutdown(socket.SHUT_WR)
+        answers += connection.recv(1 << 20) != b""
+    except OSError:
+        pass
+print(answers)
+"""
+AS_WEB = ("runuser", "-u", "platform", "--")
+LEDGER = '{"timestamp": "2026-11-20T10:00:00Z", "provider": "openai", "model": "m", "cost_usd": 9}'
+
+
+@pytest.fixture(scope="module")
+def real() -> Iterator[Machine]:
+    with machine() as booted:
+        booted.run("platformctl", "services", "install", "--programs", "/usr/local/bin")
+        # Nothing of a wizard is needed, whose memory it would be.
+        booted.run("systemctl", "stop", "platform-wizard.socket", "platform-wizard.service")
+        yield booted
+
+
+def test_on_a_real_machine_the_dashboards_user_sees_what_only_agent_and_root_may(
+    real: Machine,
+) -> None:
+    real.write("/etc/platform/active-profile", "openclaw\n")
+    real.write("/home/agent/.openclaw/cost-ledger.jsonl", f"{LEDGER}\n", mode="0640")
+    real.run("chown", "--recursive", "agent:agent", "/home/agent")
+    closed = real.call(*AS_WEB, "cat", "/home/agent/.openclaw/cost-ledger.jsonl")
+    assert "Permission denied" in closed.stderr
+    for words in (("cost", "--json"), ("cost", "ledger", "--json"), ("doctor", "--json")):
+        there, here = (real.call(*who, "platformctl", *words).stdout for who in (AS_WEB, ()))
+        assert json.loads(there) == json.loads(here)
+    assert "openclaw" in real.run("runuser", "-u", "agent", "--", "platformctl", "status")
+    told = real.run(*AS_WEB, "platformctl", "cost", "set", "--daily", "1")
+    assert "$1.00" in told
+    log = real.run("journalctl", "--unit=platform-control@*", "--output=cat")
+    assert "read: doctor by user" in log
+    assert "change: cost-set by user" in log
+
+
+def test_on_a_real_machine_another_user_is_refused_whatever_the_socket_lets_in(
+    real: Machine,
+) -> None:
+    # Neither the folder nor the socket lets him in; then both do.
+    for opened in (False, True):
+        if opened:
+            real.run("chmod", "0777", "/run/platform", "/run/platform/control.sock")
+        done = real.call("runuser", "-u", "agent", "--", "platformctl", "cost", "set", "--daily=9")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert ("may not use the control helper" if opened else "Permission") in done.stderr
+    real.run("chmod", "1770", "/run/platform")
+    real.run("chmod", "0660", "/run/platform/control.sock")
+
+
+def test_on_a_real_machine_a_hundred_callers_at_once_do_not_end_the_helper(real: Machine) -> None:
+    answered = int(real.run(*AS_WEB, "python3", "-c", FLOOD, "100"))
+    assert 1 <= answered <= 100
+    assert real.run("systemctl", "is-active", "platform-control.socket") == "active\n"
+    assert "openrouter" in real.run(*AS_WEB, "platformctl", "model", "list")
+
+
+def test_on_a_real_machine_it_is_set_up_by_hand_and_for_good_until_root_says_otherwise(
+    real: Machine,
+) -> None:
+    by_wizard = (*AS_WEB, "python3", "-c", WIZARD)
+    skipped: dict[str, dict[str, str]] = {"mesh-vpn": {"skip": "1"}, "tunnel": {"choice": "skip"}}
+    forms = json.dumps(dict(ANSWERS) | skipped)
+    # The last of it fails, and the wizard, with its secrets, ends.
+    real.unit("openclaw-gateway.service", "Type=oneshot\nRemainAfterExit=yes\nExecStart=/bin/false")
+    assert real.run(*by_wizard, stdin=forms).startswith("200 ")
+    assert real.call("test", "-e", COMPLETE).returncode == 1
+    real.unit("openclaw-gateway.service", "Type=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true")
+    done = real.run(*AS_WEB, "platformctl", "setup", "apply", "--yes")
+    assert "✓ done" in done
+    assert "openclaw-gateway.service" in done
+    assert done.endswith("This device is set up.\n")
+    complete = real.run("stat", "--format=%a %U %G", COMPLETE)
+    assert complete == "644 root root\n"
+    assert state_of(real)["step"] == "done"
+    # A power cut before the wizard's own file says so: all others tell what is so.
+    at_review = {**state_of(real), "step": "review", "completed_at": None}
+    real.run("tee", STATE_FILE, stdin=json.dumps(at_review))
+    as_json = real.run(*AS_WEB, "platformctl", "setup", "status", "--json")
+    assert json.loads(as_json)["complete"]
+    assert json.loads(real.run("platformctl", "setup", "plan", "--json"))["step"] == "done"
+    journal = real.run("cat", JOURNAL)
+    assert real.run(*by_wizard, stdin="{}") == "302 /wizard/done\n"
+    assert real.run("cat", JOURNAL) == journal
+    # Its own user does not take that back.
+    refused = real.call(*AS_WEB, "platformctl", "setup", "again", "--yes")
+    assert (refused.returncode, state_of(real)["step"]) == (1, "done")
+    assert "Permission denied" in refused.stderr
+    assert "restart platform-wizard.service" in real.run("platformctl", "setup", "again", "--yes")
+    assert state_of(real) == at_review
+    assert real.run("stat", "--format=%a %U", STATE_FILE) == "600 platform\n"
+    assert not json.loads(real.run("platformctl", "setup", "status", "--json"))["complete"]
+    twice = real.call("platformctl", "setup", "again", "--yes")
+    assert "is not set up yet" in twice.stderr
+    assert "This device is set up." in real.run("platformctl", "setup", "apply", "--yes")
+    assert real.run("stat", "--format=%a %U", STATE_FILE) == "600 platform\n"
+
+
+def state_of(real: Machine) -> dict[str, Any]:
+    """What the wizard's file has."""
+    found: dict[str, Any] = json.loads(real.run("cat", STATE_FILE))
+    return found
