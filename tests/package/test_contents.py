@@ -33,6 +33,7 @@ PLACES = re.compile(
     r"|usr/share/fish/vendor_completions\.d/[a-z-]+\.fish"
     r"|usr/share/zsh/vendor-completions/_[a-z-]+"
     r"|usr/share/doc/platform-appliance/.+"
+    r"|usr/share/lintian/overrides/platform-appliance"
     r"|usr/share/man/man1/[a-z-]+\.1\.gz"
 )
 DEVELOPERS = re.compile(r"__pycache__|\.pyc$|\.pyi$|\.[chx]$|/tests?/|/RECORD$|^usr/lib/[^/]+/bin/")

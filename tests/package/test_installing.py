@@ -21,6 +21,8 @@ delete table inet platform
 table inet platform {
   chain input {
     type filter hook input priority 0; policy drop;
+    iifname "lo" accept
+    ct state established,related accept
     tcp dport { 22, 8088, 8089 } accept
   }
 }
