@@ -1,0 +1,125 @@
+"""The power goes while a device is set up: at the next boot one more press completes it."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.support.device_files import Files, device_files
+from tests.support.first_boot import (
+    CANARIES,
+    GATEWAY,
+    SECRET_STEPS,
+    Container,
+    Device,
+    booted,
+    forms,
+    wait_until,
+)
+from tests.support.machine import writable_tree
+from tests.support.wizard_visits import Visitor
+
+_CUTS = 20
+_COMPLETE = "/etc/platform/setup-complete"
+_JOURNAL = "var/lib/platform/apply-journal.jsonl"
+# An action is a line when it begins and one when it is done; and one for all of them before.
+_LINES = 36
+_LONGEST_S = 0.04
+_TIMEOUT_S = 60
+
+
+class Answered(NamedTuple):
+    """A device on which everything is answered, and what it is once it is set up."""
+
+    tree: Path
+    undisturbed: Files
+
+
+@pytest.fixture(scope="module")
+def answered(device_tree: Path) -> Iterator[Answered]:
+    with writable_tree(device_tree) as tree:
+        with booted(tree, clean=True) as here:
+            here.device.visitor().answer(forms(tree))
+        with writable_tree(tree) as other:
+            with booted(other, clean=True) as here:
+                _finish(here.device, here.device.visitor(), other)
+                wait_until(lambda: _is_up(here.device))
+            yield Answered(tree, device_files(other))
+
+
+def _finish(device: Device, visitor: Visitor, tree: Path) -> None:
+    """Enter once more what is asked for, and press the button."""
+    asked = device.secrets_asked()
+    assert set(asked) <= set(SECRET_STEPS)
+    if asked:
+        assert visitor.apply().status == 200
+    visitor.answer({slug: fields for slug, fields in forms(tree).items() if slug in asked})
+    done = visitor.apply()
+    assert (done.status, done.location) == (302, "/wizard/done"), done.body
+
+
+def _is_up(device: Device) -> bool:
+    return device.run("systemctl", "show", "--property=ActiveState", "--value", GATEWAY) == (
+        "active\n"
+    )
+
+
+def _cut(here: Container, tree: Path, lines: int, then_s: float) -> None:
+    """Have the device set up, and cut its power so long after so many lines of its journal."""
+    visitor = here.device.visitor()
+    every = {slug: fields for slug, fields in forms(tree).items() if slug in SECRET_STEPS}
+    visitor.answer(every)
+
+    def press() -> None:
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            visitor.apply()
+
+    pressing = threading.Thread(target=press)
+    pressing.start()
+    _wait_for_lines(here.root / _JOURNAL, lines)
+    time.sleep(then_s)
+    os.kill(here.machine.init, signal.SIGKILL)
+    pressing.join(_TIMEOUT_S)
+    assert not pressing.is_alive()
+
+
+def _wait_for_lines(journal: Path, lines: int) -> None:
+    deadline = time.monotonic() + _TIMEOUT_S
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError):
+            if journal.read_bytes().count(b"\n") >= lines:
+                return
+    raise AssertionError(f"the journal never has {lines} lines")
+
+
+@pytest.mark.parametrize("number", range(_CUTS))
+def test_wiz_09_a_device_whose_power_goes_while_it_is_set_up_is_completed_by_one_press(
+    answered: Answered, number: int
+) -> None:
+    lines = number * _LINES // (_CUTS - 1)
+    then_s = random.Random(number).uniform(0, _LONGEST_S)
+    with writable_tree(answered.tree) as tree:
+        with booted(tree) as here:
+            _cut(here, tree, lines, then_s)
+        complete = (tree / _COMPLETE.lstrip("/")).exists()
+        with booted(tree, clean=True) as here:
+            device = here.device
+            if not complete:
+                _finish(device, device.visitor(), tree)
+            wait_until(lambda: _is_up(device))
+            assert device.run("systemctl", "--failed", "--quiet", "--plain") == ""
+            for seen in device.seen_by_gateway():
+                assert seen["environ"]["OPENROUTER_API_KEY"] == CANARIES["provider"]
+                assert seen["firewall"]
+                assert len(seen["records"]) == 2
+        assert device_files(tree) == answered.undisturbed

@@ -1,0 +1,62 @@
+"""What a device has on its disk that setting up may change, to compare two of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+_FOLDERS = ("etc", "home/agent", "var/lib/platform", "root")
+# Made anew by each machine, or at another moment; what systemd leaves that is killed; a link
+# to what is gone at the next boot.
+_OWN = re.compile(
+    r"etc/machine-id|etc/\.pwd\.lock|etc/\.#.*|(.*/)?\..*\.lock|var/lib/platform/wizard-tls/.*"
+    r"|etc/issue\.d/platform-wizard\.issue"
+)
+# Of these only the mode and the owner are compared, as they tell when something was done.
+_TIMES = {"var/lib/platform/apply-journal.jsonl", "etc/platform/setup-complete"}
+_STATE = "var/lib/platform/wizard-state.json"
+
+
+class Entry(NamedTuple):
+    """A file or a folder: what may be done with it by whom, and what is in it."""
+
+    mode: str
+    owner: tuple[int, int]
+    content: str
+
+
+Files = Mapping[str, Entry]
+
+
+def device_files(tree: Path) -> Files:
+    """All of them, by their path in `tree`, a device that does not run."""
+    return {name: _entry(path, name) for name, path in _walk(tree) if not _OWN.fullmatch(name)}
+
+
+def _walk(tree: Path) -> Iterator[tuple[str, Path]]:
+    for top in _FOLDERS:
+        for folder, folders, files in os.walk(tree / top):
+            for name in (".", *folders, *files):
+                path = Path(folder, name)
+                yield path.relative_to(tree).as_posix(), path
+
+
+def _entry(path: Path, name: str) -> Entry:
+    status = path.lstat()
+    content = ""
+    if stat.S_ISLNK(status.st_mode):
+        content = str(path.readlink())
+    elif stat.S_ISREG(status.st_mode) and name == _STATE:
+        content = json.dumps(_without_times(json.loads(path.read_text())))
+    elif stat.S_ISREG(status.st_mode) and name not in _TIMES:
+        content = path.read_text("utf-8", "surrogateescape")
+    return Entry(stat.filemode(status.st_mode), (status.st_uid, status.st_gid), content)
+
+
+def _without_times(state: dict[str, object]) -> dict[str, object]:
+    return {name: bool(value) if name.endswith("_at") else value for name, value in state.items()}
