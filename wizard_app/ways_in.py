@@ -18,6 +18,15 @@ _ADDRESS_PORT = re.compile(
     r"(?im)^[ \t]*listenaddress[ \t=]+\"?(?:\[[^]\n]*\]|[^:\s\[]+):([0-9]{1,5})(?![^\s#\"])"
 )
 # Of addresses with a blank between two; the path of a socket file is none.
+# Where systemd listens for sshd: a port alone, or behind an address.
+_LISTEN_STREAM = re.compile(
+    r"(?m)^[ \t]*ListenStream[ \t]*=[ \t]*(?:(?:\[[^]\n]*\]|[0-9.]+):)?([0-9]{1,5})[ \t]*$"
+)
+# What says where sshd listens: a file, with those of its folder, and what a port looks like.
+_SOURCES = (
+    ("/etc/ssh/sshd_config", (_PORT, _ADDRESS_PORT)),
+    ("/etc/systemd/system/ssh.socket", (_LISTEN_STREAM,)),
+)
 _BIND = re.compile(r"(?<!\S)(?!unix:)\S+:([0-9]{1,5})(?!\S)")
 _LIMIT_BYTES = 1 << 20
 _HIGHEST, _HTTPS = 65535, 443
@@ -31,7 +40,7 @@ class WaysIn(NamedTuple):
 
 
 def ways_in(settings: WizardSettings) -> WaysIn:
-    """The ports that sshd is told to listen on, and where this wizard, or its proxy, is served.
+    """The ports of sshd, or of systemd for it, and where this wizard, or its proxy, is served.
 
     Who is not root may read less than root does, whose rules would then be others.
     """
@@ -45,16 +54,17 @@ def ways_in(settings: WizardSettings) -> WaysIn:
 
 
 def _of_sshd(device: Paths, problems: list[str]) -> Iterator[int]:
-    folder = device.on_device("/etc/ssh")
-    paths = [folder / "sshd_config"]
-    try:
-        paths += sorted(folder.glob("sshd_config.d/*.conf"))
-    except OSError as error:
-        problems.append(_unread(UnreadableError.of(folder, error)))
-    for path in paths:
-        text = _text(path, problems)
-        for pattern in (_PORT, _ADDRESS_PORT):
-            yield from map(int, pattern.findall(text))
+    for name, patterns in _SOURCES:
+        file = device.on_device(name)
+        paths = [file]
+        try:
+            paths += sorted(file.parent.glob(f"{file.name}.d/*.conf"))
+        except OSError as error:
+            problems.append(_unread(UnreadableError.of(file.parent, error)))
+        for path in paths:
+            text = _text(path, problems)
+            for pattern in patterns:
+                yield from map(int, pattern.findall(text))
 
 
 def _text(path: Path, problems: list[str]) -> str:

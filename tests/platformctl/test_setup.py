@@ -211,3 +211,55 @@ def test_a_journal_that_cannot_be_read_is_a_sentence(device: Device) -> None:
 def test_nobody_pays_for_what_only_the_wizard_needs(statement: str, without: str) -> None:
     code = f"{statement}\nimport sys\nassert {without!r} not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_a_device_that_is_set_up_says_so(answered: Device) -> None:
+    put_journal(answered)
+    path = answered.path("/etc/platform/setup-complete")
+    path.write_text('{"setup": "x", "completed_at": "2026-11-21T00:00:00Z"}\n')
+    assert shown(answered)["step"] == "done"
+    told = json.loads(answered.ctl("setup", "status", "--json").stdout)
+    assert (told["complete"], told["completed_at"]) == (True, "2026-11-21T00:00:00Z")
+    said = answered.ctl("setup", "status").stdout
+    assert said.startswith("This device is set up since 2026-11-21T00:00:00Z.\n")
+    # Made by hand.
+    path.write_text("")
+    assert answered.ctl("setup", "status").stdout.startswith("This device is set up.\n")
+
+
+@pytest.mark.parametrize("state", ["done", "review", "damaged", "none"])
+def test_a_device_that_is_set_up_asks_again_with_the_answers_kept(
+    answered: Device, state: str
+) -> None:
+    path = answered.path("/etc/platform/setup-complete")
+    path.write_text("{}")
+    file = answered.path(STATE_FILE)
+    if state in ("done", "review"):
+        put_answers(answered, step=state)
+    elif state == "damaged":
+        file.write_text("{")
+    else:
+        file.unlink()
+    before = file.read_bytes() if file.exists() else None
+    refused = answered.ctl("setup", "again")
+    assert (refused.returncode, path.exists()) == (64, True)
+    assert "Give --yes" in refused.stderr
+    done = answered.ctl("setup", "again", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "systemctl restart platform-wizard.service" in done.stdout
+    assert not path.exists()
+    if state in ("done", "review"):
+        found = json.loads(file.read_text())
+        assert (found["step"], found["completed_at"]) == ("review", None)
+        assert found["answers"]["hostname"] == "agent-kitchen"
+    else:
+        assert (file.read_bytes() if file.exists() else None) == before
+    more = answered.ctl("setup", "again", "--yes")
+    assert (more.returncode, more.stdout) == (1, "")
+    assert "is not set up yet" in more.stderr
+
+
+def test_a_device_in_a_folder_is_not_set_up_by_hand(answered: Device) -> None:
+    done = answered.ctl("setup", "apply", "--yes")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "is set up by the wizard alone" in done.stderr

@@ -52,6 +52,34 @@ def test_sshd_is_let_in_where_it_listens(
         path.unlink()
 
 
+@pytest.mark.parametrize(
+    ("text", "ports"),
+    [
+        ("[Socket]\nListenStream=\nListenStream=2222\n", {2222}),
+        (
+            "ListenStream = 0.0.0.0:2222\nListenStream=[::]:2223 \nListenStream=[fe80::1]:2224",
+            {
+                2222,
+                2223,
+                2224,
+            },
+        ),
+        ("#ListenStream=2222\nListenStream=/run/sshd.sock\nListenStream=vsock::22\n", set()),
+        ("ListenStream=0\nListenStream=65536\nListenDatagram=2222\nlistenstream=2222\n", set()),
+    ],
+)
+def test_sshd_is_let_in_where_systemd_listens_for_it(
+    tmp_path: Path, settings: WizardSettings, text: str, ports: set[int]
+) -> None:
+    for name in ("ssh.socket", "ssh.socket.d/override.conf"):
+        path = tmp_path / "etc/systemd/system" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        found = ways_in(settings)
+        assert (set(found.ports), found.problems) == (ports, ())
+        path.unlink()
+
+
 def test_the_wizard_is_let_in_where_it_is_served(settings: WizardSettings) -> None:
     replace = msgspec.structs.replace
     assert ways_in(replace(settings, bind="[::]:8090")).ports == {8090}
