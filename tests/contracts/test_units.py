@@ -141,7 +141,7 @@ def test_the_dashboard_is_for_private_networks_alone() -> None:
 
 def test_every_unit_is_said_to_be_switched_on_or_off() -> None:
     preset = (ROOT / "systemd/platform.preset").read_text("utf-8")
-    said = dict(reversed(line.split()) for line in preset.splitlines())
+    said = {unit: verb for verb, unit in map(str.split, preset.splitlines())}
     with_install = {name for name, text in UNITS.items() if "[Install]" in text}
     assert set(said) == with_install
     assert [unit for unit, verb in said.items() if verb == "disable"] == ["platform-tunnel.service"]

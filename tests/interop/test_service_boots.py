@@ -1,0 +1,69 @@
+"""A device that was made as a folder, from its first boot on: what starts, and when."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.interop.test_service_network import RULES
+from tests.support.machine import Machine, machine, writable_tree
+
+WIZARD = ("platform-wizard.socket", "platform-wizard.service")
+ALWAYS = ("platform-pwa.socket", "platform-pwa.service", "platform-control.socket")
+FIREWALL = "platform-firewall.service"
+STATE = "/var/lib/platform/wizard-state.json"
+
+
+@pytest.fixture
+def tree() -> Iterator[Path]:
+    """The files of a device with our services, before its first boot."""
+    with writable_tree() as folder:
+        with machine(folder):
+            pass  # This puts our programs into it.
+        where = ("--root", str(folder), "--programs", "/usr/local/bin")
+        install = ("platformctl", "services", "install", *where)
+        command = [str(Path(sys.executable).with_name(install[0])), *install[1:]]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        yield folder
+
+
+def active(booted: Machine, *units: str) -> list[str]:
+    """Which of the units are active."""
+    said = booted.call("systemctl", "is-active", *units).stdout.split()
+    return [unit for unit, state in zip(units, said, strict=True) if state == "active"]
+
+
+def at(booted: Machine, unit: str) -> int:
+    """When a unit became active, on the monotonic clock."""
+    asked = ("systemctl", "show", "--value", "--property=ActiveEnterTimestampMonotonic", unit)
+    return int(booted.run(*asked))
+
+
+def test_the_wizard_starts_until_the_device_is_set_up_and_the_firewall_from_then_on(
+    tree: Path,
+) -> None:
+    with machine(tree) as booted:
+        assert active(booted, *WIZARD, *ALWAYS) == [*WIZARD, *ALWAYS]
+        # As the wizard leaves it after the first of its questions.
+        booted.write(STATE, '{"version": 2, "step": "profile", "answers": {}}', mode="0600")
+        booted.run("chown", "platform:platform", STATE)
+        booted.run("sync")
+    with machine(tree) as booted:
+        assert active(booted, *WIZARD, *ALWAYS) == [*WIZARD, *ALWAYS]
+        assert active(booted, FIREWALL) == []
+        booted.write("/etc/nftables.d/platform.nft", RULES)
+        booted.write("/etc/platform/setup-complete", "")
+        booted.run("systemctl", "enable", "nftables.service")
+        booted.run("sync")
+    with machine(tree) as booted:
+        assert active(booted, *WIZARD, *ALWAYS) == list(ALWAYS)
+        assert booted.run("systemctl", "list-units", "--failed", "--plain", "--no-legend") == ""
+        assert "policy drop" in booted.run("nft", "list", "table", "inet", "platform")
+        assert 0 < at(booted, "nftables.service") < at(booted, FIREWALL)
+        assert at(booted, FIREWALL) < at(booted, "network-pre.target")
+        assert at(booted, FIREWALL) < at(booted, "sysinit.target")

@@ -1,0 +1,212 @@
+"""Putting the units of a device in their places, and taking them away."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from platform_common.errors import PlatformError, UnreadableError
+from platform_common.files import write_atomic
+from platformctl import service_checks, services
+from platformctl.cli import main
+from tests.support.trees import tree
+
+LOCAL = services.LOCAL
+PRESET = "systemd/system-preset/50-platform.preset"
+PWA = LOCAL / "systemd/system/platform-pwa.service"
+
+
+def call(*words: str, **environment: str) -> Result:
+    """How `platformctl services` ends."""
+    return CliRunner().invoke(main, ["services", *words], env=environment)
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    """The folder of a system that runs nowhere, with our programs."""
+    root = tmp_path / "image"
+    for name in service_checks.PROGRAMS:
+        program = root / "opt/ours/bin" / name
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+    (root / "etc").mkdir()
+    (root / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\n")
+    return root
+
+
+def installed(image: Path, *words: str) -> Result:
+    """How it ends to install everything there."""
+    return call("install", "--root", str(image), "--programs", "/opt/ours/bin", *words)
+
+
+def test_files_are_readable_for_all_and_name_the_programs(image: Path) -> None:
+    assert installed(image, "--files-only").exit_code == 0
+    for place, _ in services.files(Path("/")):
+        file = image / LOCAL / place
+        assert stat.S_IMODE(file.stat().st_mode) == 0o644
+        assert "@programs@" not in file.read_text()
+    assert "ExecStart=/opt/ours/bin/pwa-app serve\n" in (image / PWA).read_text()
+    assert not (image / "etc/systemd").exists()
+
+
+def test_an_image_has_users_folders_and_what_starts_at_boot(image: Path) -> None:
+    done = installed(image, "--json")
+    assert done.exit_code == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert str(image / PWA) in told["files"]
+    assert "platform-pwa.socket" in told["enabled"]
+    assert "platform-tunnel.service" not in told["enabled"]
+    names = re.findall("^[a-z]+", (image / "etc/passwd").read_text(), re.MULTILINE)
+    assert names == ["root", "agent", "platform"]
+    assert stat.S_IMODE((image / "var/lib/platform").stat().st_mode) == 0o1770
+    started = {link.name for link in (image / "etc/systemd/system").rglob("*") if link.is_symlink()}
+    assert started == set(told["enabled"])
+
+
+def test_to_install_twice_is_to_install_once(image: Path) -> None:
+    installed(image)
+    before = tree(image)
+    assert installed(image).exit_code == 0
+    assert tree(image) == before
+
+
+def test_what_was_disabled_stays_so_and_what_nobody_switched_on_yet_is(image: Path) -> None:
+    installed(image, "--files-only")
+    installed(image)
+    link = image / "etc/systemd/system/multi-user.target.wants/platform-wizard-qr.service"
+    link.unlink()
+    assert "platform-wizard-qr.service" not in json.loads(installed(image, "--json").stdout)
+    assert not link.is_symlink()
+
+
+def test_remove_leaves_what_is_not_of_install(image: Path) -> None:
+    installed(image)
+    kept = image / "etc/platform/secrets.env"
+    kept.write_text("A=b\n")
+    done = call("remove", "--root", str(image))
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.count("Removed ") == len(list(services.files(Path("/"))))
+    assert [path for path in (image / LOCAL).rglob("*") if path.is_file()] == []
+    assert [path for path in (image / "etc/systemd").rglob("*") if path.is_symlink()] == []
+    assert kept.exists()
+    again = call("remove", "--root", str(image))
+    assert again.stdout == f"Nothing of ours is below {image / LOCAL}.\n"
+
+
+def test_a_disk_that_fills_up_leaves_everything_as_it_was(
+    image: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (image / PWA).parent.mkdir(parents=True)
+    (image / PWA).write_text("# of an older version\n")
+    before = {path for path in image.rglob("*") if path.is_file()}
+
+    def full(path: Path, data: bytes) -> None:
+        if path.name == "platform-wizard.socket":
+            raise UnreadableError(f"{path}: No space left on device")
+        write_atomic(path, data)
+
+    monkeypatch.setattr(services, "write_atomic", full)
+    done = installed(image)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "No space left" in done.stderr
+    assert {path for path in image.rglob("*") if path.is_file()} == before
+    assert (image / PWA).read_text() == "# of an older version\n"
+
+
+NO_SYSTEM, NO_PROGRAMS, NO_TOOLS = "no-system", "no-programs", "no-tools"
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "said"),
+    [
+        (NO_SYSTEM, "is no system: it has no /etc/passwd"),
+        (NO_PROGRAMS, "There is no pwa-app in"),
+        (NO_TOOLS, "systemd-sysusers is not installed"),
+    ],
+)
+def test_what_cannot_be_done_is_said_before_anything_is_written(
+    image: Path, spoilt: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    match spoilt:
+        case "no-system":
+            (image / "etc/passwd").unlink()
+        case "no-programs":
+            (image / "opt/ours/bin/pwa-app").unlink()
+        case _:
+            monkeypatch.setenv("PATH", str(image))
+    before = tree(image)
+    done = installed(image)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 2
+    assert tree(image) == before
+
+
+def test_only_root_switches_something_on(image: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    done = installed(image)
+    assert (done.exit_code, done.stderr.splitlines()[0]) == (1, "error: Only root may do that")
+    assert not (image / "usr").exists()
+
+
+def test_a_machine_without_systemd_is_told_so(monkeypatch: pytest.MonkeyPatch, image: Path) -> None:
+    monkeypatch.setattr(service_checks, "_BOOTED", image / "run/systemd/system")
+    with pytest.raises(PlatformError, match="systemd does not run here"):
+        service_checks.check_system(Path("/"), LOCAL)
+
+
+def test_a_folder_that_cannot_be_written_is_named(
+    monkeypatch: pytest.MonkeyPatch, image: Path
+) -> None:
+    # What the kernel says of a file system that is mounted read-only, to root as well.
+    monkeypatch.setattr(os, "access", lambda path, mode: path != image / "etc")
+    with pytest.raises(PlatformError, match=f"{image}/etc cannot be written"):
+        service_checks.check_system(image, LOCAL)
+
+
+def test_an_unknown_root_is_wrong_usage(tmp_path: Path) -> None:
+    done = call("install", "--root", str(tmp_path / "none"))
+    assert (done.exit_code, done.stdout) == (64, "")
+
+
+@pytest.mark.parametrize(
+    "folder", ["/opt/my programs", "/opt/100%", "relative", "/opt/a\nb", "/$x"]
+)
+def test_a_folder_that_no_unit_can_name_is_wrong_usage(image: Path, folder: str) -> None:
+    done = call("install", "--root", str(image), "--programs", folder, "--files-only")
+    assert (done.exit_code, done.stdout) == (64, "")
+    assert not (image / "usr").exists()
+
+
+@pytest.mark.parametrize("hidden", ["/home/me/venv/bin", "/root/bin", "/tmp/x", "/var/tmp/x"])
+def test_programs_that_the_services_do_not_see_are_refused(image: Path, hidden: str) -> None:
+    folder = image / hidden.lstrip("/")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    (image / "opt/ours/bin").rename(folder)
+    with pytest.raises(PlatformError, match="which the services do not see"):
+        service_checks.check_programs(image, Path(hidden))
+
+
+def test_the_folder_of_the_programs_is_found_behind_a_link(image: Path, tmp_path: Path) -> None:
+    link = tmp_path / "bin/platformctl"
+    link.parent.mkdir()
+    link.symlink_to(image / "opt/ours/bin/platformctl")
+    assert service_checks.own_programs(link) == image / "opt/ours/bin"
+    assert service_checks.own_programs(image / "opt/ours/bin/platformctl") == link.resolve().parent
+
+
+def test_the_units_of_a_machine_that_says_nothing_are_listed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    done = call("list")
+    assert done.exit_code == 0
+    assert re.search(r"^platform-pwa\.service +unavailable +no$", done.stdout, re.MULTILINE)
+    assert "@" not in done.stdout
