@@ -122,7 +122,7 @@ class TunnelStep(Step[TunnelAnswer]):
 _WORDS = {
     SKIP: Sentence("Not reachable"),
     QUICK: Sentence(
-        "Open to the internet: everybody who learns its public address can open this device"
+        "Open to the internet: everybody who learns its public address can reach the assistant"
     ),
     NAMED: Sentence("Open to the internet, at the address of your own tunnel"),
 }
