@@ -151,7 +151,7 @@ def parts(folder: Path, runs: int) -> list[Callable[[], Iterator[Row]]]:
 
 
 @contextlib.contextmanager
-def slow_clients(port: int) -> Iterator[None]:
+def slow_clients(port: int, number: int = SLOW_CLIENTS) -> Iterator[None]:
     """Clients that say nothing, drip a header, or drip a body, until the block ends."""
     beginnings = (
         b"",
@@ -161,10 +161,10 @@ def slow_clients(port: int) -> Iterator[None]:
     over = threading.Event()
     with contextlib.ExitStack() as opened:
         drips = []
-        for number in range(SLOW_CLIENTS):
+        for index in range(number):
             client = opened.enter_context(socket.create_connection(("127.0.0.1", port)))
-            client.sendall(beginnings[number % 3])
-            if number % 3:
+            client.sendall(beginnings[index % 3])
+            if index % 3:
                 drips.append(client)
 
         def drip() -> None:

@@ -16,18 +16,18 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-from bench import apply, control, dashboard, release_tools, wizard
+from bench import apply, control, dashboard, release_tools, services, wizard
 from bench.measuring import Row
 from bench.release_tools import GIB, MIB
 
 _BASE = Path("/dev/shm")
-_PROGRAMS = ("platformctl", "pwa-app", "release-tools", "wizard-app")
+_PROGRAMS = ("platformctl", "pwa-app", "release-tools", "wizard-app", "services")
 
 
 def main() -> None:
     """Run every part and print its rows."""
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    parser.add_argument("--only", choices=_PROGRAMS, help="one of the programs")
+    parser.add_argument("--only", choices=_PROGRAMS, help="one of the programs, or the services")
     parser.add_argument("--runs", type=int, default=5, help="runs of each side (5)")
     parser.add_argument(
         "--size", type=int, default=2 * GIB // MIB, help="MiB of an artefact (2048)"
@@ -48,6 +48,7 @@ def main() -> None:
                 *wizard.parts(folder, options.runs),
                 *apply.parts(folder, options.runs),
             ],
+            "services": services.parts(options.runs),
         }
         for program in [options.only] if options.only else _PROGRAMS:
             for part in of_program[program]:

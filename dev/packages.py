@@ -86,7 +86,18 @@ NEEDS: Mapping[str, Sequence[str]] = {
         "systemd-journal-remote",
         "user-mode-linux",
     ),
-    "bench": ("chromium", "minisign", "nodejs", "npm", "openssl", "wrk"),
+    "bench": (
+        *_PACKAGE,
+        "chromium",
+        "iproute2",
+        "minisign",
+        "mmdebstrap",
+        "nodejs",
+        "npm",
+        "openssl",
+        "systemd-container",
+        "wrk",
+    ),
     "screenshots": ("chromium", "fonts-noto-core", "systemd-journal-remote"),
 }
 
