@@ -14,7 +14,7 @@ from platformctl.printing import as_json
 
 @click.group()
 def command() -> None:
-    """Show what setting up will do and how far it came; have it done, or done anew.
+    """Show what setting up does and how far it came, or have it done.
 
     The wizard asks the questions and applies the answers; here is what it sees.
     """
