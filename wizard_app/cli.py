@@ -92,18 +92,19 @@ def serve(bind: str, certfile: Path | None, keyfile: Path | None, **options: Any
     the link that opens the wizard. Further settings come from the environment, and are
     listed in docs/wizard-app.md.
     """
+    if keyfile and not certfile:
+        raise WrongUsageError("A key is of no use alone", hint="Give its --certfile, too.")
     try:
         from wizard_app.serving import Certificate, serve_wizard
+
+        settings = _settings(**options)
+        given = Certificate(certfile, keyfile) if certfile else None
+        serve_wizard(settings, bind, given, lambda serving, token: _show(serving, token, unit=True))
     except ModuleNotFoundError as error:
         raise PlatformError(
             f"The package {error.name} is not installed",
             hint="Install this program with what it needs: platform-appliance[web,wizard].",
         ) from error
-    if keyfile and not certfile:
-        raise WrongUsageError("A key is of no use alone", hint="Give its --certfile, too.")
-    settings = _settings(**options)
-    given = Certificate(certfile, keyfile) if certfile else None
-    serve_wizard(settings, bind, given, lambda serving, token: _show(serving, token, unit=True))
 
 
 @main.command(

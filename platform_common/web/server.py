@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import tempfile
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NoReturn
@@ -11,7 +12,7 @@ from flask import Flask
 from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
 
-from platform_common.errors import PlatformError, WrongUsageError
+from platform_common.errors import PlatformError, UnreadableError, WrongUsageError
 from platform_common.web import gunicorn_conf
 from platform_common.web.listening import addresses
 
@@ -34,11 +35,24 @@ def serve(app: Flask, bind: str, *, settings: Mapping[str, Any] = _NONE) -> NoRe
     server = _Server(app, addresses(bind), settings)
     if server.cfg.workers != 1:
         raise WrongUsageError(gunicorn_conf.ONE_WORKER)
+    if server.cfg.worker_tmp_dir is None:
+        _check_temporary()
     try:
         Arbiter(server).run()
     except (RuntimeError, ValueError) as error:
         raise PlatformError(f"The server did not start: {error}") from error
     raise SystemExit(0)
+
+
+def _check_temporary() -> None:
+    """Raise `UnreadableError` where there is no place for the file that gunicorn makes."""
+    try:
+        tempfile.gettempdir()
+    except FileNotFoundError as error:
+        raise UnreadableError(
+            "There is no folder for temporary files that can be written",
+            hint="Mount a tmpfs on /tmp, or on /dev/shm.",
+        ) from error
 
 
 class _Server(BaseApplication):  # type: ignore[misc]  # gunicorn has no types

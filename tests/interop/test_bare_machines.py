@@ -1,0 +1,273 @@
+"""Machines that lack what others have: one sentence says so, and nothing is half done.
+
+Each is Debian's files without a systemd that runs, in a mount namespace of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sysconfig
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from dev.distributions import ROOT
+from tests.support.machine import machine, writable_tree
+from tests.support.setups import STATE
+
+TIMEOUT_S = 60
+# That long a server must live to count as one that serves, which `timeout` tells by 124.
+SERVES_S, SERVED = 4, 124
+SET_UP = "etc/platform/setup-complete"
+STATE_FILE = "/var/lib/platform/wizard-state.json"
+USERS = "(useradd --system platform; useradd --system --create-home agent) 2>/dev/null"
+PROGRAMS = ("hostnamectl", "timedatectl", "nft", "systemctl")
+# One that does nothing, and does it well.
+STAND_IN = "printf '#!/bin/sh\\nexit 0\\n' >/usr/local/bin/{0}; chmod +x /usr/local/bin/{0}"
+READ_ONLY_ETC = "mount --bind /etc /etc; mount -o remount,ro,bind /etc"
+READ_ONLY = "umount /run; mount --bind / /; mount -o remount,ro,bind /"
+FULL_VAR = (
+    "mkdir -p /var/lib/platform; mount -t tmpfs -o size=4k tmpfs /var/lib/platform;"
+    " head -c 4096 /dev/zero >/var/lib/platform/big"
+)
+MODEL_SET = "platformctl model set --provider openai --key-from-stdin --yes"
+WIZARD = "wizard-app serve --production --bind 127.0.0.1:9001"
+DASHBOARD = "pwa-app serve --bind 127.0.0.1:9002"
+APPLY = "platformctl setup apply --yes"
+INSTALL = "platformctl services install"
+KEY = "sk-proj-0123456789abcdef0123"
+ANSWERS = {
+    **STATE["answers"],
+    "mesh_vpn_enabled": False,
+    "tunnel_choice": "skip",
+    "tunnel_name": "",
+    "backup_kind": "skip",
+    "backup_meta": {},
+}
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    status: int
+    output: str
+    errors: str
+
+    @property
+    def sentence(self) -> str:
+        """The one sentence with which it failed."""
+        assert "Traceback" not in self.output + self.errors
+        (said,) = re.findall(r"^error: (.*)$", self.errors, flags=re.MULTILINE)
+        return str(said)
+
+
+@dataclass(frozen=True)
+class Bare:
+    """A machine without systemd; before each command `lacks` is done to it."""
+
+    tree: Path
+    libraries: list[Path]
+    lacks: list[str] = field(default_factory=list)
+
+    def run(self, command: str, stdin: str = "", seconds: float = TIMEOUT_S) -> Ended:
+        """Run a command there as root, for so many seconds at most."""
+        within = [f"mount --rbind {path} {self.tree}{path}" for path in self.libraries]
+        within += [f"mount -t proc proc {self.tree}/proc", f"mount -t tmpfs tmpfs {self.tree}/run"]
+        asked = "; ".join([*self.lacks, "cd /", f"exec timeout {seconds} {command}"])
+        script = " && ".join([*within, f"exec chroot {self.tree} sh -c {shlex.quote(asked)}"])
+        namespaces = ("--mount", "--pid", "--fork", "--kill-child", "--net", "--uts", "--ipc")
+        done = subprocess.run(
+            ["unshare", *namespaces, "sh", "-c", script],
+            input=stdin,
+            env={"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+            capture_output=True,
+            text=True,
+            timeout=2 * TIMEOUT_S,
+            check=False,
+        )
+        return Ended(done.returncode, done.stdout, done.stderr)
+
+    def serves(self, command: str) -> bool:
+        """Whether a server goes on, without complaints."""
+        done = self.run(command, seconds=SERVES_S)
+        assert "Traceback" not in done.errors
+        assert "error" not in done.errors.lower(), done
+        return done.status == SERVED
+
+    def answer(self) -> None:
+        """Have the wizard's questions answered, and the key stored by a try before."""
+        path = self.tree / STATE_FILE.lstrip("/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({**STATE, "answers": ANSWERS}))
+        plan = json.loads(self.run("platformctl setup plan --json").output)
+        tried = [
+            {
+                "id": action["id"],
+                "what": "",
+                "state": "kept" if action["phase"] == "keys" else "waiting",
+            }
+            for action in plan["actions"]
+        ]
+        at = STATE["started_at"]
+        first = json.dumps({"setup": at, "at": at, "actions": tried})
+        path.with_name("apply-journal.jsonl").write_text(f"{first}\n")
+
+    def files(self, *folders: str) -> Mapping[str, bytes]:
+        """Every file of ours that is in these folders."""
+        found = [path for folder in folders for path in (self.tree / folder).rglob("*")]
+        return {
+            str(path.relative_to(self.tree)): path.read_bytes()
+            for path in found
+            if path.is_file() and not path.name.endswith(".lock")
+        }
+
+
+@pytest.fixture(scope="module")
+def programs() -> Iterator[tuple[Path, list[Path]]]:
+    """The files of a machine with our programs, and the folders that these need."""
+    installed = Path(sysconfig.get_path("purelib"))
+    libraries = [ROOT, *([] if installed.is_relative_to(ROOT) else [installed])]
+    with writable_tree() as tree:
+        # A machine that runs has them put there.
+        with machine(tree):
+            pass
+        yield tree, libraries
+
+
+@pytest.fixture
+def bare(programs: tuple[Path, list[Path]]) -> Iterator[Bare]:
+    """One that nothing was done to yet."""
+    below, libraries = programs
+    with writable_tree(below) as tree:
+        yield Bare(tree, libraries)
+
+
+def test_without_systemd_and_users_the_apps_serve_and_commands_answer(bare: Bare) -> None:
+    assert bare.serves(WIZARD)
+    assert bare.serves(DASHBOARD)
+    status = bare.run("platformctl status --json")
+    assert (status.status, status.errors) == (0, "")
+    assert json.loads(status.output)["active_state"] == "unavailable"
+    doctor = bare.run("platformctl doctor --json")
+    assert (doctor.status, doctor.errors) == (1, "")
+    checks = {one["name"]: one["outcome"]["kind"] for one in json.loads(doctor.output)["checks"]}
+    assert checks["agent-user-exists"] == "Fail"
+    stored = bare.run(MODEL_SET, KEY)
+    assert (stored.status, stored.errors) == (0, "")
+    secrets = bare.tree / "etc/platform/secrets.env"
+    # There is no group of the gateways, who else could read it.
+    assert secrets.stat().st_mode & 0o7777 == 0o600
+
+
+def test_without_systemd_no_service_is_installed(bare: Bare) -> None:
+    before = bare.files("usr/local", "etc/systemd")
+    done = bare.run(INSTALL)
+    assert done.status == 1
+    assert done.sentence == "systemd does not run here"
+    assert "--root" in done.errors
+    assert bare.files("usr/local", "etc/systemd") == before
+
+
+def test_without_systemd_setting_up_stops_where_systemd_is_needed(bare: Bare) -> None:
+    bare.lacks.append(USERS)
+    bare.answer()
+    done = bare.run(APPLY)
+    assert done.status == 1
+    assert "hostnamectl" in done.sentence
+    assert "kitchen" not in bare.files("etc").get("etc/hostname", b"").decode()
+    assert not (bare.tree / SET_UP).exists()
+    status = bare.run("platformctl setup status --json")
+    assert '"failed"' in status.output
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_program_that_is_missing_is_named(bare: Bare, program: str) -> None:
+    bare.lacks.append(USERS)
+    bare.answer()
+    bare.lacks.append(f"find /bin/ /sbin/ /usr -name {program} -delete")
+    bare.lacks.extend(STAND_IN.format(name) for name in PROGRAMS if name != program)
+    done = bare.run(APPLY)
+    assert done.status == 1
+    assert f"{program} could not be started: No such file or directory" in done.sentence
+    assert "try again" in done.errors
+    assert not (bare.tree / SET_UP).exists()
+
+
+def test_without_the_user_of_the_gateways_files_are_roots_alone_and_doctor_says_so(
+    bare: Bare,
+) -> None:
+    bare.answer()
+    bare.lacks.extend(map(STAND_IN.format, PROGRAMS))
+    done = bare.run(APPLY)
+    assert (done.status, done.errors) == (0, "")
+    keys = (bare.tree / "home/agent/.ssh/authorized_keys").stat()
+    assert (keys.st_uid, keys.st_mode & 0o7777) == (0, 0o600)
+    doctor = bare.run("platformctl doctor --json")
+    checks = {one["name"]: one["outcome"]["kind"] for one in json.loads(doctor.output)["checks"]}
+    assert checks["agent-user-exists"] == "Fail"
+
+
+def test_a_read_only_etc_changes_nothing(bare: Bare) -> None:
+    bare.lacks.append(USERS)
+    bare.answer()
+    bare.lacks.append(READ_ONLY_ETC)
+    before = bare.files("etc")
+    for command, stdin in ((MODEL_SET, KEY), (APPLY, ""), ("wizard-app console --production", "")):
+        done = bare.run(command, stdin)
+        assert done.status == 1, done
+        assert done.sentence
+    assert bare.files("etc") == before
+    assert bare.serves(WIZARD)
+    assert bare.serves(DASHBOARD)
+
+
+def test_on_a_read_only_machine_each_command_says_so(bare: Bare) -> None:
+    bare.lacks.append(READ_ONLY)
+    before = bare.files("etc", "var/lib")
+    for command, stdin in ((MODEL_SET, KEY), (WIZARD, ""), (DASHBOARD, "")):
+        done = bare.run(command, stdin, seconds=20)
+        assert done.status == 1, done
+        assert re.search("Read-only file system|can be written", done.sentence)
+    status = bare.run("platformctl status")
+    assert (status.status, status.errors) == (0, "")
+    doctor = bare.run("platformctl doctor")
+    assert (doctor.status, doctor.errors) == (1, "")
+    assert bare.files("etc", "var/lib") == before
+
+
+def test_a_full_disk_keeps_the_wizard_from_starting_and_nothing_else(bare: Bare) -> None:
+    bare.lacks.extend((USERS, FULL_VAR))
+    wizard = bare.run(WIZARD, seconds=20)
+    assert wizard.status == 1
+    assert "No space left on device" in wizard.sentence
+    assert bare.serves(DASHBOARD)
+    assert bare.run(MODEL_SET, KEY).status == 0
+    assert bare.run("platformctl status").status == 0
+
+
+def test_without_the_library_of_certificates_the_wizard_says_what_to_install(bare: Bare) -> None:
+    program = bare.tree / "usr/local/bin/wizard-app"
+    hidden = "import sys; sys.modules['cryptography'] = None"
+    program.write_text(program.read_text().replace("\nimport", f"\n{hidden}\nimport", 1))
+    done = bare.run(WIZARD)
+    assert done.status == 1
+    assert "cryptography" in done.sentence
+    assert "platform-appliance[web,wizard]" in done.errors
+
+
+def test_without_tailscale_the_step_says_so_before_anything_is_done(bare: Bare) -> None:
+    bare.lacks.append(USERS)
+    bare.answer()
+    path = bare.tree / STATE_FILE.lstrip("/")
+    path.write_text(json.dumps({**STATE, "answers": {**ANSWERS, "mesh_vpn_enabled": True}}))
+    before = bare.files("etc")
+    done = bare.run(APPLY)
+    assert done.status == 1
+    assert done.sentence
+    assert bare.files("etc") == before
