@@ -253,5 +253,9 @@ class _Connection(http.client.HTTPConnection):
 
     def connect(self) -> None:
         plain = self._network.socket(timeout_s=_TIMEOUT_S)
-        plain.connect((self.host, self.port))
-        self.sock = unverified().wrap_socket(plain) if self.port == WIZARD_PORT else plain
+        try:
+            plain.connect((self.host, self.port))
+            self.sock = unverified().wrap_socket(plain) if self.port == WIZARD_PORT else plain
+        except OSError:
+            plain.close()
+            raise

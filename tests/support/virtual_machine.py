@@ -1,0 +1,198 @@
+"""A real machine with a kernel, a disk and a network card of its own, made by QEMU.
+
+It boots in half a minute, so it is for what a container cannot show. Commands reach it by a
+port of their own, which no firewall is before; its ports by those of loopback.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support.containers import checked
+from tests.support.first_boot import DASHBOARD_PORT, WIZARD_PORT, Device
+from tests.support.network import free_port
+from tests.support.web_servers import unverified
+
+_PACKAGES = ("linux-image-cloud-amd64", "initramfs-tools", "udev", "iproute2", "libpam-systemd")
+_DISK_MIB = 2048
+_BOOT_TIMEOUT_S = 300
+_TIMEOUT_S = 240
+_PORT_NAME = "commands"
+# Runs what it is told, a line of JSON each, and says how it ended.
+_AGENT = f"""#!/usr/bin/python3 -I
+import json, os, subprocess
+port = os.open("/dev/virtio-ports/{_PORT_NAME}", os.O_RDWR)
+with os.fdopen(port, "rb", buffering=0, closefd=False) as asked:
+    pending = b""
+    os.write(port, b'"up"\\n')
+    while True:
+        data = asked.read(65536)
+        if not data:
+            import time
+            time.sleep(0.1)
+            continue
+        pending += data
+        while b"\\n" in pending:
+            line, pending = pending.split(b"\\n", 1)
+            told = json.loads(line)
+            done = subprocess.run(told["argv"], input=told["stdin"], capture_output=True, text=True)
+            said = [done.returncode, done.stdout, done.stderr]
+            rest = json.dumps(said).encode() + b"\\n"
+            while rest:
+                rest = rest[os.write(port, rest):]
+"""
+_AGENT_UNIT = """[Unit]
+After=multi-user.target
+[Service]
+ExecStart=/usr/local/lib/commands
+Environment=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
+[Install]
+WantedBy=multi-user.target
+"""
+_NETWORK = """[Match]
+Name=eth0
+[Network]
+DHCP=yes
+"""
+
+
+@dataclass(frozen=True)
+class Disk:
+    """What a machine boots from: its disk, its kernel and what the kernel begins with."""
+
+    image: Path
+    kernel: Path
+    initrd: Path
+
+
+class VirtualMachine:
+    """A running machine; `call` runs a command in it as root."""
+
+    def __init__(self, process: subprocess.Popen[bytes], channel: socket.socket) -> None:
+        self._process = process
+        self._channel = channel
+        self._lines = channel.makefile("rb")
+        self._ports: Mapping[int, int] = {}
+
+    def call(self, *argv: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        """How a command inside ends."""
+        self._channel.sendall(json.dumps({"argv": argv, "stdin": stdin}).encode() + b"\n")
+        status, stdout, stderr = json.loads(self._lines.readline())
+        return subprocess.CompletedProcess(argv, status, stdout, stderr)
+
+    def wait_until_up(self) -> None:
+        """Return when it takes commands."""
+        assert json.loads(self._lines.readline()) == "up"
+
+    def cut(self) -> None:
+        """Pull the plug: what its kernel has not written to the disk is lost."""
+        self._process.kill()
+        self._process.wait(_TIMEOUT_S)
+
+    def close(self) -> None:
+        """Give up talking to it."""
+        self._lines.close()
+        self._channel.close()
+
+
+def disk_of(tree: Path, folder: Path) -> Disk:
+    """A disk with the files of `tree`, to which a kernel is added, made in `folder`."""
+    _add_kernel(tree)
+    image = folder / "disk"
+    checked("mkfs.ext4", "-q", "-F", "-d", str(tree), "-L", "root", str(image), f"{_DISK_MIB}M")
+    kernel, initrd = (folder / name for name in ("kernel", "initrd"))
+    for target, pattern in ((kernel, "vmlinuz-*"), (initrd, "initrd.img-*")):
+        (source,) = (tree / "boot").glob(pattern)
+        shutil.copyfile(source, target)
+    return Disk(image, kernel, initrd)
+
+
+def _add_kernel(tree: Path) -> None:
+    environment = ("env", "DEBIAN_FRONTEND=noninteractive", "chroot", str(tree))
+    resolver = tree / "etc/resolv.conf"
+    shutil.copyfile("/etc/resolv.conf", resolver)
+    for words in (
+        ("apt-get", "update", "-qq"),
+        ("apt-get", "install", "-qq", "--yes", "--no-install-recommends", *_PACKAGES),
+    ):
+        checked(*environment, *words)
+    for path, text, mode in (
+        ("usr/local/lib/commands", _AGENT, 0o755),
+        ("etc/systemd/system/commands.service", _AGENT_UNIT, 0o644),
+        ("etc/systemd/network/eth0.network", _NETWORK, 0o644),
+        ("etc/fstab", "/dev/vda / ext4 rw 0 1\n", 0o644),
+    ):
+        (tree / path).parent.mkdir(parents=True, exist_ok=True)
+        (tree / path).write_text(text)
+        (tree / path).chmod(mode)
+    checked("systemctl", f"--root={tree}", "enable", "commands", "systemd-networkd")
+
+
+@contextlib.contextmanager
+def virtual_machine(disk: Disk, log: Path) -> Iterator[Device]:
+    """Boot a machine from `disk`, which keeps what it writes; `log` gets what its console shows.
+
+    When the block ends its power is cut.
+    """
+    with running(disk, log) as (_, device):
+        yield device
+
+
+@contextlib.contextmanager
+def running(disk: Disk, log: Path) -> Iterator[tuple[VirtualMachine, Device]]:
+    """The same, with the machine itself."""
+    ports = {port: free_port() for port in (WIZARD_PORT, DASHBOARD_PORT)}
+    channel_path = disk.image.with_name("commands")
+    channel_path.unlink(missing_ok=True)
+    forwarded = "".join(f",hostfwd=tcp:127.0.0.1:{ours}-:{its}" for its, ours in ports.items())
+    with socket.socket(socket.AF_UNIX) as listening, log.open("ab") as console:
+        listening.bind(str(channel_path))
+        listening.listen(1)
+        listening.settimeout(_BOOT_TIMEOUT_S)
+        process = subprocess.Popen(
+            [
+                *("qemu-system-x86_64", "-accel", "tcg,thread=multi", "-m", "1024", "-smp", "2"),
+                *("-nographic", "-nodefaults", "-serial", "stdio", "-no-reboot"),
+                *("-kernel", str(disk.kernel), "-initrd", str(disk.initrd), "-append"),
+                "root=/dev/vda rw console=ttyS0 panic=-1 quiet net.ifnames=0",
+                "-drive",
+                f"file={disk.image},format=raw,if=virtio,cache=writethrough",
+                *("-netdev", f"user,id=net{forwarded}", "-device", "virtio-net-pci,netdev=net"),
+                *("-device", "virtio-serial-pci"),
+                *("-chardev", f"socket,id=c,path={channel_path}"),
+                *("-device", f"virtserialport,chardev=c,name={_PORT_NAME}"),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=console,
+            stderr=console,
+            env={"PATH": os.environ["PATH"]},
+        )
+        try:
+            channel, _ = listening.accept()
+            channel.settimeout(_BOOT_TIMEOUT_S)
+            machine = VirtualMachine(process, channel)
+            try:
+                machine.wait_until_up()
+                yield machine, Device(machine.call, lambda port: _connection(port, ports))
+            finally:
+                machine.close()
+        finally:
+            process.kill()
+            process.wait(_TIMEOUT_S)
+
+
+def _connection(port: int, ports: Mapping[int, int]) -> http.client.HTTPConnection:
+    if port == WIZARD_PORT:
+        return http.client.HTTPSConnection(
+            "127.0.0.1", ports[port], timeout=_TIMEOUT_S, context=unverified()
+        )
+    return http.client.HTTPConnection("127.0.0.1", ports[port], timeout=_TIMEOUT_S)
