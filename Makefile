@@ -27,8 +27,8 @@ endef
 .PHONY: help
 help: ## list the verbs
 	@if [ -t 1 ] && [ -z "$$NO_COLOR" ]; then verb=$$(printf '\033[36m') plain=$$(printf '\033[0m'); fi; \
-	sed -n 's/^\([a-z]*\):.*## \(.*\)/\1 \2/p' Makefile | while read -r name text; do \
-	    printf '  make %s%-8s%s %s\n' "$$verb" "$$name" "$$plain" "$$text"; done
+	sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1 \2/p' Makefile | while read -r name text; do \
+	    printf '  make %s%-12s%s %s\n' "$$verb" "$$name" "$$plain" "$$text"; done
 
 .PHONY: run
 run: ## a signed release, and a device to set up, talk to and look at (ARGS=--once: do not stay)
@@ -47,6 +47,11 @@ test: ## run every check: lint, types, tests, the wheel (ARGS='-e types': one of
 	@$(PYTHON) dev/packages.py test
 	@$(MAKE) -s $(VENV)/made
 	@$(VENV)/bin/python -m tox run $(ARGS)
+
+.PHONY: test-machine
+test-machine: $(VENV)/made ## boot a machine with our package and set it up (ARGS=--qemu: with its own kernel, too)
+	@$(PYTHON) dev/packages.py test-machine
+	@$(VENV)/bin/pytest -n auto --dist worksteal tests/machine $(ARGS)
 
 # Not a verb for people: CI has the cases, and this project does not.
 .PHONY: cross-check

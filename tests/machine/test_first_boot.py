@@ -129,7 +129,7 @@ def test_ssh_lets_in_who_has_the_key_and_nobody_else(story: Story) -> None:
     log_in = ("ssh", "-F", "none", *words, "-i", LOGIN, f"agent@{NEAR}", "id", "-un")
     done = story.here.beside(*log_in)
     assert (done.returncode, done.stdout) == (0, "agent\n"), done
-    other = [word if word != LOGIN else "/root/none" for word in log_in]
+    other = [word if word != LOGIN else "/srv/none" for word in log_in]
     assert story.here.beside(*other).returncode == 255
 
 

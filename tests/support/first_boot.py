@@ -26,7 +26,7 @@ NEAR_V6, FAR_V6 = "fd99::1", "fd99::2"
 WIZARD_PORT, DASHBOARD_PORT = 8088, 8089
 GATEWAY = "openclaw-gateway.service"
 # Of who may log in.
-LOGIN = "/root/login"
+LOGIN = "/srv/login"
 STARTS = "/var/lib/openclaw-gateway/starts"
 _TIMEOUT_S = 60
 # Every sign that a key may have and that some encoding changes, but for those that no key has.
