@@ -37,7 +37,7 @@ def command() -> None:
     epilog="""\b
 Examples:
   sudo platformctl services install
-  sudo platformctl services install --root IMAGE --programs /usr/bin
+  sudo platformctl services install --root /mnt --programs /usr/bin
 """
 )
 @_root
@@ -88,7 +88,7 @@ def install(
     epilog="""\b
 Examples:
   sudo platformctl services remove
-  sudo platformctl services remove --root IMAGE
+  sudo platformctl services remove --root /mnt
 """
 )
 @_root

@@ -142,7 +142,8 @@ def test_the_sdist_holds_no_more_than_what_builds_the_wheel(built: Distributions
         tops = {name.split("/")[1] for name in archive.getnames() if "/" in name}
     assert tops == {
         *("LICENSE", "PKG-INFO", "README.md", "pyproject.toml", "setup.cfg"),
-        *("platform_common", "platformctl", "pwa_app", "release_tools", "schemas", "templates"),
+        *("platform_common", "platformctl", "pwa_app", "release_tools", "schemas", "systemd"),
+        "templates",
         "wizard_app",
         "platform_appliance.egg-info",
     }
