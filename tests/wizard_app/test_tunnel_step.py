@@ -201,7 +201,7 @@ def test_credentials_of_another_tunnel_than_the_answer_do_not_count(
     ("choice", "words"),
     [
         ("skip", "Not reachable"),
-        ("quick", "Open to the internet: everybody who learns its public address can open"),
+        ("quick", "Open to the internet: everybody who learns its public address can reach"),
         ("named", "Open to the internet, at the address of your own tunnel"),
     ],
 )
@@ -213,7 +213,7 @@ def test_tun_06_the_review_page_says_what_is_open_to_the_internet(
 
 
 def test_tun_06_the_choice_of_a_quick_tunnel_says_so_too(client: FlaskClient) -> None:
-    assert "Opens this device to the internet under a public address" in client.get(URL).text
+    assert "Opens the assistant of this device to the internet under a public address" in client.get(URL).text
 
 
 @pytest.mark.parametrize("name", BAD_NAMES)
