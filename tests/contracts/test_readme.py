@@ -122,6 +122,7 @@ def test_the_verbs_that_make_lists_are_those_of_the_makefile() -> None:
         "test",
         "bench",
         "release",
+        "deb",
         "lint",
         "format",
         "lock",

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.both_apps import WORKING, both_answer, states
 from tests.support.debian_package import NAME, built_package, field, packed, unpacked
 from tests.support.machine import Machine, machine, run_in, writable_tree
 
@@ -26,19 +27,6 @@ table inet platform {
     tcp dport { 22, 8088, 8089 } accept
   }
 }
-"""
-WORKING = (
-    "platform-control.socket",
-    "platform-pwa.socket",
-    "platform-pwa.service",
-    "platform-wizard.socket",
-    "platform-wizard.service",
-)
-ANSWERS = """
-import ssl, sys, urllib.request
-for url in ("http://127.0.0.1:8089/healthz", "https://127.0.0.1:8088/healthz"):
-    unverified = ssl._create_unverified_context() if url.startswith("https") else None
-    print(urllib.request.urlopen(url, timeout=30, context=unverified).read().decode())
 """
 REFUSED = """
 import socket
@@ -92,15 +80,6 @@ def booted(installed: Path) -> Iterator[Machine]:
     """A machine that has the package, and is thrown away."""
     with writable_tree(installed) as tree, machine(tree, programs=False) as running:
         yield running
-
-
-def both_answer(running: Machine) -> bool:
-    return running.run("python3", "-c", ANSWERS).split() == ["ok", "ok"]
-
-
-def states(running: Machine, verb: str, *units: str) -> list[str]:
-    """What systemctl says of each of the units."""
-    return running.run("systemctl", verb, *units, check=False).split()
 
 
 def every_file(running: Machine) -> set[str]:
