@@ -213,7 +213,10 @@ def test_tun_06_the_review_page_says_what_is_open_to_the_internet(
 
 
 def test_tun_06_the_choice_of_a_quick_tunnel_says_so_too(client: FlaskClient) -> None:
-    assert "Opens the assistant of this device to the internet under a public address" in client.get(URL).text
+    assert (
+        "Opens the assistant of this device to the internet under a public address"
+        in client.get(URL).text
+    )
 
 
 @pytest.mark.parametrize("name", BAD_NAMES)
