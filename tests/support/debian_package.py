@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import functools
 import hashlib
 import os
 import re
@@ -23,6 +24,7 @@ _OTHERS = ("tests/", "bench/", "release/", "docs/screenshots/", ".github/")
 _VERSION = re.compile(r"^Version: .*$", re.MULTILINE)
 
 
+@functools.cache
 def built_package() -> Path:
     """The package of the tracked files as they are, built when nobody has built it yet."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / NAME
