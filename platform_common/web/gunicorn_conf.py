@@ -15,7 +15,7 @@ from platform_common.web.gunicorn_log import OneLineLog
 
 bind = ["127.0.0.1:8089"]
 workers = 1
-worker_class = "gthread"
+worker_class = "platform_common.web.worker.Worker"
 threads = 1024
 # What is above the number of threads may be kept alive between two requests.
 worker_connections = 1100

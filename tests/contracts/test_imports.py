@@ -33,7 +33,9 @@ _PAGES = (
 DOORS: Mapping[str, tuple[str, ...]] = {
     "flask": _PAGES,
     "werkzeug": _PAGES,
-    "gunicorn": ("platform_common/web/gunicorn_log.py", "platform_common/web/server.py"),
+    "gunicorn": tuple(
+        f"platform_common/web/{name}.py" for name in ("gunicorn_log", "server", "worker")
+    ),
     "jinja2": ("platform_common/web/application.py",),
     "babel": ("platform_common/web/language.py",),
     "platform_common.web": ("platform_common/web/*.py", "pwa_app/*.py", "wizard_app/*.py"),

@@ -276,6 +276,35 @@ def test_http_01_200_slow_clients_hold_up_nobody(server: Served) -> None:
     assert times[-2] < 2
 
 
+def test_http_01_clients_that_do_not_hang_up_hold_up_nobody(server: Served) -> None:
+    with contextlib.ExitStack() as opened:
+        for _ in range(200):
+            connection = opened.enter_context(
+                socket.create_connection(("127.0.0.1", server.port), SECONDS)
+            )
+            connection.sendall(OK)
+        times = sorted(health_times(server.port, 20))
+    # The server waits two seconds for each of them to hang up, in a thread of its own.
+    assert times[-1] < 1.5
+
+
+def test_http_02_a_thousand_requests_at_the_same_moment_are_answered(server: Served) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+    try:
+        with contextlib.ExitStack() as opened:
+            connections = [
+                opened.enter_context(socket.create_connection(("127.0.0.1", server.port), SECONDS))
+                for _ in range(1000)
+            ]
+            for connection in connections:
+                connection.sendall(OK.replace(b"close", b"keep-alive"))
+            answers = [connection.recv(65536) for connection in connections]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert {status(answer) for answer in answers} == {200}
+
+
 def test_http_02_a_thousand_connections_at_once_and_it_recovers(server: Served) -> None:
     # As many again as the server has room for.
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
