@@ -28,7 +28,7 @@ table inet platform {
 }
 """
 LOGIN = (
-    *("ssh", "-F", "none", "-i", "/root/key", "-o", "BatchMode=yes"),
+    *("ssh", "-F", "none", "-i", "/etc/login_key", "-o", "BatchMode=yes"),
     *("-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "agent@127.0.0.1"),
 )
 
@@ -190,10 +190,10 @@ def test_before_the_set_up_there_is_nothing_to_load(booted: Machine) -> None:
 
 
 def test_agent_logs_in_with_a_key_and_with_nothing_else(booted: Machine) -> None:
-    booted.run("ssh-keygen", "-q", "-N", "", "-t", "ed25519", "-f", "/root/key")
+    booted.run("ssh-keygen", "-q", "-N", "", "-t", "ed25519", "-f", "/etc/login_key")
     folder = "/home/agent/.ssh"
     booted.run("install", "-d", "-m0700", "-oagent", "-gagent", folder)
-    installed = ("install", "-m0600", "-oagent", "-gagent", "/root/key.pub")
+    installed = ("install", "-m0600", "-oagent", "-gagent", "/etc/login_key.pub")
     booted.run(*installed, f"{folder}/authorized_keys")
     booted.run("systemctl", "restart", "ssh.service")
     # As the page has it: with what Debian ships, and without PAM after one command.

@@ -185,7 +185,7 @@ def test_a_folder_that_no_unit_can_name_is_wrong_usage(image: Path, folder: str)
     assert not (image / "usr").exists()
 
 
-@pytest.mark.parametrize("hidden", ["/home/me/venv/bin", "/root/bin", "/tmp/x", "/var/tmp/x"])
+@pytest.mark.parametrize("hidden", ["/home/agent/venv/bin", "/root", "/tmp/x", "/var/tmp/x"])
 def test_programs_that_the_services_do_not_see_are_refused(image: Path, hidden: str) -> None:
     folder = image / hidden.lstrip("/")
     folder.parent.mkdir(parents=True, exist_ok=True)
