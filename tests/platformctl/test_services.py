@@ -80,7 +80,7 @@ def test_to_install_twice_is_to_install_once(image: Path) -> None:
 def test_what_was_disabled_stays_so_and_what_nobody_switched_on_yet_is(image: Path) -> None:
     installed(image, "--files-only")
     installed(image)
-    link = image / "etc/systemd/system/multi-user.target.wants/platform-wizard-qr.service"
+    link = image / "etc/systemd/system/platform-wizard.service.wants/platform-wizard-qr.service"
     link.unlink()
     assert "platform-wizard-qr.service" not in json.loads(installed(image, "--json").stdout)
     assert not link.is_symlink()

@@ -66,6 +66,8 @@ def install(machine: Machine) -> None:
 
 def last_call(machine: Machine, unit: str) -> dict[str, Any]:
     """What it was given when the unit was started last."""
+    # The journal may come behind.
+    machine.run("journalctl", "--sync")
     said = machine.run("journalctl", "--no-pager", "--output=cat", f"--unit={unit}")
     told: dict[str, Any] = json.loads([line for line in said.splitlines() if line[0] == "{"][-1])
     return told
