@@ -176,6 +176,22 @@ def test_a_loop_of_crashes_ends_with_an_answer_once_its_cause_is_gone(booted: Ma
     assert "200 OK" in booted.run("python3", "-c", ASK)
 
 
+def test_a_wizard_in_a_loop_of_crashes_keeps_nothing_else_from_starting(booted: Machine) -> None:
+    unit = "platform-wizard.service"
+    change = f"/run/systemd/system/{unit}.d/crash.conf"
+    booted.write(change, "[Service]\nExecStart=\nExecStart=/bin/false\n")
+    booted.run("systemctl", "daemon-reload")
+    try:
+        booted.call("systemctl", "restart", unit)
+        booted.run("timeout", "20", "systemctl", "restart", "platform-pwa.service")
+        # Nobody waits: a boot would not be over before.
+        booted.run("timeout", "20", "systemctl", "start", "platform-wizard-qr.service")
+    finally:
+        booted.run("rm", change)
+        booted.run("systemctl", "daemon-reload")
+        booted.run("systemctl", "restart", unit)
+
+
 def test_who_may_ask_the_helper_cannot_shut_it_for_others(booted: Machine) -> None:
     flood = """import socket
 for _ in range(300):
