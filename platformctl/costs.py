@@ -9,13 +9,14 @@ from pathlib import Path
 from msgspec import Struct
 
 from platform_common.appending import put_aside
+from platform_common.errors import UnreadableError
 from platform_common.files import Owner
 from platform_common.installed_profiles import active_profile
 from platform_common.paths import COST_CAPS, COST_DEFAULTS, COST_LEDGER_VARIABLE, Paths
 from platform_common.reading_back import blocks_from_end
 from platform_common.records import cost_caps, cost_ledger, cost_sheet, record_file
 from platform_common.records.cost_caps import Changes, CostCaps
-from platform_common.records.cost_ledger import NANO, Message, Priced, Spent
+from platform_common.records.cost_ledger import MOST_UNREADABLE, NANO, Message, Priced, Spent
 from platform_common.records.record_file import MissingRecordError
 from platform_common.views import Cost, CostState, Day, Expense, Ledger, LedgerEntry
 
@@ -42,6 +43,7 @@ def summary(paths: Paths, now: datetime | None = None) -> Summary:
     caps = read_caps(paths)
     path = ledger_path(paths)
     spent = cost_ledger.spent(_blocks(path), now or datetime.now(UTC), _sheet(paths).cost)
+    _refuse_junk(path, spent.unreadable)
     ledger = str(path or "")
     return Summary(_cost(spent, caps), caps, ledger, spent.unreadable, spent.future)
 
@@ -65,14 +67,16 @@ def ledger_path(paths: Paths) -> Path | None:
 def newest(paths: Paths, count: int) -> Ledger:
     """The last `count` messages of the ledger; raises `PlatformError`."""
     price = _sheet(paths).cost
+    path = ledger_path(paths)
     found: list[Message] = []
     unreadable = 0
-    for line in _lines_from_end(ledger_path(paths)):
+    for line in _lines_from_end(path):
         if len(found) == count:
             break
         message = cost_ledger.parse(line)
         if message is None:
             unreadable += 1
+            _refuse_junk(path, unreadable)
         else:
             found.append(message)
     return Ledger(
@@ -174,6 +178,14 @@ def _blocks(path: Path | None) -> Iterator[list[bytes]]:
         yield from blocks_from_end(path)
     except FileNotFoundError:
         return
+
+
+def _refuse_junk(path: Path | None, unreadable: int) -> None:
+    if unreadable > MOST_UNREADABLE:
+        raise UnreadableError(
+            f"{path} is no ledger: more than {MOST_UNREADABLE:,} of its lines are no messages",
+            hint="Begin a new one with: platformctl cost reset",
+        )
 
 
 def _lines_from_end(path: Path | None) -> Iterator[bytes]:

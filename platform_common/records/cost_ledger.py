@@ -20,6 +20,8 @@ from platform_common.reading_back import LINE_BYTES
 NANO = 1_000_000_000
 DAYS = 30
 DEAREST = 10
+# With more lines that are none of ours it is no ledger; to look at each takes its time.
+MOST_UNREADABLE = 1_000_000
 # Lines may be out of order by as much as this, for the clock may have been set back.
 _SLACK_DAYS = 1
 
@@ -90,12 +92,13 @@ def priced(message: Message, price: Price) -> Priced:
 def spent(blocks: Iterable[Sequence[bytes]], now: datetime, price: Price) -> Spent:
     """Sum up the lines of a ledger, which come in blocks, the last block first.
 
-    No block is asked for beyond one that lies before every window.
+    No block is asked for beyond one that lies before every window, or once more than
+    `MOST_UNREADABLE` lines were none of ours.
     """
     sums = _Sums(now, price)
     for lines in blocks:
         days = [day for line in lines if (day := sums.add(line)) is not None]
-        if days and max(days) < -_SLACK_DAYS:
+        if (days and max(days) < -_SLACK_DAYS) or sums.unreadable > MOST_UNREADABLE:
             break
     return sums.spent()
 
@@ -112,7 +115,7 @@ class _Sums:
         self._shown = self._last + 1 - DAYS
         self._price = price
         self._nano = [0] * (self._last + 1)
-        self._unknown = self._unreadable = self._future = 0
+        self._unknown = self.unreadable = self._future = 0
         # A heap of the dearest; the number keeps two from being compared any further.
         self._dearest: list[tuple[float, datetime, int, Message]] = []
 
@@ -120,7 +123,7 @@ class _Sums:
         """Count a line; its day, which may lie outside the windows, or None if it has none."""
         message = parse(line)
         if message is None:
-            self._unreadable += 1
+            self.unreadable += 1
             return None
         day = (message.timestamp - self._begin).days
         if 0 <= day <= self._last:
@@ -156,7 +159,7 @@ class _Sums:
                 Priced(message, usd, estimated=message.cost_usd is None)
                 for usd, _, _, message in sorted(self._dearest, reverse=True)
             ),
-            unreadable=self._unreadable,
+            unreadable=self.unreadable,
             future=self._future,
         )
 

@@ -365,3 +365,12 @@ def test_a_number_of_lines_that_is_none_is_wrong_usage(
 
 def test_json_for_the_wrong_one_of_two_commands_is_wrong_usage(device: Device) -> None:
     assert device.ctl("cost", "--json", "ledger").returncode == 64
+
+
+def test_a_file_of_junk_is_refused_before_that_takes_long(device: Device) -> None:
+    device.put(LEDGER, "xx\n" * 4_000_000)
+    for words in (("cost",), ("cost", "ledger")):
+        done = device.ctl(*words)
+        assert done.returncode == 1
+        assert "is no ledger: more than 1,000,000 of its lines are no messages" in done.stderr
+        assert "cost reset" in done.stderr
