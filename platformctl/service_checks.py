@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 from platform_common.errors import PlatformError, WrongUsageError
@@ -72,11 +73,26 @@ def check_system(root: Path, below: Path) -> None:
         raise PlatformError(
             f"{root} is no system: it has no /etc/passwd", hint="Give its folder with --root."
         )
+    check_inside(root, map(Path, ("etc/systemd/system", "var/lib", "home")))
     for folder in ("etc", "var/lib", below):
         place = next(one for one in _upwards(root / folder) if one.exists())
         if not os.access(place, os.W_OK):
             raise PlatformError(
                 f"{place} cannot be written", hint="It may be mounted read-only; see: findmnt"
+            )
+
+
+def check_inside(root: Path, folders: Iterable[Path]) -> None:
+    """Raise `PlatformError` where one of `folders` below `root` is led out of it by a link.
+
+    On the device itself the link would lead elsewhere; here it leads to this machine's files.
+    """
+    real = root.resolve()
+    for folder in dict.fromkeys(folders):
+        if not (place := root / folder).resolve().is_relative_to(real):
+            raise PlatformError(
+                f"{place} leads out of {root}",
+                hint="Make the link relative, as the same place is found then from here.",
             )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from platform_common.processes import run
 from platform_common.reading import read_own
 from platform_common.resources import units
 from platform_common.views import UNAVAILABLE
+from platformctl.service_checks import check_inside
 from platformctl.systemd import unit_states
 
 _PROGRAMS = b"@programs@"
@@ -74,8 +76,10 @@ def install(root: Path, programs: Path, below: Path = LOCAL) -> list[Path]:
     Nothing is started.
     """
     before: dict[Path, bytes | None] = {}
+    found = list(files(programs))
+    check_inside(root, (below / place.parent for place, _ in found))
     try:
-        for place, text in files(programs):
+        for place, text in found:
             path = root / below / place
             before[path] = _read(path)
             make_folder(path.parent)
@@ -90,10 +94,11 @@ def switch_on(root: Path, known: Mapping[str, bool]) -> tuple[str, ...]:
     """Make the users and the folders, and have systemd start the units; returns which.
 
     On the machine itself at once, in a folder at its next boot. A unit that was `known`
-    before is started only if it was enabled then. Raises `PlatformError`.
+    before is started only if it was enabled then, and one that is masked not at all.
+    Raises `PlatformError`.
     """
     here = root == Path("/")
-    wanted = list(_preset_units())
+    wanted = [unit for unit in _preset_units() if not _is_masked(root, unit)]
     new = [unit for unit in wanted if unit not in known]
     started = tuple(unit for unit in wanted if known.get(unit, True))
     _call("systemd-sysusers", f"--root={root}", "platform.conf")
@@ -127,6 +132,7 @@ def remove(root: Path, below: Path = LOCAL) -> list[Path]:
     Users, folders and what is in them stay.
     """
     here = root == Path("/")
+    check_inside(root, (below / place.parent for place, _ in files(Path("/"))))
     there = [path for place, _ in files(Path("/")) if (path := root / below / place).is_file()]
     ours = [one.name for one in there if one.parent.name == _UNITS.name and "@" not in one.name]
     if ours:
@@ -172,6 +178,11 @@ def _preset_units() -> Iterator[str]:
         verb, _, unit = line.partition(" ")
         if verb == "enable":
             yield unit
+
+
+def _is_masked(root: Path, unit: str) -> bool:
+    links = (root / folder / unit for folder in ("etc/systemd/system", "run/systemd/system"))
+    return any(link.is_symlink() and str(link.readlink()) == os.devnull for link in links)
 
 
 def _call(*argv: str) -> None:

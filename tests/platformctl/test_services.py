@@ -86,6 +86,49 @@ def test_what_was_disabled_stays_so_and_what_nobody_switched_on_yet_is(image: Pa
     assert not link.is_symlink()
 
 
+def test_what_is_masked_stays_so_and_keeps_nothing_else_from_being_installed(image: Path) -> None:
+    mask = image / "etc/systemd/system/platform-pwa.service"
+    mask.parent.mkdir(parents=True)
+    mask.symlink_to("/dev/null")
+    done = installed(image, "--json")
+    assert done.exit_code == 0, done.stderr
+    assert "platform-wizard.service" in json.loads(done.stdout)["enabled"]
+    assert "platform-pwa.service" not in json.loads(done.stdout)["enabled"]
+    assert mask.readlink() == Path("/dev/null")
+
+
+@pytest.mark.parametrize(
+    "link",
+    ["usr/local", "usr/local/lib/systemd/system", "etc/systemd/system", "etc", "var", "home"],
+)
+def test_fs_08_a_link_of_an_image_leads_nothing_out_of_it(
+    image: Path, tmp_path: Path, link: str
+) -> None:
+    outside = tmp_path / "outside"
+    if link == "etc":
+        (image / "etc").rename(outside)
+    else:
+        outside.mkdir()
+    (image / link).parent.mkdir(parents=True, exist_ok=True)
+    (image / link).symlink_to(outside)
+    before = tree(tmp_path)
+    done = installed(image)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert f"leads out of {image}" in done.stderr
+    if link.startswith("usr"):
+        assert installed(image, "--files-only").exit_code == 1
+        assert call("remove", "--root", str(image)).exit_code == 1
+    assert tree(tmp_path) == before
+
+
+def test_a_link_within_an_image_is_followed(image: Path) -> None:
+    (image / "usr").mkdir()
+    (image / "opt/local").mkdir()
+    (image / "usr/local").symlink_to("../opt/local")
+    assert installed(image).exit_code == 0
+    assert (image / "opt/local/lib/systemd/system/platform-pwa.service").is_file()
+
+
 def test_remove_leaves_what_is_not_of_install(image: Path) -> None:
     installed(image)
     kept = image / "etc/platform/secrets.env"
