@@ -15,6 +15,8 @@ _QUIET = 2
 _GAP, _LEAST_COLUMNS, _MOST_COLUMNS = 2, 33, 60
 # The link above the code, which takes two, and the line in which agetty asks who logs in.
 _OTHER_ROWS = 3
+# A device with many networks of its own, such as those of containers, has many addresses.
+_MOST_OTHERS = 4
 
 _TITLE = "Set up this device"
 _HOW = (
@@ -73,7 +75,7 @@ def _notes(how: str, hosts: Iterable[str], fingerprint: str, width: int) -> Iter
     said = [_TITLE, how, _TYPING]
     # Nobody types an address of IPv6.
     if others := [host for host in hosts if "[" not in host]:
-        said.append(f"Or with {' or '.join(others)}")
+        said.append(f"Or with {' or '.join(others[:_MOST_OTHERS])}")
     if fingerprint:
         said.append(_CERTIFICATE)
     for paragraph in said:

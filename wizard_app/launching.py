@@ -30,7 +30,10 @@ _EVERYWHERE = ("0.0.0.0", "[::]")  # noqa: S104 - compared with, not listened on
 # SIOCGIFADDR, and where its answer has the address.
 _ADDRESS_OF, _ADDRESS = 0x8915, slice(20, 24)
 # What is shown on a terminal, and read by agetty, which has a meaning for a backslash.
-_SHOWN = re.compile(r"[!-\[\]-~]*")
+_SHOWN = re.compile(r"[!-\[\]-~]{0,300}")
+# More than any device has; who may write the file could fill a screen, or have the firewall
+# open every port.
+_MOST_BASES, _MOST_BINDS = 256, 16
 
 
 class Serving(Struct, frozen=True):
@@ -51,6 +54,8 @@ class Serving(Struct, frozen=True):
         """Refuse what is no address nor fingerprint: it may be another user who tells."""
         if not all(map(_SHOWN.fullmatch, (*self.bases, self.fingerprint))):
             raise ValueError("an address or a fingerprint has characters that none has")
+        if len(self.bases) > _MOST_BASES or len(self.bind.split()) > _MOST_BINDS:
+            raise ValueError("these are more addresses than any device has")
 
     def now(self) -> Serving:
         """The same with the addresses that this machine has now: some come late, or change."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 import os
 import socket
 import subprocess
@@ -104,6 +105,24 @@ def test_a_wizard_that_was_killed_is_not_served(token_file: Path) -> None:
     ended.wait()
     ServingFile(token_file).write(Serving(ended.pid))
     with pytest.raises(PlatformError, match="No wizard is running"):
+        launching.served(token_file)
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"bases": ["https://" + "a" * 400]},
+        {"bases": [f"https://a{number}" for number in range(300)]},
+        {"fingerprint": "A" * 400},
+        {"bind": " ".join(f"0.0.0.0:{port}" for port in range(1, 1000))},
+    ],
+)
+def test_addresses_that_would_fill_a_screen_or_open_every_port_are_none(
+    token_file: Path, members: dict[str, object]
+) -> None:
+    token_file.parent.mkdir()
+    ServingFile(token_file).path.write_text(json.dumps({"pid": os.getpid(), **members}))
+    with pytest.raises(PlatformError, match="address"):
         launching.served(token_file)
 
 
