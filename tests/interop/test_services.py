@@ -192,6 +192,17 @@ def test_a_wizard_in_a_loop_of_crashes_keeps_nothing_else_from_starting(booted: 
         booted.run("systemctl", "restart", unit)
 
 
+def test_ipv4_is_served_where_sockets_of_ipv6_are_for_that_alone(booted: Machine) -> None:
+    setting = "/proc/sys/net/ipv6/bindv6only"
+    booted.run("tee", setting, stdin="1")
+    try:
+        booted.run("systemctl", "stop", "platform-pwa.service")
+        booted.run("systemctl", "restart", "platform-pwa.socket")
+        assert "200 OK" in booted.run("python3", "-c", ASK)
+    finally:
+        booted.run("tee", setting, stdin="0")
+
+
 def test_who_may_ask_the_helper_cannot_shut_it_for_others(booted: Machine) -> None:
     flood = """import socket
 for _ in range(300):
