@@ -173,12 +173,13 @@ _ERRORS = {
     "EROFS": ("openat", "mkdir", "mkdirat"),
     "EACCES": ("renameat", "renameat2", "fchmod"),
     "EIO": ("fsync", "unlinkat"),
+    "EDQUOT": ("renameat", "renameat2", "mkdir", "mkdirat"),
 }
 
 
 @pytest.mark.parametrize("error", _ERRORS)
 @pytest.mark.parametrize("runs", ["new"], indirect=True)
-def test_wiz_05_and_fs_03_after_a_call_that_fails_the_next_press_needs_nothing_more(
+def test_wiz_05_fs_03_and_fs_04_after_a_call_that_fails_the_next_press_needs_nothing_more(
     runs: Runs, error: str
 ) -> None:
     device, told = runs.device, set()
@@ -213,6 +214,7 @@ _REASONS = {
     "EROFS": "Read-only file system",
     "EACCES": "Permission denied",
     "EIO": "Input/output error",
+    "EDQUOT": "Disk quota exceeded",
 }
 
 
