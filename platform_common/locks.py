@@ -84,8 +84,8 @@ def _make(lock: Path) -> None:
 
     Raises `FileNotFoundError` without the folder, and `UnreadableError`.
     """
-    group = _sharing(lock.parent)
     try:
+        group = _sharing(lock.parent)
         if group is None:
             close(os.open(lock, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, _OWN_MODE))
         else:

@@ -9,15 +9,14 @@ import json
 import re
 import shlex
 import subprocess
-import sysconfig
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from dev.distributions import ROOT
 from tests.support.machine import machine, writable_tree
+from tests.support.own_packages import shared_folders
 from tests.support.setups import STATE
 
 TIMEOUT_S = 60
@@ -72,12 +71,12 @@ class Bare:
     """A machine without systemd; before each command `lacks` is done to it."""
 
     tree: Path
-    libraries: list[Path]
+    libraries: list[tuple[Path, str]]
     lacks: list[str] = field(default_factory=list)
 
     def run(self, command: str, stdin: str = "", seconds: float = TIMEOUT_S) -> Ended:
         """Run a command there as root, for so many seconds at most."""
-        within = [f"mount --rbind {path} {self.tree}{path}" for path in self.libraries]
+        within = [f"mount --rbind {here} {self.tree}{there}" for here, there in self.libraries]
         within += [f"mount -t proc proc {self.tree}/proc", f"mount -t tmpfs tmpfs {self.tree}/run"]
         asked = "; ".join([*self.lacks, "cd /", f"exec timeout {seconds} {command}"])
         script = " && ".join([*within, f"exec chroot {self.tree} sh -c {shlex.quote(asked)}"])
@@ -129,10 +128,9 @@ class Bare:
 
 
 @pytest.fixture(scope="module")
-def programs() -> Iterator[tuple[Path, list[Path]]]:
+def programs() -> Iterator[tuple[Path, list[tuple[Path, str]]]]:
     """The files of a machine with our programs, and the folders that these need."""
-    installed = Path(sysconfig.get_path("purelib"))
-    libraries = [ROOT, *([] if installed.is_relative_to(ROOT) else [installed])]
+    libraries = list(shared_folders())
     with writable_tree() as tree:
         # A machine that runs has them put there.
         with machine(tree):
@@ -141,7 +139,7 @@ def programs() -> Iterator[tuple[Path, list[Path]]]:
 
 
 @pytest.fixture
-def bare(programs: tuple[Path, list[Path]]) -> Iterator[Bare]:
+def bare(programs: tuple[Path, list[tuple[Path, str]]]) -> Iterator[Bare]:
     """One that nothing was done to yet."""
     below, libraries = programs
     with writable_tree(below) as tree:

@@ -12,7 +12,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import sysconfig
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -23,14 +22,14 @@ from typing import IO
 from dev.distributions import ROOT
 from tests.support.containers import base_tree, checked, control_groups, environment, nspawn
 from tests.support.network_namespaces import Network
+from tests.support.own_packages import LIBRARIES, PACKAGES, shared_folders
 
 _BOOT_TIMEOUT_S = 60
 _COMMAND_TIMEOUT_S = 60
 # What an installed program does, with the libraries of the environment that runs the tests.
 _PROGRAM = f"""#!/usr/bin/python3
-import site, sys
-sys.path.append({str(ROOT)!r})
-site.addsitedir({sysconfig.get_path("purelib")!r})
+import sys
+sys.path += [{PACKAGES!r}, {LIBRARIES!r}]
 from {{package}}.cli import program
 program()
 """
@@ -104,7 +103,9 @@ def machine(
     if tree is not None:
         files = ("--volatile=no", f"--directory={tree}")
     shared = [*files, *_network(network)]
-    shared += [f"--bind-ro={path}" for path in _shared() if programs]
+    if programs:
+        shared += [f"--bind-ro={ROOT}"]
+        shared += [f"--bind-ro={here}:{there}" for here, there in shared_folders()]
     with (
         control_groups() as (name, groups),
         (console or Path(os.devnull)).open("ab") as screen,
@@ -180,11 +181,6 @@ def _programs() -> dict[str, str]:
         f"/usr/local/bin/{program}": _PROGRAM.format(package=package)
         for program, package in _PROGRAMS.items()
     }
-
-
-def _shared() -> list[Path]:
-    libraries = Path(sysconfig.get_path("purelib"))
-    return [ROOT, *([] if libraries.is_relative_to(ROOT) else [libraries])]
 
 
 @contextlib.contextmanager
