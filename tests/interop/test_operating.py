@@ -18,6 +18,7 @@ from dev.distributions import ROOT
 from tests.support.machine import Machine, machine, writable_tree
 from tests.support.network_namespaces import Network, join, new_network
 from tests.support.nginx import make_certificate, nginx
+from tests.support.services import until
 from tests.support.web_servers import served
 
 LONG_S = 30
@@ -133,7 +134,8 @@ def test_a_device_can_be_set_up_again() -> None:
         here.run("systemctl", "stop", "platform-wizard.socket", "platform-wizard.service")
         shown = here.run("sh", "-ec", commands("Set up again"))
         assert re.search(r"^https://\S+:8088/\?token=[0-9a-f]{64}$", shown, flags=re.MULTILINE)
-        assert here.run("systemctl", "is-active", "platform-wizard-qr.service") == "active\n"
+        unit = ("systemctl", "is-active", "platform-wizard-qr.service")
+        until(lambda: here.call(*unit).stdout == "active\n")
 
 
 @pytest.fixture(scope="module")
