@@ -37,7 +37,11 @@ def put_all(folder: Path, *, but: str) -> None:
             put_program(folder, sign)
 
 
-@pytest.mark.parametrize("verb", packages.NEEDS)
+# What a machine has on which `make test` runs; other verbs fetch what they need themselves.
+HERE = [verb for verb, needs in packages.NEEDS.items() if {*needs} <= {*packages.NEEDS["test"]}]
+
+
+@pytest.mark.parametrize("verb", HERE)
 def test_this_machine_lacks_nothing(verb: str) -> None:
     finished = subprocess.run(
         [sys.executable, ROOT / "dev/packages.py", verb],
