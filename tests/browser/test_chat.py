@@ -23,11 +23,11 @@ from tests.support.accessibility import violations
 from tests.support.browsers import send, until
 from tests.support.chat_states import ANSWER, QUESTION, put_turns
 from tests.support.devices import Device
-from tests.support.faults import wait_until
 from tests.support.gateways import DONE, EVENTS, delta, said, stand_in
 from tests.support.hostile_text import XSS
 from tests.support.layout import focus_walk, sideways_scroll, small_targets
 from tests.support.raw_server import RawServer, Request
+from tests.support.waiting import wait_until
 from tests.support.web_servers import Served, free_port
 from tests.support.wizard_states import TOKEN
 

@@ -26,7 +26,7 @@ from tests.support.apply_setups import (
     result,
     started,
 )
-from tests.support.faults import wait_until
+from tests.support.waiting import wait_until
 from tests.support.web_servers import Served, served, unverified
 from tests.support.wizard_visits import Visitor, visitor_of
 

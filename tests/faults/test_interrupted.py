@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.faults import FaultServer, Run, Site, until_missed, wait_until
+from tests.support.faults import FaultServer, Run, Site, until_missed
 from tests.support.releases import KeyPair, Tools, clean_environment, program, write_artefacts
 from tests.support.trees import hidden, tree
+from tests.support.waiting import wait_until
 
 _CALLS = ["mkdir", "openat", "linkat", "write", "fsync", "rename", "renameat", "unlinkat"]
 

@@ -6,8 +6,7 @@ import http.client
 import json
 import os
 import subprocess
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 from tests.support.machine import Machine, machine, writable_tree
 from tests.support.mdns import ask
 from tests.support.network_namespaces import Network, join, new_network
+from tests.support.waiting import wait_until
 from tests.support.web_servers import unverified
 from tests.support.wizard_visits import Fields, Visitor
 
@@ -101,13 +101,6 @@ def device(tree: Path) -> Iterator[Device]:
         with machine(tree, network=near) as here:
             here.run("platformctl", "services", "install", "--programs=/usr/local/bin")
             yield Device(here, far)
-
-
-def wait_until(happened: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + LONG_S
-    while not happened():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def test_a_device_is_found_by_its_old_name_and_by_the_one_that_the_wizard_gives_it(

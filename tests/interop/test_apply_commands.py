@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from werkzeug.test import TestResponse
 
 from tests.support import stand_in_programs
 from tests.support.stand_in_programs import StandIn
+from tests.support.waiting import wait_until
 from wizard_app.app import create_app
 from wizard_app.plan import build_plan
 from wizard_app.settings import WizardSettings
@@ -91,13 +91,6 @@ def is_gone(pid: int) -> bool:
         return "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return True
-
-
-def wait_until(happened: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + LONG_S
-    while not happened():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_every_program_gets_its_arguments_and_next_to_no_environment(setup: Setup) -> None:

@@ -6,8 +6,7 @@ import contextlib
 import json
 import re
 import ssl
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 
 from tests.support.machine import Machine, machine
 from tests.support.network_namespaces import Network, join, new_network
+from tests.support.waiting import wait_until
 from tests.support.web_servers import unverified
 from tests.wizard_app.test_console import expected, modules, plain, rows
 
@@ -80,13 +80,6 @@ def device(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Device]:
     with started(tmp_path_factory.mktemp("device")) as here:
         here.with_address()
         yield here
-
-
-def wait_until(happened: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + LONG_S
-    while not happened():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_the_console_shows_link_code_and_fingerprint(device: Device) -> None:

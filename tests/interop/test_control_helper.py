@@ -26,10 +26,10 @@ from platform_common.resources import data_path
 from platform_common.views import ModelSet, Verdict
 from platformctl.models import Listing
 from tests.support.devices import Device
-from tests.support.faults import wait_until
 from tests.support.machine import Machine, machine
 from tests.support.raw_server import RawServer, serving
 from tests.support.releases import clean_environment, program
+from tests.support.waiting import wait_until
 
 CANARY = "sk-canary-0123456789"
 SECRETS = "/etc/platform/secrets.env"

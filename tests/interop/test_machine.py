@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from tests.support.machine import Machine, machine
+from tests.support.waiting import wait_until
 
 UNIT = "openclaw-gateway.service"
 GATEWAY = "ExecStart=/usr/bin/python3 /opt/gateway.py"
@@ -58,14 +59,6 @@ def well(booted: Machine) -> Machine:
     booted.run("systemctl", "enable", "--now", UNIT)
     wait_until(lambda: doctor(booted)["profile-health-endpoint"][0] == "Pass")
     return booted
-
-
-def wait_until(happened: Callable[[], bool]) -> None:
-    """Return as soon as it has happened."""
-    deadline = time.monotonic() + LONG_S
-    while not happened():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def status(here: Machine) -> dict[str, object]:

@@ -8,8 +8,7 @@ import http.client
 import json
 import re
 import ssl
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from dev.distributions import ROOT
 from tests.support.machine import Machine, machine, writable_tree
 from tests.support.network_namespaces import Network, join, new_network
 from tests.support.nginx import make_certificate, nginx
-from tests.support.services import until
+from tests.support.waiting import wait_until
 from tests.support.web_servers import served
 
 LONG_S = 30
@@ -54,13 +53,6 @@ def commands(title: str, block: int = 0) -> str:
     typed = re.sub(r"^\$ ", "", found[block], flags=re.MULTILINE)
     # A machine of the tests has no sudo: everybody there is root.
     return re.sub(r"\bsudo ", "", typed).replace("PROFILE", "openclaw").replace("NAME", "kitchen")
-
-
-def wait_until(happened: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + LONG_S
-    while not happened():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def rights(here: Machine, path: str) -> str:
@@ -135,7 +127,7 @@ def test_a_device_can_be_set_up_again() -> None:
         shown = here.run("sh", "-ec", commands("Set up again"))
         assert re.search(r"^https://\S+:8088/\?token=[0-9a-f]{64}$", shown, flags=re.MULTILINE)
         unit = ("systemctl", "is-active", "platform-wizard-qr.service")
-        until(lambda: here.call(*unit).stdout == "active\n")
+        wait_until(lambda: here.call(*unit).stdout == "active\n")
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.support.services import Service, services, until
+from tests.support.services import Service, services
+from tests.support.waiting import wait_until
 from tests.support.wizard_visits import Answer, Visitor
 
 KEY = "sk-CaNaRy-0123456789"
@@ -69,11 +70,11 @@ def test_fs_10_a_wizard_that_ends_in_apply_leaves_the_device_set_up(
     visitor.answer(FORMS)
     with ThreadPoolExecutor(1) as beside:
         asked = beside.submit(apply, visitor)
-        until(lambda: exists(wizard, BEGAN))
+        wait_until(lambda: exists(wizard, BEGAN))
         assert not exists(wizard, COMPLETE)
         cut(wizard)
         answer = asked.result()
-    until(lambda: exists(wizard, COMPLETE))
+    wait_until(lambda: exists(wizard, COMPLETE))
     if cut is restart:
         # It was waited for.
         assert answer is not None

@@ -16,7 +16,8 @@ from dev.gateway import Gateway, Manner
 from tests.support.gateways import definition
 from tests.support.network_namespaces import Network
 from tests.support.raw_server import RawServer, Request, response
-from tests.support.services import SECONDS, Service, services, until
+from tests.support.services import SECONDS, Service, services
+from tests.support.waiting import wait_until
 from tests.support.web_load import load
 
 STREAM = "text/x-chat-stream"
@@ -53,7 +54,7 @@ def service(request: pytest.FixtureRequest) -> Service:
 def reload(service: Service) -> None:
     before = service.others()
     service.systemctl("kill", "--kill-who=main", "--signal=HUP")
-    until(lambda: set(service.others()).isdisjoint(before))
+    wait_until(lambda: set(service.others()).isdisjoint(before))
 
 
 def restart(service: Service) -> None:
@@ -109,8 +110,8 @@ def test_fs_06_what_is_killed_comes_back_and_nobody_is_refused(service: Service)
         with load(service.connect, "/healthz") as ended:
             time.sleep(0.3)
             service.machine.run("kill", "-KILL", str(victim))
-            until(lambda gone=victim: gone not in (service.process(), *service.others()))  # type: ignore[misc]  # a default holds it
-            until(lambda: service.process() != 0)
+            wait_until(lambda gone=victim: gone not in (service.process(), *service.others()))  # type: ignore[misc]  # a default holds it
+            wait_until(lambda: service.process() != 0)
             assert service.answers() == "ok"
             time.sleep(0.3)
         # Those that were under way, one of each client at most; the others waited.
@@ -127,7 +128,7 @@ def test_fs_06_after_a_crash_the_wizard_asks_for_what_it_forgot(wizard: Service)
     visitor.answer({"provider": forms["provider"]})
     before = wizard.process()
     wizard.machine.run("kill", "-KILL", str(before))
-    until(lambda: wizard.process() not in (0, before))
+    wait_until(lambda: wizard.process() not in (0, before))
     assert wizard.answers() == "ok"
     # The session is gone, too; answers are kept, secrets never were.
     assert visitor.ask("/wizard/system").status == 401

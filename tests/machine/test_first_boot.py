@@ -22,9 +22,9 @@ from tests.support.first_boot import (
     Container,
     booted,
     forms,
-    wait_until,
 )
 from tests.support.machine import writable_tree
+from tests.support.waiting import wait_until
 from tests.support.wizard_secrets import found
 from tests.support.wizard_visits import Visitor
 

@@ -24,9 +24,9 @@ from tests.support.first_boot import (
     Device,
     booted,
     forms,
-    wait_until,
 )
 from tests.support.machine import writable_tree
+from tests.support.waiting import wait_until
 from tests.support.wizard_visits import Visitor
 
 _CUTS = 20

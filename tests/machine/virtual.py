@@ -25,10 +25,10 @@ from tests.support.first_boot import (
     WIZARD_PORT,
     Device,
     forms,
-    wait_until,
 )
 from tests.support.machine import writable_tree
 from tests.support.virtual_machine import Disk, disk_of, running
+from tests.support.waiting import wait_until
 from tests.support.wizard_visits import Fields
 
 _JOURNAL = "/var/lib/platform/apply-journal.jsonl"

@@ -12,13 +12,14 @@ import pytest
 from platform_common.errors import UnreadableError
 from release_tools.hashing import BUFFER_BYTES
 from release_tools.placing import ChangedError, digest_file, place
-from tests.support.faults import FaultServer, wait_until
+from tests.support.faults import FaultServer
 from tests.support.releases import (
     VERSION,
     pseudo_random,
     write_artefacts,
 )
 from tests.support.trees import tree
+from tests.support.waiting import wait_until
 
 _ARGS = ("build", "artefacts", "--version", VERSION, "--channel", "stable")
 _NAME = f"platform-khoj-rpi5-{VERSION}-stable.img.xz"

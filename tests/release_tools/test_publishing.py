@@ -21,9 +21,10 @@ from release_tools.publishing import (
     refuse_other_bytes,
     staging_folder,
 )
-from tests.support.faults import FaultServer, make_site, wait_until
+from tests.support.faults import FaultServer, make_site
 from tests.support.releases import VERSION, KeyPair, Tools, write_artefacts
 from tests.support.trees import hidden, tree
+from tests.support.waiting import wait_until
 
 _ARGS = ("build", "artefacts", "--version", VERSION, "--channel", "stable")
 

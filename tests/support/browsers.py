@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from playwright.sync_api import Page
 
-from tests.support.faults import wait_until
+from tests.support.waiting import wait_until
 
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = [

@@ -313,15 +313,6 @@ def until_missed(run: Callable[[int], Run]) -> Iterator[tuple[int, Run]]:
     raise RuntimeError("the fault never ends")
 
 
-def wait_until(condition: Callable[[], object], timeout_s: float = 20) -> None:
-    """Return once `condition` is true."""
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        if time.monotonic() > deadline:
-            raise RuntimeError("what was waited for did not come")
-        time.sleep(0.001)
-
-
 @dataclass(frozen=True)
 class Disk:
     """A folder that can be made full."""

@@ -9,7 +9,6 @@ import contextlib
 import http.client
 import json
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 from tests.support.debian_package import built_package
 from tests.support.machine import Machine, machine, run_in, writable_tree
 from tests.support.network_namespaces import Network, join, new_network
+from tests.support.waiting import wait_until
 from tests.support.web_servers import unverified
 from tests.support.wizard_visits import Fields, Visitor
 
@@ -234,14 +234,6 @@ def booted(tree: Path, *, clean: bool = False, console: Path | None = None) -> I
         join(far, near, {f"{FAR}/24": f"{NEAR}/24", f"{FAR_V6}/64": f"{NEAR_V6}/64"})
         with machine(tree, programs=False, clean=clean, console=console, network=near) as here:
             yield Container(here, near, far)
-
-
-def wait_until(happened: Callable[[], bool], timeout_s: float = _TIMEOUT_S) -> None:
-    """Return as soon as it has happened."""
-    deadline = time.monotonic() + timeout_s
-    while not happened():
-        assert time.monotonic() < deadline, "it does not happen"
-        time.sleep(0.05)
 
 
 class _Connection(http.client.HTTPConnection):

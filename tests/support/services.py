@@ -6,8 +6,7 @@ import contextlib
 import http.client
 import json
 import socket
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tests.support.machine import Machine, machine
@@ -90,11 +89,3 @@ def services() -> Iterator[tuple[Service, Service]]:
         told = booted.run("journalctl", "--no-pager", "--unit=platform-*")
         assert "Traceback" not in told
         assert "CaNaRy" not in told
-
-
-def until(reached: Callable[[], bool]) -> None:
-    """Return once something is so."""
-    deadline = time.monotonic() + SECONDS
-    while not reached():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
