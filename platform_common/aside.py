@@ -6,10 +6,10 @@ import os
 from collections.abc import Callable
 
 
-def done_aside(work: Callable[[], object]) -> None:
-    """Do `work` in a copy of this process, which has one thread.
+def begun_aside(work: Callable[[], object]) -> Callable[[], None]:
+    """Begin `work` in a copy of this process, which has one thread; what is returned ends it.
 
-    It must be work that may be done twice: what it could not do there is done here, and
+    It must be work that may be done twice: what could not be done there is done here, and
     raises here what it raises.
     """
     child = os.fork()
@@ -21,6 +21,10 @@ def done_aside(work: Callable[[], object]) -> None:
         finally:
             # Nothing of what called us is left to the copy.
             os._exit(status)
-    _, ended = os.waitpid(child, 0)
-    if ended:
-        work()
+
+    def end() -> None:
+        _, ended = os.waitpid(child, 0)
+        if ended:
+            work()
+
+    return end

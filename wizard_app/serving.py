@@ -11,18 +11,15 @@ from typing import Any, NamedTuple, NoReturn
 
 import msgspec
 
-from platform_common.aside import done_aside
+from platform_common.aside import begun_aside
 from platform_common.connecting import own_addresses
 from platform_common.errors import PlatformError
 from platform_common.files import make_folder
 from platform_common.locks import LockedError, hold, opened_lock
 from platform_common.reading import close
-from platform_common.web import tls
 from platform_common.web.listening import addresses
-from platform_common.web.server import serve
 from wizard_app import certificate, launching
 from wizard_app.access import new_token
-from wizard_app.app import create_app
 from wizard_app.launching import Serving
 from wizard_app.settings import WizardSettings
 
@@ -60,7 +57,13 @@ def _serve(
     given: Certificate | None,
     show: Callable[[Serving, str], None],
 ) -> NoReturn:
-    used = given or _own_certificate(settings)
+    own = None if given else _own_certificate(settings)
+    # What takes as long to be loaded as a certificate takes to be made.
+    from platform_common.web import tls
+    from platform_common.web.server import serve
+    from wizard_app.app import create_app
+
+    used = own() if own else given
     gunicorn: dict[str, Any] = {}
     if not settings.behind_proxy:
         # Nobody's header says whether a request came over https.
@@ -108,15 +111,21 @@ def _alone(token_file: Path) -> Iterator[None]:
         close(descriptor)
 
 
-def _own_certificate(settings: WizardSettings) -> Certificate | None:
+def _own_certificate(settings: WizardSettings) -> Callable[[], Certificate] | None:
+    """What ends to make our certificate, which has begun; None where there is none."""
     if not settings.production or settings.behind_proxy:
         return None
     reached = [*own_addresses(), *launching.interface_addresses()]
     name = launching.machine_name()
     folder = settings.tls_folder
     # What reads and makes certificates is large, and not needed again.
-    done_aside(lambda: certificate.own_certificate(folder, name, reached))
-    return Certificate(folder / certificate.FILE)
+    end = begun_aside(lambda: certificate.own_certificate(folder, name, reached))
+
+    def ended() -> Certificate:
+        end()
+        return Certificate(folder / certificate.FILE)
+
+    return ended
 
 
 def _bases(settings: WizardSettings, served: Sequence[str], scheme: str) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import re
+import secrets
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -26,9 +27,11 @@ from tests.support.web_servers import served
 from tests.support.wizard_secrets import found
 from tests.support.wizard_visits import Fields, Visitor, visitor_of
 
-# One for each field; every sign that a key may have and that some encoding changes.
+# One for each field; every sign that a key may have and that some encoding changes. No other
+# test that runs at the same time has these, as the processes of all of them are seen.
+_OURS = secrets.token_hex(4)
 CANARIES = {
-    name: f"CaNaRy+{number:02}/{name}<&>%7E=="
+    name: f"CaNaRy+{number:02}/{name}-{_OURS}<&>%7E=="
     for number, name in enumerate(
         (
             *("provider", "access-id", "access-secret", "mesh", "tunnel", "earlier-tunnel"),

@@ -7,14 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from platform_common.aside import done_aside
+from platform_common.aside import begun_aside
 from platform_common.errors import PlatformError
 
 
 def test_work_is_done_in_another_process(tmp_path: Path) -> None:
     done = tmp_path / "done"
-    done_aside(lambda: done.write_text(str(os.getpid())))
+    begun_aside(lambda: done.write_text(str(os.getpid())))()
     assert int(done.read_text()) != os.getpid()
+
+
+def test_other_work_is_done_meanwhile(tmp_path: Path) -> None:
+    meanwhile = tmp_path / "meanwhile"
+    os.mkfifo(meanwhile)
+    # It ends once what is done here has been read there.
+    end = begun_aside(meanwhile.read_bytes)
+    meanwhile.write_bytes(b"done")
+    end()
 
 
 def test_what_fails_there_is_done_here_and_told_here(tmp_path: Path) -> None:
@@ -26,7 +35,7 @@ def test_what_fails_there_is_done_here_and_told_here(tmp_path: Path) -> None:
         raise PlatformError("There is no way.")
 
     with pytest.raises(PlatformError, match="There is no way"):
-        done_aside(work)
+        begun_aside(work)()
     first, second = tries.read_text().split()
     assert first != second == str(os.getpid())
 
@@ -39,5 +48,5 @@ def test_a_copy_that_is_killed_is_no_end_of_it(tmp_path: Path) -> None:
             os.kill(os.getpid(), 9)
         done.touch()
 
-    done_aside(work)
+    begun_aside(work)()
     assert done.exists()
