@@ -30,6 +30,11 @@ def templates() -> Path:
     return Path(str(files("platform_common.templates")))
 
 
+def compiled_templates() -> Path:
+    """Where they are as Python modules, in a package that has them so."""
+    return templates() / "compiled"
+
+
 def units() -> Path:
     """The folder of the systemd units, and of the users and folders that they need."""
     from importlib.resources import files

@@ -9,12 +9,12 @@ from datetime import datetime
 from pathlib import Path
 
 from flask import Flask, Response, current_app, g, request
-from jinja2 import StrictUndefined
+from jinja2 import ModuleLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from platform_common import web
 from platform_common.errors import WrongUsageError
-from platform_common.resources import templates
+from platform_common.resources import compiled_templates, templates
 from platform_common.sentence import Sentence
 from platform_common.version import VERSION
 from platform_common.web import errors, gate, headers, preferences
@@ -169,6 +169,9 @@ def _healthz() -> Response:
 
 def _set_up_templates(app: Flask) -> None:
     environment = app.jinja_env
+    if compiled_templates().is_dir():
+        # A page takes less to be shown than its templates take to be compiled.
+        environment.loader = ModuleLoader(compiled_templates())
     environment.undefined = StrictUndefined
     environment.trim_blocks = environment.lstrip_blocks = True
     environment.add_extension("jinja2.ext.i18n")
