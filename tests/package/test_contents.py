@@ -51,6 +51,19 @@ for package in (platform_common, platformctl, pwa_app, release_tools, wizard_app
         if module.name != "pwa_app.wsgi" and module.name != "wizard_app.wsgi":
             importlib.import_module(module.name)
 """
+SHOW_EVERY_TEMPLATE = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from jinja2 import Environment
+from platform_common.resources import templates
+from platform_common.web.application import new_application
+def compiles(*words, **options):
+    raise AssertionError(words)
+Environment.compile = compiles
+environment = new_application("any", after_preferences="/").jinja_env
+for path in templates().rglob("*.html"):
+    print(environment.get_template(str(path.relative_to(templates()))).name)
+"""
 WRITE_IN_EVERY_LANGUAGE = """
 import datetime, sys
 sys.path[:0] = sys.argv[1:]
@@ -157,6 +170,14 @@ def test_a_program_finds_all_that_it_imports(tree: Path) -> None:
     libraries = tree / "usr/lib/platform-appliance"
     done = call("/usr/bin/python3", "-ISB", "-c", IMPORT_ALL, libraries)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_no_template_is_compiled_on_a_device(tree: Path) -> None:
+    libraries = tree / "usr/lib/platform-appliance"
+    done = call("/usr/bin/python3", "-ISB", "-c", SHOW_EVERY_TEMPLATE, libraries)
+    shipped = [*(libraries / "platform_common/templates").rglob("*.html")]
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout.splitlines()) == len(shipped) > 0
 
 
 def test_every_language_is_written_as_it_is_with_all_of_babel(tree: Path) -> None:
