@@ -606,8 +606,10 @@ def test_on_a_real_machine_the_web_user_rotates_a_key_that_the_gateway_then_has(
     assert f"OPENAI_API_KEY={key}\n" in real.run("cat", "/run/seen/environment")
     stated = real.run("stat", "--format=%a %U %G", SECRETS, ACTIVE)
     assert stated == "600 root agent\n644 root root\n"
-    journal = real.run("journalctl", "--unit=platform-control@*", "--output=cat")
-    assert "model-set by user" in journal
+    # What it says comes behind its answer.
+    said_of_it = ("journalctl", "--unit=platform-control@*", "--output=cat")
+    wait_until(lambda: "model-set by user" in real.run(*said_of_it))
+    journal = real.run(*said_of_it)
     assert CANARY not in said + listed + journal
 
 

@@ -24,6 +24,7 @@ from tests.interop.test_control_helper import NOBODY, SERVICE, SOCKET, Helped, a
 from tests.support.machine import Machine as Debian
 from tests.support.machine import machine
 from tests.support.setups import JOURNAL, put_answers
+from tests.support.waiting import wait_until
 from tests.support.wizard_states import ANSWERS, AUTH_KEY, CREDENTIALS, KEY, SSH_KEY, STATE_FILE
 from wizard_app.apply import ApplyError
 from wizard_app.applying import executor
@@ -381,6 +382,8 @@ def test_on_a_real_machine_a_wizard_of_the_web_user_sets_it_up(real: Debian) -> 
     told = real.run(*as_web, "platformctl", "setup", "status")
     assert told.startswith("This device is set up since ")
     assert "All is applied; " in told
-    journal = real.run("journalctl", "--unit=platform-control@*", "--output=cat")
-    assert "setup-apply by user" in journal
+    # What it says comes behind its answer.
+    said_of_it = ("journalctl", "--unit=platform-control@*", "--output=cat")
+    wait_until(lambda: "setup-apply by user" in real.run(*said_of_it))
+    journal = real.run(*said_of_it)
     assert KEY not in journal + told
