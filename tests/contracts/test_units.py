@@ -104,6 +104,13 @@ def test_a_unit_that_serves_is_never_given_up(name: str) -> None:
     assert settings(name, "StartLimitIntervalSec") == ["0"]
 
 
+@pytest.mark.parametrize("name", UNITS)
+def test_what_starts_while_others_still_mount_needs_no_quiet_dev(name: str) -> None:
+    # systemd cannot make a /dev of a unit's own while something is mounted below the real one.
+    early = settings(name, "DefaultDependencies") == ["no"]
+    assert not (early and settings(name, "PrivateDevices"))
+
+
 @pytest.mark.parametrize("name", [name for name in UNITS if "wizard" in name])
 def test_what_is_for_the_first_boot_ends_with_the_set_up(name: str) -> None:
     assert settings(name, "ConditionPathExists") == [SETUP_COMPLETE]
