@@ -53,7 +53,6 @@ SIGNS = {
     "systemd": "systemd-socket-activate",
     "systemd-container": "systemd-nspawn",
     "systemd-journal-remote": "/lib/systemd/systemd-journal-remote",
-    "user-mode-linux": "linux.uml",
     "wrk": "wrk",
     "xz-utils": "xz",
 }
@@ -80,12 +79,12 @@ NEEDS: Mapping[str, Sequence[str]] = {
         "nodejs",
         "npm",
         "openssl",
+        "qemu-system-x86",
         "rclone",
         "strace",
         "systemd",
         "systemd-container",
         "systemd-journal-remote",
-        "user-mode-linux",
     ),
     "bench": (
         *_PACKAGE,

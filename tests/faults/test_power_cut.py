@@ -1,65 +1,176 @@
-"""A power cut: what was acknowledged is on the disk, whole and with its mode."""
+"""A power cut: what was acknowledged is on the disk, whole and with its mode.
+
+Once while every file that the device keeps is written, and once while a device is set up, which
+one press completes afterwards.
+"""
 
 from __future__ import annotations
 
+import stat
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from platform_common.appending import append_line
-from platform_common.records import record_file
-from tests.support.power_cut import Cut, cut, line, record
-from tests.support.writers import MODE, OWNER, state
+from tests.support.apply_setups import (
+    FULL,
+    KEY,
+    STATE,
+    Tree,
+    answer,
+    left_overs,
+    press_once_more,
+    result,
+    started,
+    wizard_of,
+    wrong,
+)
+from tests.support.power_cut import Cut, cut_machine
+from tests.support.power_cut_guest import line, record, writers
+from wizard_app.chat_history import ChatHistory
+from wizard_app.journal import read_try
+from wizard_app.state_file import StateFile
+from wizard_app.steps import STEPS
+
+pytestmark = pytest.mark.long
+
+_CUTS = 50
+_MODES = {
+    "journal": 0o660,
+    "home/.ssh/keys": 0o600,
+    "chat": 0o640,
+    STATE: 0o600,
+    "record": 0o640,
+    "lines": 0o640,
+}
 
 
-def lost(after: Cut) -> list[str]:
-    """What is missing of what was acknowledged, and what is there but was never written."""
-    files = state(after.folder) if after.folder.exists() else {}
-    problems = []
-    for name, data in files.items():
-        if name.startswith("lines") and not (data == b"" or data.endswith(b"\n")):
-            problems.append(f"{name} ends within a line")
-    if files.get("record", b"") not in (record(after.records), record(after.records + 1)):
-        problems.append("the record is another one")
-    lines = b"".join(files[name] for name in _in_order(files)).splitlines()
-    if lines not in [
-        [line(number) for number in range(1, count + 1)] for count in (after.lines, after.lines + 1)
-    ]:
-        problems.append("the lines are other ones")
+def _journal(folder: Path) -> object:
+    last = read_try(folder / "journal")
+    return sorted(int(entry.why or 0) for entry in last.entries) if last else [0, 0, 0]
+
+
+def _keys(folder: Path) -> object:
+    path = folder / "home/.ssh/keys"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def _chat(folder: Path) -> object:
+    return [int(one.content.split()[0]) for one in ChatHistory(folder / "chat").last()][-3:]
+
+
+def _state(folder: Path) -> object:
+    return StateFile(folder / STATE, STEPS).load().answers.values.get("hostname", "box-0")
+
+
+def _record(folder: Path) -> object:
+    path = folder / "record"
+    return path.read_bytes() if path.exists() else b""
+
+
+def _lines(folder: Path) -> object:
+    # Those that were put aside come before the one that grows.
+    paths = sorted(folder.glob("lines*"), key=lambda path: path.name[5:] or "~")
+    return b"".join(path.read_bytes() for path in paths if path.suffix != ".lock").splitlines()
+
+
+# What each writer's file holds, and what it must hold after so many writes.
+FOUND: Mapping[str, tuple[Callable[[Path], object], Callable[[int], object]]] = {
+    "journal": (_journal, lambda n: [max(0, one) for one in range(n - 2, n + 1)]),
+    "keys": (_keys, lambda n: [f"{KEY}-{one}" for one in range(1, n + 1)]),
+    "chat": (_chat, lambda n: [one for one in range(n - 2, n + 1) if one > 0]),
+    "state": (_state, lambda n: f"box-{n}"),
+    "record": (_record, lambda n: record(n) if n else b""),
+    "lines": (_lines, lambda n: [line(one) for one in range(1, n + 1)]),
+}
+
+
+def _said(cut: Cut) -> Mapping[str, Sequence[list[str]]]:
+    """The words behind the first one of each line, by that one."""
+    found = defaultdict(list)
+    for said in cut.said:
+        first, *words = said.split()
+        found[first].append(words)
+    return found
+
+
+def lost(folder: Path, cut: Cut) -> set[str]:
+    """The writers whose files lack what was acknowledged, or have what was never written."""
+    said = _said(cut)
+    problems = {
+        name
+        for name, mode in _MODES.items()
+        if (folder / name).exists() and stat.S_IMODE((folder / name).stat().st_mode) != mode
+    }
+    for name, (read, wanted) in FOUND.items():
+        number = int(said[name][-1][0]) if said[name] else 0
+        if read(folder) not in (wanted(number), wanted(number + 1)):
+            problems.add(name)
     return problems
 
 
-def _in_order(files: dict[str, bytes]) -> list[str]:
-    """The files put aside, then the one that grows."""
-    return sorted(
-        (name for name in files if name.startswith("lines")), key=lambda name: name[5:] or "~"
-    )
-
-
-@pytest.mark.parametrize("acknowledged", [1, 20, 150])
-def test_a_power_cut_loses_nothing_that_was_acknowledged(tmp_path: Path, acknowledged: int) -> None:
-    after = cut(tmp_path, acknowledged)
-    assert lost(after) == []
-    # What was in the making does not stand in the way.
-    append_line(after.folder / "lines", b"next", mode=MODE, owner=OWNER)
-    assert (after.folder / "lines").read_bytes().splitlines()[-1] == b"next"
-    record_file.replace(after.folder / "record", b"next", mode=MODE, owner=OWNER)
-    assert state(after.folder)["record"] == b"next"
-    assert not [name for name in state(after.folder) if name.startswith(".record")]
+def test_fifty_power_cuts_lose_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    with cut_machine(tmp_path / "machine", "write") as machine:
+        for number in range(_CUTS):
+            cut = machine.cut(at_once=number % 2 == 0)
+            folder = cut.files(tmp_path / f"found-{number}")
+            assert lost(folder, cut) == set()
+            # What was in the making does not stand in the way.
+            for write in writers(folder).values():
+                write(1_000_000)
+            assert not list(folder.rglob(".*.tmp"))
+    # It went on writing between them.
+    assert len(_said(cut)["lines"]) > _CUTS // 5
 
 
 @pytest.mark.parametrize(
-    ("unsynced", "missed"),
+    ("unsynced", "wanted"),
     [
-        ("files", ["the record is another one", "the lines are other ones"]),
-        ("folders", ["the record is another one"]),
+        ("files", {"journal", "keys", "chat", "state", "record", "lines"}),
+        ("folders", {"keys", "state", "record"}),
     ],
 )
 def test_a_writer_that_forgets_an_fsync_is_found_out(
-    tmp_path: Path, unsynced: str, missed: list[str]
+    tmp_path: Path, unsynced: str, wanted: set[str]
 ) -> None:
-    # The next fsync, of another file, would save the record, so a cut may come too late.
-    assert any(
-        lost(cut(tmp_path / str(count), count, unsynced)) == missed
-        for count in (12, 25, 9, 5, 18, 30)
-    )
+    found: set[str] = set()
+    with cut_machine(tmp_path / "machine", "write", unsynced) as machine:
+        for number in range(_CUTS):
+            cut = machine.cut(at_once=True)
+            found |= lost(cut.files(tmp_path / f"found-{number}"), cut)
+            if found >= wanted:
+                return
+    assert found >= wanted
+
+
+@pytest.fixture
+def after(tmp_path: Path) -> Tree:
+    """What a device is in the end."""
+    out = tmp_path / "undisturbed"
+    client = started(out)
+    answer(client, FULL)
+    assert client.post("/wizard/review/apply").location == "/wizard/done"
+    return result(out)
+
+
+def test_wiz_09_fifty_power_cuts_while_it_is_set_up(tmp_path: Path, after: Tree) -> None:
+    completed = 0
+    with cut_machine(tmp_path / "machine", "set-up") as machine:
+        for number in range(_CUTS):
+            cut = machine.cut(lambda last: last.startswith("begun"))
+            said = _said(cut)
+            [*_, [last]] = said["begun"]
+            out = cut.files(tmp_path / f"found-{number}") / last
+            done = [last] in said["done"]
+            assert wrong(out, {}, after) == []
+            wizard = wizard_of(started(out))
+            answered = {words[1] for words in said["answered"] if words[0] == last}
+            assert answered == set(FULL)
+            assert [step.slug for step in wizard.standing().answered()] == list(wizard.steps)
+            assert not done or wizard.state.step == "done"
+            completed += press_once_more(out, FULL) is not None
+            assert result(out) == after
+            assert left_overs(out) == []
+    # Not all of them came too late.
+    assert completed > _CUTS // 3

@@ -1,4 +1,4 @@
-"""Environments of their own for heavy programs that tests use: locked, made once, kept."""
+"""What heavy tests need and no machine has: locked environments, a kernel; made once, kept."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from dev.distributions import ROOT
 
 _INSTALL_TIMEOUT_S = 300
 _NODE_FILES = (".npmrc", "package.json", "package-lock.json")
+_KERNEL = "linux-image-cloud-amd64"
 
 
 def environment_of(name: str) -> Path:
@@ -32,6 +33,14 @@ def node_modules(name: str) -> Path:
     folder = ROOT / "requirements" / name
     recipe = b"".join((folder / file).read_bytes() for file in _NODE_FILES)
     return _kept(name, recipe, partial(_install_node, folder)) / "node_modules"
+
+
+def kernel() -> Path:
+    """The files of Debian's newest kernel package, below `build/`, unpacked when not there.
+
+    Unpacked and not installed: this machine does not boot it.
+    """
+    return _kept("kernel", _KERNEL.encode(), _unpack_kernel)
 
 
 def _kept(name: str, recipe: bytes, make: Callable[[Path], None]) -> Path:
@@ -75,3 +84,31 @@ def _install_node(folder: Path, target: Path) -> None:
         stdout=subprocess.DEVNULL,
         timeout=_INSTALL_TIMEOUT_S,
     )
+
+
+def _unpack_kernel(target: Path) -> None:
+    target.mkdir()
+
+    def run(*argv: str | Path) -> str:
+        done = subprocess.run(
+            argv,
+            cwd=target,
+            check=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+            timeout=_INSTALL_TIMEOUT_S,
+        )
+        return done.stdout
+
+    try:
+        depends = run("apt-cache", "depends", _KERNEL)
+    except subprocess.CalledProcessError:
+        run("apt-get", "update", "-qq")
+        depends = run("apt-cache", "depends", _KERNEL)
+    # The package that it stands for, such as linux-image-6.1.0-56-cloud-amd64.
+    package = next(word for word in depends.split() if word.startswith("linux-image-6"))
+    run("apt-get", "download", "-qq", package)
+    (archive,) = target.glob("*.deb")
+    run("dpkg-deb", "--extract", archive, ".")
+    archive.unlink()

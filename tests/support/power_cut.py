@@ -1,82 +1,206 @@
-"""A machine whose power is cut while it writes: Linux as a program, killed.
+"""A machine whose power is cut many times while it runs once.
 
-The kernel is Debian's user-mode-linux, its root this machine's own files, read-only,
-and its disk a file in which only what it has flushed arrives. Killing a writer shows
-no missing fsync; this does.
+What a power cut leaves on a disk is what the machine has handed to it by then. So it is stopped,
+the file that is its disk is copied, and it goes on: each copy is a cut. Killing a program shows no
+missing fsync, as the kernel keeps what it was told; this does.
 
-`python -m tests.support.power_cut FOLDER DIVISION` is what runs inside.
+The machine is emulated by QEMU, so neither KVM nor this machine's processor matters. Its kernel is
+Debian's; everything else is in its memory: the files that `power_cut_guest` opens, seen by strace.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
+import json
 import os
-import signal
+import random
+import re
+import shutil
+import socket
 import stat
 import subprocess
 import sys
-import threading
-from collections.abc import Mapping
+import sysconfig
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, NamedTuple
 
-from platform_common.appending import append_line, put_aside
-from platform_common.files import make_folder
-from platform_common.records import record_file
-from tests.support.writers import MODE, OWNER
+from dev.distributions import ROOT
+from tests.support import environments
+from tests.support.power_cut_guest import DATA
 
-_ROOT = Path(__file__).parents[2]
-_TIMEOUT_S = 60
-# For files of each kind that the guest does not wait for: what the test must notice.
-UNSYNCED: Mapping[str, tuple[int, ...]] = {
-    "nothing": (),
-    "files": (stat.S_IFREG,),
-    "folders": (stat.S_IFDIR,),
-}
-_PER_FILE = 7
+_TIMEOUT_S = 300
+_DISK_BYTES, _NOTES_BYTES = 24 << 20, 1 << 20
+_LONGEST_S = 0.5
+_POLL_S = 0.001
+# Each needs those before it.
+_DRIVERS = (
+    "virtio/virtio_ring.ko",
+    "virtio/virtio.ko",
+    "virtio/virtio_pci_legacy_dev.ko",
+    "virtio/virtio_pci_modern_dev.ko",
+    "virtio/virtio_pci.ko",
+    "block/virtio_blk.ko",
+)
+# The kernel opens it to start a program.
+_LOADER = Path("/lib64/ld-linux-x86-64.so.2")
+_OPENED = re.compile(r'^[0-9]+ +\w+\((?:AT_FDCWD[^,]*, )?"(/[^"]+)".* = [0-9]', re.MULTILINE)
+_OF_THE_KERNEL = ("/proc/", "/sys/", "/dev/")
+_SCRIPT = """import runpy, site, sys
+site.addsitedir({site!r})
+sys.path.insert(0, {root!r})
+runpy.run_module("tests.support.power_cut_guest", run_name="__main__", alter_sys=True)
+"""
+# A busy host keeps the timer of the guest waiting, which it would take for a broken one.
+_KERNEL_OPTIONS = "console=ttyS0 quiet no_timer_check panic=-1"
 
 
 class Cut(NamedTuple):
-    """What was acknowledged before the power went, and the folder as found afterwards."""
+    """What was acknowledged until the power went, line by line, and the disk as it was then."""
 
-    records: int
-    lines: int
-    folder: Path
+    said: list[str]
+    disk: Path
 
-
-def record(number: int) -> bytes:
-    """The record after `number` edits."""
-    return b"%d\n" % number * 1500
-
-
-def line(number: int) -> bytes:
-    """The line of that number, as long as many a real one."""
-    return b"%d " % number + b"x" * 300
+    def files(self, folder: Path) -> Path:
+        """Mount the disk again, so to speak: the folder of its files, in the new `folder`."""
+        folder.mkdir()
+        # Replays the journal, as mounting would.
+        _call("e2fsck", "-fp", self.disk, good=(0, 1))
+        _call("debugfs", "-R", f"rdump {DATA} {folder}", self.disk)
+        self.disk.unlink()
+        return folder / DATA
 
 
-def cut(folder: Path, acknowledged: int, unsynced: str = "nothing") -> Cut:
-    """Run the writers in a new machine until so much is acknowledged, and cut its power."""
-    disk, device, mount, found = (folder / name for name in ("disk", "dev", "mount", "found"))
-    for path in (device, mount, found):
-        path.mkdir(parents=True)
-    with disk.open("wb") as file:
-        file.truncate(16 << 20)
-    _call("mkfs.ext4", "-q", disk)
-    init = folder / "init"
-    # Without its guess at what programs meant, ext4 shows what they forgot.
-    init.write_text(
-        "#!/bin/sh\n"
-        f"mount -t devtmpfs dev '{device}' &&\n"
-        f"mount -t ext4 -o noauto_da_alloc '{device}/ubda' '{mount}' &&\n"
-        f"cd '{_ROOT}' &&\n"
-        f"exec '{sys.executable}' -m tests.support.power_cut '{mount}' {unsynced}\n"
-    )
-    init.chmod(0o755)
-    records, lines = _run_until(folder, init, acknowledged)
-    # Replays the journal, as mounting would.
-    _call("e2fsck", "-fp", disk, good=(0, 1))
-    _call("debugfs", "-R", f"rdump data {found}", disk)
-    return Cut(records, lines, found / "data")
+class CutMachine:
+    """A machine that writes without end."""
+
+    def __init__(self, folder: Path, control: socket.socket) -> None:
+        self._folder = folder
+        self._control = control
+        self._answers = control.makefile("rb")
+        self._count = 0
+        # The same moments in every run, as far as a machine's speed allows.
+        self._chance = random.Random(20261101)
+        self._ask("qmp_capabilities")
+
+    def cut(self, when: Callable[[str], bool] = lambda last: True, *, at_once: bool = False) -> Cut:
+        """Cut its power some time after what it said last is `when`; `at_once` it says that."""
+        before = self._said() if at_once else []
+        deadline = time.monotonic() + _TIMEOUT_S
+        while not ((said := self._said()) != before and when(said[-1])):
+            assert time.monotonic() < deadline, "\n".join([*self._console(), *said[-20:]])
+            time.sleep(_POLL_S)
+        if not at_once:
+            time.sleep(self._chance.uniform(0, _LONGEST_S))
+        self._count += 1
+        disk = self._folder / f"disk-{self._count}"
+        self._ask("stop")
+        shutil.copyfile(self._folder / "disk", disk)
+        said = self._said()
+        self._ask("cont")
+        return Cut(said, disk)
+
+    def close(self) -> None:
+        """Let go of it."""
+        self._answers.close()
+
+    def _said(self) -> list[str]:
+        notes = (self._folder / "notes").read_bytes()
+        # Without what is not complete, and what was never written.
+        return notes[: notes.rfind(b"\n") + 1].decode().splitlines()
+
+    def _console(self) -> list[str]:
+        return (self._folder / "console").read_text("utf-8", "replace").splitlines()[-50:]
+
+    def _ask(self, command: str) -> None:
+        self._control.sendall(json.dumps({"execute": command}).encode())
+        while "return" not in (answer := json.loads(self._answers.readline())):
+            assert "error" not in answer, answer
+
+
+@contextlib.contextmanager
+def cut_machine(folder: Path, what: str, unsynced: str = "nothing") -> Iterator[CutMachine]:
+    """Boot a machine that does `what`, and forgets every fsync of what is `unsynced`."""
+    folder.mkdir()
+    for name, size in (("disk", _DISK_BYTES), ("notes", _NOTES_BYTES)):
+        with (folder / name).open("wb") as file:
+            file.truncate(size)
+    _call("mkfs.ext4", "-q", folder / "disk")
+    drivers = " ".join(f"/drivers/{driver}" for driver in _DRIVERS)
+    # The socket's path may not be long, so it has none.
+    ours, its = socket.socketpair()
+    with ours, its, (folder / "console").open("wb") as console:
+        machine = subprocess.Popen(
+            [
+                *("qemu-system-x86_64", "-accel", "tcg", "-cpu", "max", "-m", "768"),
+                *("-nographic", "-nodefaults", "-serial", "stdio", "-no-reboot"),
+                *("-chardev", f"socket,id=control,fd={its.fileno()}"),
+                *("-mon", "chardev=control,mode=control"),
+                *("-kernel", next((environments.kernel() / "boot").glob("vmlinuz-*"))),
+                *("-initrd", _boot_files(folder), "-append"),
+                f"{_KERNEL_OPTIONS} rdinit=/python -- -S -P /guest.py {what} {unsynced} {drivers}",
+                *("-drive", "file=disk,format=raw,if=virtio"),
+                *("-drive", "file=notes,format=raw,if=virtio"),
+            ],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=console,
+            stderr=console,
+            env={"PATH": os.environ["PATH"]},
+            pass_fds=[its.fileno()],
+        )
+        try:
+            ours.settimeout(_TIMEOUT_S)
+            with contextlib.closing(CutMachine(folder, ours)) as cuts:
+                yield cuts
+        finally:
+            machine.kill()
+            machine.wait(_TIMEOUT_S)
+
+
+def _boot_files(folder: Path) -> Path:
+    """What the machine has in its memory, as the one file that a kernel unpacks at its start."""
+    script, log, target = (folder / name for name in ("guest.py", "opened", "boot-files"))
+    script.write_text(_SCRIPT.format(site=sysconfig.get_path("purelib"), root=str(ROOT)))
+    # Not the link to it in an environment, beside which Python would look for its own files.
+    python = Path(sys.executable).resolve()
+    _call("strace", "-f", "-qq", "-e", "trace=%file", "-o", log, python, "-S", "-P", script)
+    files = {
+        path: path
+        for path in map(Path, _OPENED.findall(log.read_text()))
+        if path.is_file() and not str(path).startswith(_OF_THE_KERNEL)
+    }
+    for path in list(files):
+        if path.suffix == ".py" and (made := Path(importlib.util.cache_from_source(path))).exists():
+            files[made] = made
+    (modules,) = environments.kernel().glob("lib/modules/*/kernel/drivers")
+    files |= {Path("/drivers", driver): modules / driver for driver in _DRIVERS}
+    files |= {Path("/python"): python, _LOADER: _LOADER, Path("/guest.py"): script}
+    with target.open("wb") as archive:
+        _pack(files.items(), archive)
+    return target
+
+
+def _pack(files: Iterable[tuple[Path, Path]], archive: IO[bytes]) -> None:
+    """Write the format that a kernel unpacks, cpio's "newc": each file, after its folders."""
+    folders = {Path("/")}
+
+    def add(name: str, mode: int, data: bytes = b"", mtime: int = 0) -> None:
+        fields = [0, mode, 0, 0, 1, mtime, len(data), 0, 0, 0, 0, len(name) + 1, 0]
+        head = b"070701" + b"".join(b"%08x" % field for field in fields) + name.encode() + b"\0"
+        for part in (head, data):
+            archive.write(part + bytes(-len(part) % 4))
+
+    for name, path in files:
+        for folder in reversed(name.parents):
+            if folder not in folders:
+                folders.add(folder)
+                add(str(folder)[1:], stat.S_IFDIR | 0o755)
+        status = path.stat()
+        add(str(name)[1:], status.st_mode, path.read_bytes(), int(status.st_mtime))
+    add("TRAILER!!!", 0)
 
 
 def _call(*argv: str | Path, good: tuple[int, ...] = (0,)) -> None:
@@ -89,65 +213,3 @@ def _call(*argv: str | Path, good: tuple[int, ...] = (0,)) -> None:
         check=False,
     )
     assert done.returncode in good, done.stdout
-
-
-def _run_until(folder: Path, init: Path, acknowledged: int) -> tuple[int, int]:
-    machine = subprocess.Popen(
-        [
-            *("linux.uml", "mem=64M", f"uml_dir={folder}/", f"ubd0={folder / 'disk'}"),
-            *("root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", f"init={init}"),
-            *("con=null", "con0=null,fd:1", "quiet", "panic=-1"),
-        ],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env={"PATH": os.environ["PATH"], "HOME": str(folder), "TMPDIR": str(folder)},
-        start_new_session=True,
-    )
-
-    def pull_the_plug() -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(machine.pid, signal.SIGKILL)
-
-    watchdog = threading.Timer(_TIMEOUT_S, pull_the_plug)
-    watchdog.start()
-    said = []
-    assert machine.stdout is not None
-    with machine.stdout:
-        for text in machine.stdout:
-            said.append(text.strip())
-            if said[-1] == b"record %d" % acknowledged:
-                pull_the_plug()
-    machine.wait(_TIMEOUT_S)
-    watchdog.cancel()
-    assert b"record %d" % acknowledged in said, b"\n".join(said).decode("utf-8", "replace")
-    return _last(said, b"record "), _last(said, b"line ")
-
-
-def _last(said: list[bytes], word: bytes) -> int:
-    # The last text may have been cut, too, but not to another number that is smaller.
-    return max((int(text[len(word) :]) for text in said if text.startswith(word)), default=0)
-
-
-def _write_for_ever(folder: Path, unsynced: str) -> None:
-    fsync = os.fsync
-
-    def forgetful(fd: Any) -> None:
-        if stat.S_IFMT(os.fstat(fd).st_mode) not in UNSYNCED[unsynced]:
-            fsync(fd)
-
-    os.fsync = forgetful
-    make_folder(folder)
-    number = 0
-    while True:
-        number += 1
-        append_line(folder / "lines", line(number), mode=MODE, owner=OWNER)
-        print(f"line {number}", flush=True)
-        if number % _PER_FILE == 0:
-            put_aside(folder / "lines", folder / f"lines.{number:06}")
-        record_file.replace(folder / "record", record(number), mode=MODE, owner=OWNER)
-        print(f"record {number}", flush=True)
-
-
-if __name__ == "__main__":
-    _write_for_ever(Path(sys.argv[1]) / "data", sys.argv[2])

@@ -1,0 +1,194 @@
+"""What runs inside the machine of `power_cut`: programs that write without end.
+
+Its root is in memory and holds the files that this program opens, and no others, so there is
+neither a shell nor `mount`. One disk takes what is written. The other takes a line, past all
+caches, for each thing that was acknowledged.
+
+`python -m tests.support.power_cut_guest WHAT UNSYNCED MODULE…` is that program, as process 1.
+`python -m tests.support.power_cut_guest` does everything once, in a folder of its own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import os
+import random
+import shutil
+import stat
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from platform_common.appending import append_line, put_aside
+from platform_common.files import Owner, make_folder
+from platform_common.records import record_file
+from tests.support.apply_setups import FULL, KEY, STATE, answer, started
+from wizard_app.answers import Answers
+from wizard_app.authorized_keys import add_keys
+from wizard_app.chat_history import ChatHistory, turn
+from wizard_app.journal import Entry, Journal
+from wizard_app.state import WizardState
+from wizard_app.state_file import StateFile
+from wizard_app.steps import STEPS
+
+DATA = "data"
+DATA_DISK, NOTES_DISK = "/dev/vda", "/dev/vdb"
+OWNER = Owner("root", "root")
+LINES_PER_FILE = 7
+_FINIT_MODULE = 313
+_LONGEST_PAUSE_S = 0.04
+# For files of each kind that are not waited for: what a test must notice.
+_UNSYNCED: Mapping[str, tuple[int, ...]] = {
+    "nothing": (),
+    "files": (stat.S_IFREG,),
+    "folders": (stat.S_IFDIR,),
+}
+Write = Callable[[int], None]
+Say = Callable[..., None]
+
+
+def record(number: int) -> bytes:
+    """The record after `number` edits."""
+    return b"%d\n" % number * 1500
+
+
+def line(number: int) -> bytes:
+    """The line of that number, as long as many a real one."""
+    return b"%d " % number + b"x" * 300
+
+
+def writers(folder: Path) -> Mapping[str, Write]:
+    """What each writer does to bring its file from the state `number - 1` to `number`."""
+    state_file = StateFile(folder / STATE, STEPS)
+    journal = Journal(folder / "journal")
+    make_folder(folder)
+    history = ChatHistory(folder / "chat")
+
+    def note(number: int) -> None:
+        if number == 1:
+            journal.begin("setup", [Entry(str(one), "x") for one in range(100_000, 100_003)])
+        journal.note(number % 3, "failed", str(number))
+
+    def save(number: int) -> None:
+        named = Answers({"hostname": f"box-{number}"})
+        state_file.save(WizardState("2026-11-01T12:00:00Z", "profile", answers=named))
+
+    def append(number: int) -> None:
+        append_line(folder / "lines", line(number), mode=0o640, owner=OWNER)
+        if number % LINES_PER_FILE == 0:
+            put_aside(folder / "lines", folder / f"lines.{number:06}")
+
+    return {
+        "journal": note,
+        "keys": lambda number: add_keys(
+            folder / "home/.ssh/keys", [f"{KEY}-{number}"], mode=0o600, owner=OWNER
+        ),
+        "chat": lambda number: history.append(turn("user", f"{number} {'x' * 300}")),
+        "state": save,
+        "record": lambda number: record_file.replace(
+            folder / "record", record(number), mode=0o640, owner=OWNER
+        ),
+        "lines": append,
+    }
+
+
+def _write(folder: Path, say: Say) -> Iterator[None]:
+    chance = random.Random(20261101)
+    all_writers = writers(folder)
+    for number in itertools.count(1):
+        for name, write in all_writers.items():
+            write(number)
+            say(name, number)
+            # The next writer's fsync would save what this one forgot.
+            time.sleep(chance.uniform(0, _LONGEST_PAUSE_S))
+        yield
+
+
+def _set_up(folder: Path, say: Say) -> Iterator[None]:
+    for number in itertools.count(1):
+        client = started(folder / str(number))
+        for slug in FULL:
+            answer(client, FULL, [slug])
+            say("answered", number, slug)
+        say("begun", number)
+        done = client.post("/wizard/review/apply")
+        assert done.location == "/wizard/done", done.text
+        say("done", number)
+        if number > 3:
+            shutil.rmtree(folder / str(number - 3))
+        yield
+
+
+_WHAT: Mapping[str, Callable[[Path, Say], Iterator[None]]] = {"write": _write, "set-up": _set_up}
+
+
+def _forget(unsynced: str) -> None:
+    fsync = os.fsync
+
+    def forgetful(fd: Any) -> None:
+        if stat.S_IFMT(os.fstat(fd).st_mode) not in _UNSYNCED[unsynced]:
+            fsync(fd)
+
+    os.fsync = forgetful
+
+
+def _noted_on(disk: str) -> Say:
+    notes = os.open(disk, os.O_WRONLY | os.O_SYNC)
+
+    def say(*words: object) -> None:
+        # Returns when it is in the file that is the disk, so it is never late.
+        os.write(notes, f"{' '.join(map(str, words))}\n".encode())
+
+    return say
+
+
+def _begin(modules: list[str]) -> Path:
+    """Make a machine of the bare kernel: its devices, its drivers, its disk; the disk's folder."""
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def checked(result: int, what: str) -> None:
+        if result:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), what)
+
+    def mount(source: str, target: str, kind: str, options: str = "") -> None:
+        Path(target).mkdir(exist_ok=True)
+        words = [text.encode() for text in (source, target, kind)]
+        checked(libc.mount(*words, 0, options.encode()), target)
+
+    mount("proc", "/proc", "proc")
+    mount("sysfs", "/sys", "sysfs")
+    mount("dev", "/dev", "devtmpfs")
+    for module in modules:
+        with open(module, "rb") as file:
+            checked(libc.syscall(_FINIT_MODULE, file.fileno(), b"", 0), module)
+    while not (Path(DATA_DISK).exists() and Path(NOTES_DISK).exists()):
+        time.sleep(0.01)
+    # Without its guess at what programs meant, ext4 shows what they forgot.
+    mount(DATA_DISK, "/disk", "ext4", "noauto_da_alloc")
+    Path("/tmp").mkdir(exist_ok=True)
+    return Path("/disk")
+
+
+def main(what: str, unsynced: str, *modules: str) -> None:
+    """Write until the power goes."""
+    folder = _begin(list(modules)) / DATA
+    make_folder(folder)
+    _forget(unsynced)
+    for _ in _WHAT[what](folder, _noted_on(NOTES_DISK)):
+        pass
+
+
+def once() -> None:
+    """Do everything once, so that whoever watches sees which files that needs."""
+    ctypes.CDLL(None)
+    with tempfile.TemporaryDirectory() as folder:
+        for what, work in _WHAT.items():
+            next(work(Path(folder, what), print))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:]) if sys.argv[1:] else once()
