@@ -6,6 +6,8 @@ PYTHON ?= python3
 VENV := .venv
 LOCK_VENV := dev-out/lock-venv
 UV := uv==0.13.8
+# What `make test` runs of tox.ini; `make test-all` runs all of it.
+SHORT := -e lint,types,py311
 
 # Debian keeps some programs (mkfs.ext4, nginx) out of a user's PATH.
 export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
@@ -43,15 +45,16 @@ wizard: ## the first-boot wizard alone, on port 8088; it sets up dev-out/ (ARGS=
 	@$(VENV)/bin/wizard-app serve --dev-out dev-out $(ARGS)
 
 .PHONY: test
-test: ## run every check: lint, types, tests, the wheel (ARGS='-e types': one of them)
+test: ## the checks for every change: lint, types, tests (ARGS='-e types': one of them)
+	@$(PYTHON) dev/packages.py test
+	@$(MAKE) -s $(VENV)/made
+	@$(VENV)/bin/python -m tox run $(if $(filter -e,$(ARGS)),,$(SHORT)) $(ARGS)
+
+.PHONY: test-all
+test-all: ## every check there is: those, the long forms of the tests, the wheel
 	@$(PYTHON) dev/packages.py test
 	@$(MAKE) -s $(VENV)/made
 	@$(VENV)/bin/python -m tox run $(ARGS)
-
-.PHONY: test-machine
-test-machine: $(VENV)/made ## boot a machine with our package and set it up (ARGS=--qemu: with its own kernel, too)
-	@$(PYTHON) dev/packages.py test-machine
-	@$(VENV)/bin/pytest -n auto --dist worksteal tests/machine $(ARGS)
 
 # Not a verb for people: CI has the cases, and this project does not.
 .PHONY: cross-check

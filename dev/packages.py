@@ -98,16 +98,6 @@ NEEDS: Mapping[str, Sequence[str]] = {
         "systemd-container",
         "wrk",
     ),
-    "test-machine": (
-        *_PACKAGE,
-        "e2fsprogs",
-        "iproute2",
-        "mmdebstrap",
-        "openssl",
-        "python3-venv",
-        "qemu-system-x86",
-        "systemd-container",
-    ),
     "screenshots": ("chromium", "fonts-noto-core", "systemd-journal-remote"),
 }
 

@@ -1,4 +1,4 @@
-"""The long form: a first boot under QEMU, with what a container cannot show.
+"""A first boot under QEMU, with what a container cannot show.
 
 Memory limits, filters of addresses, the kernel's own protections, and a disk that loses what
 was not flushed when the power goes.
@@ -30,6 +30,8 @@ from tests.support.machine import writable_tree
 from tests.support.virtual_machine import Disk, disk_of, running
 from tests.support.waiting import wait_until
 from tests.support.wizard_visits import Fields
+
+pytestmark = pytest.mark.long
 
 _JOURNAL = "/var/lib/platform/apply-journal.jsonl"
 _COMPLETE = "/etc/platform/setup-complete"
