@@ -1,32 +1,103 @@
-"""Runs with faults, and something for them to happen to."""
+"""What the tests with faults share: runs of programs, and folders in memory."""
 
 from __future__ import annotations
 
-import tempfile
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.faults.subjects import (
+    CHANGES,
+    CHATS,
+    LATE,
+    Chatting,
+    Naming,
+    Publishing,
+    SettingUp,
+    Start,
+    SubjectOf,
+    Writing,
+)
+from tests.faults.walks import Subject
 from tests.support.faults import FaultServer, Site, make_site
+from tests.support.memory_folders import in_memory
 from tests.support.releases import KeyPair
-
-
-@pytest.fixture(scope="package")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultServer]:
-    """What starts runs of release-tools."""
-    with FaultServer(tmp_path_factory.mktemp("runs")) as server:
-        yield server
-
-
-@pytest.fixture(scope="package")
-def site(tmp_path_factory: pytest.TempPathFactory, key_pair: KeyPair, server: FaultServer) -> Site:
-    """A distribution with one release; every test resets it."""
-    return make_site(tmp_path_factory.mktemp("site"), key_pair, server)
 
 
 @pytest.fixture
 def memory() -> Iterator[Path]:
-    """A folder in memory: a slow disk would say nothing more, and take its time."""
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-        yield Path(folder)
+    """A folder in memory."""
+    with in_memory() as folder:
+        yield folder
+
+
+@pytest.fixture(scope="package")
+def _stage() -> Iterator[Path]:
+    with in_memory() as folder:
+        yield folder
+
+
+@pytest.fixture(scope="package")
+def _start() -> Iterator[Start]:
+    with contextlib.ExitStack() as stack:
+        yield lambda *args: stack.enter_context(FaultServer(*args))
+
+
+@pytest.fixture(scope="package")
+def server(_start: Start, _stage: Path) -> FaultServer:
+    """What starts runs of release-tools."""
+    return _start(_made(_stage / "runs"))
+
+
+@pytest.fixture(scope="package")
+def site(_stage: Path, key_pair: KeyPair, server: FaultServer) -> Site:
+    """A distribution with one release; every test resets it."""
+    return make_site(_made(_stage / "site"), key_pair, server)
+
+
+@pytest.fixture(scope="package")
+def writers(_start: Start, _stage: Path) -> FaultServer:
+    """What starts the writers of the device's files."""
+    return _start(_made(_stage / "writers"), "tests.faults.programs", LATE)
+
+
+@pytest.fixture(scope="package")
+def wizards(_start: Start, _stage: Path) -> FaultServer:
+    """What starts wizards, and what says something in them."""
+    late = [*LATE, "wizard_app.app", "wizard_app.chat_history"]
+    return _start(_made(_stage / "wizards"), "tests.faults.programs", late)
+
+
+@pytest.fixture(scope="package")
+def subject_of(request: pytest.FixtureRequest, _stage: Path) -> SubjectOf:
+    """Each subject by its name, made when it is first asked for."""
+    made: dict[str, Subject] = {}
+
+    def make(name: str) -> Subject:
+        kind, _, which = name.partition(": ")
+        folder = _made(_stage / f"{len(made)}")
+        start = request.getfixturevalue
+        match kind:
+            case "publish":
+                return Publishing(start("server"), start("site"), which)
+            case "write":
+                return Writing(start("writers"), folder, CHANGES[which])
+            case "chat":
+                return Chatting(start("wizards"), folder, CHATS[which])
+            case "name":
+                return Naming(start("wizards"), folder)
+        return SettingUp(start("_start"), folder, which)
+
+    def subject(name: str) -> Subject:
+        if name not in made:
+            made[name] = make(name)
+        return made[name]
+
+    return subject
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder

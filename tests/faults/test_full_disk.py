@@ -1,14 +1,19 @@
-"""A disk that is full."""
+"""A disk that is full, or that takes nothing at all."""
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
 import subprocess
+import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.support.faults import Disk, small_disk
+from tests.support.devices import Device
 from tests.support.releases import (
     KeyPair,
     Tools,
@@ -19,142 +24,313 @@ from tests.support.releases import (
     write_artefacts,
 )
 from tests.support.trees import tree
+from tests.support.web_servers import Served, served
+from tests.support.wizard_visits import visitor_of
+from tests.support.writers import MODE, state
 
+_ROOT = Path(__file__).parents[2]
 _NEW = "2026.11.2"
+_RELEASE = ("--version", "2026.11.1", "--channel", "stable")
+_PAGE = 4096
+
+
+@dataclass(frozen=True)
+class Disk:
+    """A folder that can be made full."""
+
+    folder: Path
+    mounted: bool
+
+    def fill(self, left_bytes: int) -> list[str]:
+        """What to put before a command so that it can write some `left_bytes` to the folder."""
+        if not self.mounted:
+            return ["prlimit", f"--fsize={left_bytes}"]
+        filler = _fill(self.folder)
+        os.truncate(filler, filler.stat().st_size - left_bytes)
+        return []
+
+    def make_room(self) -> None:
+        """Have it full no more."""
+        (self.folder / ".filler").unlink(missing_ok=True)
+
+
+def _fill(folder: Path) -> Path:
+    filler = folder / ".filler"
+    with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
+        while file.write(bytes(_PAGE)):
+            pass
+    return filler
 
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Disk]:
-    """A small disk."""
-    with small_disk(tmp_path / "disk") as disk:
-        yield disk
+    """A file system of 256 KiB, where this process may mount one.
+
+    Elsewhere a limit on the size of a file takes the place of the full disk.
+    """
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)]
+    mounted = not subprocess.run(mount, capture_output=True, timeout=10, check=False).returncode
+    try:
+        yield Disk(folder, mounted)
+    finally:
+        if mounted:
+            subprocess.run(["umount", str(folder)], check=True, timeout=10)
 
 
-def _run(
-    prefix: list[str], *args: str | Path, cwd: Path, key: Path | None = None
+def _ended(
+    *argv: str | Path, cwd: Path = _ROOT, key: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*prefix, program(), *map(str, args)],
+        argv,
         cwd=cwd,
         env=clean_environment() | ({"SIGNING_SECRET_KEY": str(key)} if key else {}),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=60,
         check=False,
     )
 
 
-def _assert_full(ended: subprocess.CompletedProcess[str]) -> None:
-    assert ended.returncode == 5, ended.stderr
-    assert ended.stderr.startswith("error: ")
-    assert ended.stderr.rstrip().endswith(("No space left on device", "File too large"))
+def _assert_told(
+    ended: subprocess.CompletedProcess[str], status: int, begin: str, *reasons: str
+) -> None:
+    assert ended.returncode == status, ended.stderr
+    assert ended.stderr.startswith(f"error: {begin}")
+    assert ended.stderr.rstrip().endswith(reasons or ("No space left on device", "File too large"))
     assert ended.stderr.count("\n") == 1
 
 
-def _release(tmp_path: Path, disk: Disk, key_pair: KeyPair, *, unsigned: bool = False) -> Path:
+def _release(tmp_path: Path, disk: Disk, key: Path | None) -> Path:
     """A small release on the small disk."""
     name = "platform-khoj-qemu-x86_64-2026.11.1-stable.qcow2"
     folder = write_artefacts(tmp_path / "small", {name: b"image"})
-    args = ("build", folder, "--version", "2026.11.1", "--channel", "stable")
     dist = disk.folder / "dist"
-    key = None if unsigned else key_pair.secret
-    built = _run([], *args, "--output", dist, cwd=tmp_path, key=key)
+    built = _ended(program(), "build", folder, *_RELEASE, "--output", dist, cwd=tmp_path, key=key)
     assert built.returncode == 0, built.stderr
     return dist
+
+
+def _copied(folder: Path) -> Path:
+    for path in folder.iterdir():
+        # A file that is not readable for all is copied and not linked.
+        path.chmod(0o600)
+    return folder
 
 
 def test_pub_09_and_fs_01_a_disk_that_is_full_in_a_build_leaves_the_old_release(
     tmp_path: Path, disk: Disk, key_pair: KeyPair, tools: Tools
 ) -> None:
-    dist = _release(tmp_path, disk, key_pair)
+    dist = _release(tmp_path, disk, key_pair.secret)
     files = artefact_files(_NEW) | {
         f"platform-khoj-rpi4-{_NEW}-stable.img.xz": pseudo_random(1 << 20, "big")
     }
-    folder = write_artefacts(tmp_path / "big", files)
-    for path in folder.iterdir():
-        # A file that is not readable for all is copied and not linked.
-        path.chmod(0o600)
+    folder = _copied(write_artefacts(tmp_path / "big", files))
     before = tree(dist)
-    args = ("build", folder, "--version", _NEW, "--channel", "stable", "--output", dist)
-    full = _run(disk.fill(100_000), *args, cwd=tmp_path, key=key_pair.secret)
-    _assert_full(full)
+    build = (program(), "build", folder, "--version", _NEW, "--channel", "stable")
+    prefix = disk.fill(100_000)
+    full = _ended(*prefix, *build, "--output", dist, cwd=tmp_path, key=key_pair.secret)
+    _assert_told(full, 5, "")
     assert tree(dist) == before
     verified = tools("verify", dist, "-p", key_pair.public)
     assert verified.returncode == 0, verified.stdout
 
 
-def test_fs_01_a_disk_that_is_full_when_the_first_folder_is_made_is_left_as_it_was(
-    tmp_path: Path, disk: Disk, key_pair: KeyPair
+@pytest.mark.parametrize(
+    ("what", "left_bytes"),
+    [("first release", 0), ("release", 0), ("file", 0), ("keys", 0), ("keys", 100)],
+    ids=["first release", "signed release", "signed file", "neither key", "no second key"],
+)
+def test_fs_01_a_disk_that_is_full_is_left_as_it_was(
+    tmp_path: Path, disk: Disk, key_pair: KeyPair, what: str, left_bytes: int
 ) -> None:
-    folder = write_artefacts(tmp_path / "artefacts")
-    for path in folder.iterdir():
-        path.chmod(0o600)
-    prefix = disk.fill(0)
-    before = tree(disk.folder)
-    args = ("build", folder, "--version", "2026.11.1", "--channel", "stable")
-    full = _run(prefix, *args, "--output", disk.folder / "a" / "b", cwd=tmp_path)
-    _assert_full(full)
-    assert tree(disk.folder) == before
-
-
-def test_fs_01_a_disk_that_is_full_when_a_release_is_signed_leaves_it_unsigned(
-    tmp_path: Path, disk: Disk, key_pair: KeyPair
-) -> None:
-    dist = _release(tmp_path, disk, key_pair, unsigned=True)
-    before = tree(dist)
-    manifest = dist / "stable" / "manifest.json.unsigned"
-    full = _run(disk.fill(0), "sign", manifest, cwd=tmp_path, key=key_pair.secret)
-    _assert_full(full)
-    assert tree(dist) == before
-
-
-def test_fs_01_a_disk_that_is_full_when_a_file_is_signed_gets_no_signature(
-    tmp_path: Path, disk: Disk, key_pair: KeyPair
-) -> None:
-    path = disk.folder / "notes.txt"
-    path.write_bytes(b"notes")
-    prefix = disk.fill(0)
-    before = tree(disk.folder)
-    full = _run(prefix, "sign", path, cwd=tmp_path, key=key_pair.secret)
-    _assert_full(full)
-    assert tree(disk.folder) == before
-
-
-@pytest.mark.parametrize("left_bytes", [0, 100], ids=["for neither", "for no second key"])
-def test_fs_01_a_disk_that_is_full_gets_neither_key_of_a_pair(
-    tmp_path: Path, disk: Disk, left_bytes: int
-) -> None:
+    key: Path | None = key_pair.secret
+    args: tuple[str | Path, ...]
+    match what:
+        case "first release":
+            # Its folder is not there either.
+            folder, key = _copied(write_artefacts(tmp_path / "artefacts")), None
+            args = ("build", folder, *_RELEASE, "--output", disk.folder / "a" / "b")
+        case "release":
+            args = ("sign", _release(tmp_path, disk, None) / "stable" / "manifest.json.unsigned")
+        case "file":
+            args = ("sign", disk.folder / "notes.txt")
+            args[1].write_bytes(b"notes")
+        case _:
+            # The public key is the smaller file, so the limit is on the secret key's folder alone.
+            pair = ("--secret-key", disk.folder / "k.key", "--public-key", disk.folder / "k.pub")
+            args = ("keygen", *pair, "--no-password")
     prefix = disk.fill(left_bytes)
     before = tree(disk.folder)
-    # The public key is the smaller file, so the limit is on the secret key's folder alone.
-    paths = ("--secret-key", disk.folder / "k.key", "--public-key", disk.folder / "k.pub")
-    full = _run(prefix, "keygen", *paths, "--no-password", cwd=tmp_path)
-    _assert_full(full)
+    _assert_told(_ended(*prefix, program(), *args, cwd=tmp_path, key=key), 5, "")
     assert tree(disk.folder) == before
 
 
 def test_a_public_key_that_cannot_be_written_takes_the_secret_key_with_it(
     tmp_path: Path, disk: Disk
 ) -> None:
-    prefix = disk.fill(0)
     secret = tmp_path / "k.key"
     paths = ("--secret-key", secret, "--public-key", disk.folder / "k.pub")
-    full = _run(prefix, "keygen", *paths, "--no-password", cwd=tmp_path)
-    _assert_full(full)
+    full = _ended(*disk.fill(0), program(), "keygen", *paths, "--no-password", cwd=tmp_path)
+    _assert_told(full, 5, "")
     assert not secret.exists()
 
 
-def test_an_output_that_takes_nothing_is_told_in_one_sentence(tmp_path: Path) -> None:
-    with open("/dev/full", "wb") as full:
-        ended = subprocess.run(
-            [program(), "compare", "2026.11.1", "2026.11.2", "--json"],
-            cwd=tmp_path,
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=30,
-            check=False,
-        )
+def test_an_output_that_takes_nothing_is_told_in_one_sentence() -> None:
+    compare = f"exec '{program()}' compare 2026.11.1 2026.11.2 --json >/dev/full"
+    ended = _ended("sh", "-c", compare)
     assert ended.returncode == 5
     assert ended.stderr == "error: reading or writing: No space left on device\n"
+
+
+def _write(*args: str | Path, before: list[str]) -> subprocess.CompletedProcess[str]:
+    return _ended(*before, sys.executable, "-m", "tests.faults.programs", *args)
+
+
+@pytest.mark.parametrize("way", ["edit", "append"])
+def test_fs_01_a_full_disk_keeps_what_is_there_and_works_again_when_there_is_room(
+    disk: Disk, way: str
+) -> None:
+    folder = disk.folder / "device"
+    folder.mkdir()
+    path = folder / "file"
+    assert _write(way, path, "old", before=[]).returncode == 0
+    old = state(folder)
+    text = "n" * (3 * _PAGE)
+    for left in (0, _PAGE, 2 * _PAGE):
+        full = _write(way, path, text, before=disk.fill(left))
+        reasons = ("No space left on device", "File too large", "only a part of the line")
+        _assert_told(full, 1, str(path), *reasons)
+        assert state(folder) == old
+    disk.make_room()
+    assert _write(way, path, text, before=[]).returncode == 0
+    new = text.encode() if way == "edit" else old["file"] + text.encode() + b"\n"
+    assert state(folder) == {"file": new}
+
+
+def test_chat_07_on_a_full_disk_a_turn_is_shown_with_a_notice(disk: Disk) -> None:
+    path = disk.folder / "chat-history.jsonl"
+    assert _write("say", path, "before", before=[]).returncode == 0
+    before = path.read_bytes()
+    text = "too much " * 2000
+    for left in (0, _PAGE):
+        sent = _write("send", path, text, before=disk.fill(left))
+        assert (sent.returncode, sent.stderr) == (0, "")
+        assert sent.stdout.startswith("200 ")
+        assert "This could not be saved, so it is gone once you leave this page" in sent.stdout
+        assert sent.stdout.count("<article") == 3
+        assert text.strip() in sent.stdout
+        assert path.read_bytes() == before
+    disk.make_room()
+    assert "could not be saved" not in _write("send", path, "after", before=[]).stdout
+    said = [json.loads(line)["content"] for line in path.read_bytes().splitlines()]
+    assert said[:2] == ["before", "after"]
+
+
+def _alone(mount: str) -> list[str]:
+    """What to put before a program for mounts that it alone sees, and that are gone with it."""
+    return ["unshare", "-rm", "sh", "-c", f'{mount} && exec "$@"', "sh"]
+
+
+def _read_only(folder: Path) -> list[str]:
+    return _alone(f"mount --bind '{folder}' '{folder}' && mount -o remount,bind,ro '{folder}'")
+
+
+@pytest.mark.parametrize("way", ["edit", "append", "put-aside"])
+@pytest.mark.parametrize("there", [True, False], ids=["existing", "missing"])
+def test_fs_02_a_read_only_disk_is_told_and_nothing_changes(
+    tmp_path: Path, way: str, *, there: bool
+) -> None:
+    path = tmp_path / "file"
+    if there:
+        assert _write("append", path, "old", before=[]).returncode == 0
+    old = state(tmp_path)
+    refused = _write(way, path, "new", before=_read_only(tmp_path))
+    if way == "put-aside" and not there:
+        assert refused.stderr == "error: there is nothing to put aside\n"
+    else:
+        _assert_told(refused, 1, str(path), "Read-only file system")
+    assert state(tmp_path) == old
+    if there:
+        assert path.stat().st_mode & 0o777 == MODE
+
+
+class Wizard:
+    """A served wizard, in which the device is named."""
+
+    def __init__(self, app: Served, out: Path) -> None:
+        self._visitor = visitor_of(app)
+        self._process, self._out = app.process.pid, out
+        # As the wizard sees it, which has mounts of its own.
+        self.folder = Path(f"/proc/{self._process}/root{out}")
+
+    def assert_taken(self, name: str) -> None:
+        """A new name is taken."""
+        assert self._named(name)[0] == 302
+        saved = (self.folder / "var/lib/platform/wizard-state.json").read_bytes()
+        assert json.loads(saved)["answers"]["hostname"] == name
+        assert list((self.folder / "var/lib/platform").glob("*.tmp")) == []
+
+    def assert_refused(self, why: str) -> None:
+        """A new name is refused, and every page still shows."""
+        status, page = self._named("new")
+        assert status == 500
+        assert why in page
+        assert 'value="new"' in page
+        assert 'value="old"' in self._visitor.ask("/wizard/system").body
+        assert self._visitor.ask("/wizard/review").status == 200
+        assert self._visitor.ask("/healthz")[::2] == (200, "ok")
+
+    def _named(self, name: str) -> tuple[int, str]:
+        form = [("hostname", name), ("timezone", "Europe/Berlin")]
+        answer = self._visitor.ask("/wizard/system", form)
+        return answer.status, answer.body
+
+    def remount(self, how: str) -> None:
+        """Have its folder read-only, or not."""
+        inside = ["nsenter", "-t", str(self._process), "-U", "-m", "--preserve-credentials"]
+        remount = ["mount", "-o", f"remount,{how}", str(self._out)]
+        subprocess.run([*inside, *remount], check=True, timeout=20)
+
+
+@contextlib.contextmanager
+def _wizard(device: Device, log: Path, out: Path, before: list[str]) -> Iterator[Wizard]:
+    environment = {
+        "PLATFORM_ROOT": str(device.root),
+        "WIZARD_DEV_OUT": str(out),
+        "WIZARD_NO_TOKEN": "1",
+    }
+    with served("wizard-app", environment, log, before=before) as app:
+        yield Wizard(app, out)
+    assert "Traceback" not in log.read_text()
+
+
+@pytest.mark.long
+def test_fs_01_and_02_a_served_wizard_goes_on_when_its_disk_takes_something_again(
+    device: Device, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    small = _alone(f"mount -t tmpfs -o size=256k,mode=755 tmpfs '{out}'")
+    with _wizard(device, tmp_path / "log", out, small) as wizard:
+        wizard.assert_taken("old")
+        filler = _fill(wizard.folder)
+        wizard.assert_refused("No space left on device")
+        filler.unlink()
+        wizard.remount("ro")
+        wizard.assert_refused("Read-only file system")
+        wizard.remount("rw")
+        wizard.assert_taken("new")
+
+
+def test_fs_02_a_wizard_that_starts_on_a_read_only_disk_shows_its_pages(
+    device: Device, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    assert _write("name", out, "old", before=[]).returncode == 0
+    # What the launch link is for is beside it, in memory.
+    with _wizard(device, tmp_path / "log", out, _read_only(out / "var")) as wizard:
+        wizard.assert_refused("Read-only file system")

@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from platform_common.errors import PlatformError
@@ -37,9 +36,9 @@ from release_tools.policy import VerifyPolicy, check_comment, check_manifest, ch
 from release_tools.reporting import print_manifest
 from release_tools.secret_key import parse_secret_key, render_secret_key
 from release_tools.urls import leaves_tree, resolve
+from tests.fuzz.conftest import Fuzz
 from tests.support.manifests import CASES, HOSTILE_JSON, document, encode, entry, many
 from tests.support.mutations import mutations
-from tests.support.properties import examples
 from tests.support.signatures import MESSAGE, secret_key, signed, signed_legacy
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
@@ -77,20 +76,21 @@ def refuse_or_use(data: bytes) -> None:
     use(manifest)
 
 
-@examples(1500)
-@given(mutations([*_MANIFESTS, *(data for data, _ in HOSTILE_JSON.values() if len(data) < 9000)]))
-def test_damaged_json_is_refused_or_written_again(data: bytes) -> None:
-    try:
-        value = load_strict(data)
-    except JsonError:
-        return
-    assert load_strict(json.dumps(value).encode()) == value
+def test_damaged_json_is_refused_or_written_again(fuzz: Fuzz) -> None:
+    @fuzz(
+        1500,
+        mutations([*_MANIFESTS, *(data for data, _ in HOSTILE_JSON.values() if len(data) < 9000)]),
+    )
+    def check(data: bytes) -> None:
+        try:
+            value = load_strict(data)
+        except JsonError:
+            return
+        assert load_strict(json.dumps(value).encode()) == value
 
 
-@examples(1500)
-@given(mutations(_MANIFESTS, _MEMBERS))
-def test_a_damaged_manifest_is_refused_or_usable(data: bytes) -> None:
-    refuse_or_use(data)
+def test_a_damaged_manifest_is_refused_or_usable(fuzz: Fuzz) -> None:
+    fuzz(1500, mutations(_MANIFESTS, _MEMBERS))(refuse_or_use)
 
 
 _texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -112,56 +112,56 @@ def _some(names: list[str]) -> st.SearchStrategy[dict[str, Any]]:
     return st.dictionaries(st.sampled_from(names) | _texts, _values, max_size=3)
 
 
-@examples(600)
-@given(_some(list(document())), st.lists(_some(list(entry())), max_size=3), st.booleans())
-def test_a_manifest_of_other_values_is_refused_or_usable(
-    members: dict[str, Any],
-    entries: list[dict[str, Any]],
-    first_is_good: bool,
-) -> None:
-    artefacts = [entry(target=f"t{n}", filename=f"f{n}") | item for n, item in enumerate(entries)]
-    whole = document(artefacts=[entry()] * first_is_good + artefacts) | members
-    refuse_or_use(encode(whole | {"schema_version": members.get("schema_version", 1)}))
+def test_a_manifest_of_other_values_is_refused_or_usable(fuzz: Fuzz) -> None:
+    @fuzz(600, _some(list(document())), st.lists(_some(list(entry())), max_size=3), st.booleans())
+    def check(members: dict[str, Any], entries: list[dict[str, Any]], first_is_good: bool) -> None:
+        artefacts = [
+            entry(target=f"t{n}", filename=f"f{n}") | item for n, item in enumerate(entries)
+        ]
+        whole = document(artefacts=[entry()] * first_is_good + artefacts) | members
+        refuse_or_use(encode(whole | {"schema_version": members.get("schema_version", 1)}))
 
 
-@examples(1500)
-@given(mutations(_SIGNATURES, _PREFIXES))
-def test_a_damaged_signature_is_refused_or_says_what_it_said(data: bytes) -> None:
-    try:
-        signature = Signature.parse(data)
-    except FormatError:
-        return
-    assert replace(Signature.parse(signature.render()), oddities=signature.oddities) == signature
-    list(check_comment(signature, "f", None, "f.minisig"))
-    try:
-        if signature.legacy:
-            check_legacy(KEY, signature, [memoryview(MESSAGE)])
-        else:
-            check(KEY, signature, prehash(MESSAGE))
-    except SignatureError:
-        return
-    good = signed_legacy() if signature.legacy else signed()
-    empty = signed(comment="")
-    assert replace(signature, oddities=()) in (good, empty)
-
-
-@examples(1500)
-@given(mutations([KEY.render(), KEY_FILE], [b"RW", b"RU", b"untrusted comment: "]))
-def test_a_damaged_public_key_is_refused_or_judges(data: bytes) -> None:
-    try:
-        key = PublicKey.parse(data)
-    except FormatError:
-        return
-    assert PublicKey.parse(key.render()) == key
-    for signature in (signed(), replace(signed_legacy(), algorithm=LEGACY)):
+def test_a_damaged_signature_is_refused_or_says_what_it_said(fuzz: Fuzz) -> None:
+    @fuzz(1500, mutations(_SIGNATURES, _PREFIXES))
+    def judged(data: bytes) -> None:
+        try:
+            signature = Signature.parse(data)
+        except FormatError:
+            return
+        assert (
+            replace(Signature.parse(signature.render()), oddities=signature.oddities) == signature
+        )
+        list(check_comment(signature, "f", None, "f.minisig"))
         try:
             if signature.legacy:
-                check_legacy(key, signature, [memoryview(MESSAGE)])
+                check_legacy(KEY, signature, [memoryview(MESSAGE)])
             else:
-                check(key, signature, prehash(MESSAGE))
+                check(KEY, signature, prehash(MESSAGE))
         except SignatureError:
-            continue
-        assert key == KEY
+            return
+        good = signed_legacy() if signature.legacy else signed()
+        empty = signed(comment="")
+        assert replace(signature, oddities=()) in (good, empty)
+
+
+def test_a_damaged_public_key_is_refused_or_judges(fuzz: Fuzz) -> None:
+    @fuzz(1500, mutations([KEY.render(), KEY_FILE], [b"RW", b"RU", b"untrusted comment: "]))
+    def judged(data: bytes) -> None:
+        try:
+            key = PublicKey.parse(data)
+        except FormatError:
+            return
+        assert PublicKey.parse(key.render()) == key
+        for signature in (signed(), replace(signed_legacy(), algorithm=LEGACY)):
+            try:
+                if signature.legacy:
+                    check_legacy(key, signature, [memoryview(MESSAGE)])
+                else:
+                    check(key, signature, prehash(MESSAGE))
+            except SignatureError:
+                continue
+            assert key == KEY
 
 
 _RAW_KEY = base64.b64decode(KEY_FILE.split(b"\n")[1])
@@ -172,50 +172,68 @@ def _key_file(raw: bytes) -> bytes:
     return base64.b64encode(raw[:158].ljust(158, b"\0"))
 
 
-@examples(1500)
-@given(mutations([_RAW_KEY], [b"Ed", b"Sc", b"\0\0", b"B2", bytes(32), bytes(8)]).map(_key_file))
-def test_a_secret_key_with_damaged_fields_is_refused_or_the_same(data: bytes) -> None:
-    with pytest.MonkeyPatch.context() as cheap:
-        cheap.setattr(secret_key_module, "DEFAULT_OPSLIMIT", 1 << 20)
-        cheap.setattr(secret_key_module, "DEFAULT_MEMLIMIT", 1 << 25)
+def test_a_secret_key_with_damaged_fields_is_refused_or_the_same(fuzz: Fuzz) -> None:
+    @fuzz(
+        1500,
+        mutations([_RAW_KEY], [b"Ed", b"Sc", b"\0\0", b"B2", bytes(32), bytes(8)]).map(_key_file),
+    )
+    def check(data: bytes) -> None:
+        with pytest.MonkeyPatch.context() as cheap:
+            cheap.setattr(secret_key_module, "DEFAULT_OPSLIMIT", 1 << 20)
+            cheap.setattr(secret_key_module, "DEFAULT_MEMLIMIT", 1 << 25)
+            try:
+                key = parse_secret_key(data, lambda: "x")
+            except (FormatError, SignatureError):
+                return
+        assert key.public_key.point == KEY.point
+
+
+def test_a_damaged_secret_key_is_refused_or_the_same(fuzz: Fuzz) -> None:
+    @fuzz(
+        1500,
+        mutations([KEY_FILE, KEY_FILE.split(b"\n")[1], KEY.render()], [b"RW", b"RWRC", b"AAAA"]),
+    )
+    def check(data: bytes) -> None:
         try:
+            # A mutation may turn the key into an encrypted one; its password is then asked for.
             key = parse_secret_key(data, lambda: "x")
         except (FormatError, SignatureError):
             return
-    assert key.public_key.point == KEY.point
+        # Without a checksum nothing but the public half protects the key.
+        assert key.public_key.point == KEY.point
 
 
-@examples(1500)
-@given(mutations([KEY_FILE, KEY_FILE.split(b"\n")[1], KEY.render()], [b"RW", b"RWRC", b"AAAA"]))
-def test_a_damaged_secret_key_is_refused_or_the_same(data: bytes) -> None:
-    try:
-        # A mutation may turn the key into an encrypted one; its password is then asked for.
-        key = parse_secret_key(data, lambda: "x")
-    except (FormatError, SignatureError):
-        return
-    # Without a checksum nothing but the public half protects the key.
-    assert key.public_key.point == KEY.point
-
-
-@examples(600)
-@given(
-    st.lists(
-        st.sampled_from(
-            ["platform", "khoj", "rpi5", "2026.11.1", "stable", "beta", "-", ".", ".img.xz", ".oci"]
-        )
-    )
-)
-def test_a_name_of_any_pieces_is_read_or_refused(pieces: list[str]) -> None:
-    for text in ("".join(pieces), "-".join(pieces)):
-        with contextlib.suppress(NamingError, CalVerError):
-            name = parse_name(
-                text,
-                version=parse(_MANIFESTS[0]).release_version,
-                channel="stable",
-                profiles=["khoj", "khoj-rpi5"],
-                targets={"rpi5": "img.xz", "oci": "oci"},
+def test_a_name_of_any_pieces_is_read_or_refused(fuzz: Fuzz) -> None:
+    @fuzz(
+        600,
+        st.lists(
+            st.sampled_from(
+                [
+                    "platform",
+                    "khoj",
+                    "rpi5",
+                    "2026.11.1",
+                    "stable",
+                    "beta",
+                    "-",
+                    ".",
+                    ".img.xz",
+                    ".oci",
+                ]
             )
-            assert str(name) == text
+        ),
+    )
+    def check(pieces: list[str]) -> None:
+        for text in ("".join(pieces), "-".join(pieces)):
+            with contextlib.suppress(NamingError, CalVerError):
+                name = parse_name(
+                    text,
+                    version=parse(_MANIFESTS[0]).release_version,
+                    channel="stable",
+                    profiles=["khoj", "khoj-rpi5"],
+                    targets={"rpi5": "img.xz", "oci": "oci"},
+                )
+                assert str(name) == text
 
 
 def test_every_error_that_may_come_out_is_one_for_people() -> None:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from flask.testing import FlaskClient
-from hypothesis import given
 from hypothesis import strategies as st
 
 from platform_common.records.secrets_env import parse
+from tests.fuzz.conftest import Fuzz
 from tests.support.apply_setups import FULL, answer, started, wizard_of
 from tests.support.catalogues import PLACE, of_each_kind
-from tests.support.properties import examples
+from tests.support.memory_folders import in_memory
 from tests.support.rclone_program import dump
 from tests.support.systemd_environment import read_by_systemd
 from wizard_app import importing
@@ -31,96 +31,65 @@ NASTY = (
     *('"', "'", "`", "\\", "\\n", "[", "]", "[x]", "{", "}", "(", ")", "<b>", ";", "#", "&", "|"),
     *("$(reboot)", "${HOME}", "$x", "`reboot`", "%n", "%i", "%h", "%%", "%(type)s", "%(", "="),
     *("\0", "\x1b[31m", "\x7f", "\x0b", "\x0c", "\x85", "\u2028", "\u2029", "\u202e", "\ufeff"),
-    *(
-        "\ud800",
-        " ",
-        "\t",
-        "\xa0",
-        "é",
-        "／",
-        "../",
-        "/../..",
-        "/etc/passwd",
-        "-",
-        "--evil=1",
-        "-H",
-    ),
-    *('command="x" ', "cert-authority ", "ssh-rsa AAAA evil", "\nssh-rsa AAAA evil", "*", "?", "~"),
+    *("\ud800", " ", "\t", "\xa0", "é", "／", "../", "/../..", "/etc/passwd", "-", "--evil=1"),
+    *("-H", 'command="x" ', "cert-authority ", "ssh-rsa AAAA evil", "\nssh-rsa AAAA evil", "*"),
+    *("?", "~"),
 )
-_KIND = "signed-cloud"
-# Each form, and those of its fields that somebody types.
-FORMS: Mapping[str, tuple[str, Mapping[str, str], tuple[str, ...]]] = {
-    "system": ("system", {"hostname": "box", "timezone": "UTC"}, ("hostname", "timezone")),
-    "profile": ("profile", {"profile": "openclaw"}, ("profile",)),
-    "key": (
-        "provider",
-        {"provider": "chat-compatible", "api_key": "sk-1", "skip_validation": "1"},
-        ("provider", "api_key"),
+
+
+class TypedForm(NamedTuple):
+    """A form of a step, and those of its fields that somebody types."""
+
+    slug: str
+    typed: str
+    fields: Mapping[str, str]
+
+
+def _form(slug: str, typed: str, **fields: str) -> TypedForm:
+    return TypedForm(slug, typed, fields)
+
+
+def _store(letter: str, **fields: str) -> TypedForm:
+    typed = {**fields, f"{letter}_bucket": "box"}
+    return TypedForm("backup", " ".join(typed), {"kind": f"store_{letter}", **typed})
+
+
+_provider = partial(_form, "provider", skip_validation="1")
+FORMS = {
+    "system": _form("system", "hostname timezone", hostname="box", timezone="UTC"),
+    "profile": _form("profile", "profile", profile="openclaw"),
+    "key": _provider("provider api_key", provider="chat-compatible", api_key="sk-1"),
+    "own": _provider(
+        "endpoint model api_key",
+        provider="own",
+        api_key="sk-1",
+        endpoint="http://10.0.0.1/v1",
+        model="m",
     ),
-    "own": (
-        "provider",
-        {
-            "provider": "own",
-            "api_key": "sk-1",
-            "endpoint": "http://10.0.0.1/v1",
-            "model": "m",
-            "skip_validation": "1",
-        },
-        ("endpoint", "model", "api_key"),
+    "cloud": _provider(
+        "api_key secret_access_key region model",
+        provider="signed-cloud",
+        api_key="AKIA1",
+        secret_access_key="sk",
+        region="eu-west-1",
     ),
-    "cloud": (
-        "provider",
-        {
-            "provider": _KIND,
-            "api_key": "AKIA1",
-            "secret_access_key": "sk",
-            "region": "eu-west-1",
-            "skip_validation": "1",
-        },
-        ("api_key", "secret_access_key", "region", "model"),
-    ),
-    "local": (
-        "provider",
-        {"provider": "local", "api_key": "http://10.0.0.1:8080/v1", "skip_validation": "1"},
-        ("api_key", "model"),
-    ),
-    "channels": ("channels", {"channels": "telegram"}, ("channels",)),
-    "ssh": ("ssh", {"ssh_keys": str(FULL["ssh"]["ssh_keys"])}, ("ssh_keys", "fetched")),
-    "mesh-vpn": ("mesh-vpn", {"authkey": "tskey-0123456789"}, ("authkey",)),
-    "tunnel": (
+    "local": _provider("api_key model", provider="local", api_key="http://10.0.0.1:8080/v1"),
+    "channels": _form("channels", "channels", channels="telegram"),
+    "ssh": _form("ssh", "ssh_keys fetched", ssh_keys=str(FULL["ssh"]["ssh_keys"])),
+    "mesh-vpn": _form("mesh-vpn", "authkey", authkey="tskey-0123456789"),
+    "tunnel": _form(
         "tunnel",
-        {"choice": "named", "credentials": str(FULL["tunnel"]["credentials"])},
-        ("credentials", "choice"),
+        "credentials choice",
+        choice="named",
+        credentials=str(FULL["tunnel"]["credentials"]),
     ),
-    "store_a": (
-        "backup",
-        {"kind": "store_a", "a_account_id": "a0", "a_application_key": "K0", "a_bucket": "box"},
-        ("a_account_id", "a_application_key", "a_bucket"),
-    ),
-    "store_b": (
-        "backup",
-        {
-            "kind": "store_b",
-            "b_account_id": "a0",
-            "b_access_key": "A0",
-            "b_secret_key": "S0",
-            "b_bucket": "box",
-        },
-        ("b_account_id", "b_access_key", "b_secret_key", "b_bucket"),
-    ),
-    "store_c": (
-        "backup",
-        {
-            "kind": "store_c",
-            "c_endpoint": "https://s3.example.com",
-            "c_access_key": "A0",
-            "c_secret_key": "S0",
-            "c_bucket": "box",
-        },
-        ("c_endpoint", "c_access_key", "c_secret_key", "c_bucket"),
+    "store_a": _store("a", a_account_id="a0", a_application_key="K0"),
+    "store_b": _store("b", b_account_id="a0", b_access_key="A0", b_secret_key="S0"),
+    "store_c": _store(
+        "c", c_endpoint="https://s3.example.com", c_access_key="A0", c_secret_key="S0"
     ),
 }
-FIELDS = [(form, field) for form, (_, _, fields) in FORMS.items() for field in fields]
+FIELDS = [(name, field) for name, form in FORMS.items() for field in form.typed.split()]
 _UNIT = re.compile(r"[a-z0-9-]+\.service")
 _KEY_LINE = re.compile(r"(?:ssh|ecdsa|sk)-[a-z0-9@.-]+ [A-Za-z0-9+/]+=*(?: [^\0-\x1f\x7f]*)?")
 _RULE_PORTS = re.compile(r"    (?:tcp|udp) dport \{ [0-9]+(?:, [0-9]+)* \} accept")
@@ -140,7 +109,7 @@ class Box:
         catalogue.parent.mkdir(parents=True)
         catalogue.write_text(json.dumps({"providers": of_each_kind("https://api.example.com/v1")}))
         self.client: FlaskClient = started(folder / "out")
-        answer(self.client, {**FULL, "provider": FORMS["key"][1]})
+        answer(self.client, {**FULL, "provider": FORMS["key"].fields})
         self._rules = self._file("/etc/nftables.d/platform.nft").splitlines()
         self.stores: dict[str, dict[str, str]] = {}
         self._read: set[bytes] = set()
@@ -149,7 +118,7 @@ class Box:
 
     def send(self, form: str, field: str, value: str) -> bool:
         """Send a form with another value in one field; whether it was taken."""
-        slug, fields, _ = FORMS[form]
+        slug, _, fields = FORMS[form]
         taken = self.client.post(
             f"/wizard/{slug}", data={**fields, field: value.encode("utf-8", "surrogatepass")}
         )
@@ -159,7 +128,7 @@ class Box:
     def check(self, form: str) -> None:
         """Every file and every command for a form says what was meant, and nothing else."""
         standing = wizard_of(self.client).standing()
-        for _, action in standing.actions(standing.steps[FORMS[form][0]]):
+        for _, action in standing.actions(standing.steps[FORMS[form].slug]):
             match action:
                 case WriteFile():
                     self._check_file(action.path, action.reveal().decode())
@@ -265,28 +234,33 @@ def _assert_one_word(value: str) -> None:
 @pytest.fixture
 def box() -> Iterator[Box]:
     # In memory: each form that is taken is made durable.
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-        yield Box(Path(folder))
+    with in_memory() as folder:
+        yield Box(folder)
+
+
+def _nasty(fuzz: Fuzz, box: Box, form: str, field: str) -> str:
+    """Send a form with each nasty thing in a field, and check what comes of it; what is good."""
+    good = FORMS[form].fields.get(field, "")
+    for nasty in fuzz.some(NASTY):
+        for value in (f"{nasty}{good}", f"{good}{nasty}{good}"):
+            if box.send(form, field, value):
+                box.check(form)
+    return good
 
 
 def test_env_06_and_07_what_rclone_reads_is_what_was_typed_in_any_field(
-    box: Box, tmp_path: Path
+    fuzz: Fuzz, box: Box, tmp_path: Path
 ) -> None:
     for form, field in FIELDS:
-        if not form.startswith("store"):
-            continue
-        good = FORMS[form][1][field]
-        for nasty in NASTY:
-            for value in (f"{nasty}{good}", f"{good}{nasty}{good}"):
-                if box.send(form, field, value):
-                    box.check(form)
+        if form.startswith("store"):
+            _nasty(fuzz, box, form, field)
     config = tmp_path / "rclone.conf"
     sections = (
         "\n".join([f"[{name}]", *(f"{key} = {value}" for key, value in values.items())])
         for name, values in box.stores.items()
     )
     config.write_text("\n".join(sections) + "\n")
-    assert len(box.stores) > 100
+    assert len(box.stores) > len(fuzz.some(NASTY))
     assert dump(config) == box.stores
 
 
@@ -294,26 +268,19 @@ def test_env_06_and_07_what_rclone_reads_is_what_was_typed_in_any_field(
     ("form", "field"), [one for one in FIELDS if not one[0].startswith("store")]
 )
 def test_env_01_to_03_and_ssh_02_no_line_option_or_argument_appears_that_was_not_meant(
-    box: Box, form: str, field: str
+    fuzz: Fuzz, box: Box, form: str, field: str
 ) -> None:
-    good = FORMS[form][1].get(field, "")
     box.check(form)
-    for nasty in NASTY:
-        for value in (f"{nasty}{good}", f"{good}{nasty}{good}"):
-            if box.send(form, field, value):
-                box.check(form)
+    good = _nasty(fuzz, box, form, field)
     assert box.send(form, field, good) or not good
 
 
-def test_any_mixture_of_these_in_any_field_is_refused_or_means_itself(box: Box) -> None:
+def test_any_mixture_of_these_in_any_field_is_refused_or_means_itself(fuzz: Fuzz, box: Box) -> None:
     pieces = st.sampled_from([*NASTY, "a", "1", "box", "/", ".", ":"])
 
-    @examples(400)
-    @given(st.sampled_from(FIELDS), st.lists(pieces, max_size=6), st.booleans())
+    @fuzz(400, st.sampled_from(FIELDS), st.lists(pieces, max_size=6), st.booleans())
     def check(place: tuple[str, str], parts: list[str], begin: bool) -> None:
         form, field = place
-        good = FORMS[form][1].get(field, "") if begin else ""
+        good = FORMS[form].fields.get(field, "") if begin else ""
         if box.send(form, field, good + "".join(parts)):
             box.check(form)
-
-    check()

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -16,8 +15,8 @@ from platform_common.paths import Paths
 from platform_common.records import catalogue, cost_sheet, limits, profiles, record_file
 from platform_common.resources import data_path, schema
 from platform_common.views import to_json
-from tests.support.mutations import mutations
-from tests.support.properties import examples
+from tests.fuzz.conftest import Fuzz
+from tests.support.mutations import documents, mutations, places, texts_of
 from tests.support.record_cases import CASES, GOOD, changed
 from tests.support.toml_text import toml
 
@@ -86,15 +85,12 @@ def _usable(record: str, data: bytes) -> bool:
 
 
 @pytest.mark.parametrize("record", _USES)
-def test_a_damaged_record_is_refused_or_usable(record: str) -> None:
+def test_a_damaged_record_is_refused_or_usable(fuzz: Fuzz, record: str) -> None:
     words = [f'"{name}"'.encode() for name in _names(GOOD[record])]
 
-    @examples(300)
-    @given(mutations(_seeds(record), words))
+    @fuzz(300, mutations(_seeds(record), words))
     def check(data: bytes) -> None:
         _usable(record, data)
-
-    check()
 
 
 def _names(document: Any) -> Iterator[str]:
@@ -105,51 +101,31 @@ def _names(document: Any) -> Iterator[str]:
             yield from _names(child)
 
 
-def _places(document: Any) -> Iterator[tuple[str | int, ...]]:
-    if not isinstance(document, dict | list):
-        return
-    pairs = document.items() if isinstance(document, dict) else enumerate(document)
-    for step, child in pairs:
-        yield (step,)
-        for place in _places(child):
-            yield (step, *place)
-
-
 # Text that schema and code may judge differently: what only Python knows to be printable.
-_texts = st.text(st.characters(codec="ascii"), max_size=12)
-_values = st.recursive(
-    st.booleans()
-    | st.integers()
-    | st.sampled_from([0, -1, 1.5, 65535, 65536])
-    | _texts
-    | st.sampled_from([case.value for case in CASES if isinstance(case.value, str)]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_texts, inner, max_size=3),
-    max_leaves=4,
+_values = documents(
+    st.booleans() | st.integers() | st.sampled_from([0, -1, 1.5, 65535, 65536]), texts_of(CASES)
 )
 
 
 @pytest.mark.parametrize("record", _USES)
-def test_schema_and_code_agree_about_other_values(record: str) -> None:
+def test_schema_and_code_agree_about_other_values(fuzz: Fuzz, record: str) -> None:
     validator = Draft202012Validator(schema(record))
     beyond_schemas = {(case.place, repr(case.value)) for case in CASES if case.schema_cannot}
 
-    @examples(300)
-    @given(st.sampled_from(list(_places(GOOD[record]))), _values)
+    @fuzz(300, st.sampled_from(list(places(GOOD[record]))), _values)
     def check(place: tuple[str | int, ...], value: Any) -> None:
         document = changed(GOOD[record], place, value)
         if place[-1] == "id" or (place, repr(value)) in beyond_schemas:
             return
         assert _usable(record, _encoded(record, document)) == validator.is_valid(document)
 
-    check()
 
-
-@examples(200)
-@given(st.binary(max_size=60))
-def test_one_line_is_printable_or_refused(data: bytes) -> None:
-    try:
-        line = record_file.parse_line(data)
-    except PlatformError:
-        return
-    assert line
-    assert line.isprintable()
+def test_one_line_is_printable_or_refused(fuzz: Fuzz) -> None:
+    @fuzz(200, st.binary(max_size=60))
+    def check(data: bytes) -> None:
+        try:
+            line = record_file.parse_line(data)
+        except PlatformError:
+            return
+        assert line
+        assert line.isprintable()

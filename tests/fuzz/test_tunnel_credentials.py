@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 
-from hypothesis import example, given
+from hypothesis import example
 from hypothesis import strategies as st
 
 from platform_common.decoding import shaped
 from platform_common.sentence import Sentence
+from tests.fuzz.conftest import Fuzz
 from tests.support.mutations import mutations
-from tests.support.properties import examples
 from tests.support.tunnel_credentials import BAD_NAMES, CANARY, GOOD, ODD, credentials
 from wizard_app.steps.tunnel import TunnelAnswer, tunnel_of
 
@@ -37,24 +37,26 @@ def name_or_sentence(data: bytes) -> str | None:
     return found
 
 
-@examples(1000)
-@given(mutations(_SEEDS, _TOKENS))
-def test_tun_01_damaged_credentials_are_a_good_name_or_a_sentence(data: bytes) -> None:
-    name_or_sentence(data)
+def test_tun_01_damaged_credentials_are_a_good_name_or_a_sentence(fuzz: Fuzz) -> None:
+    @fuzz(1000, mutations(_SEEDS, _TOKENS))
+    def check(data: bytes) -> None:
+        name_or_sentence(data)
 
 
-@examples(500)
-@given(st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode("utf-8")))
-def test_tun_01_any_bytes_are_a_good_name_or_a_sentence(data: bytes) -> None:
-    name_or_sentence(data)
+def test_tun_01_any_bytes_are_a_good_name_or_a_sentence(fuzz: Fuzz) -> None:
+    texts = st.text(max_size=200).map(lambda text: text.encode("utf-8"))
+
+    @fuzz(500, st.binary(max_size=200) | texts)
+    def check(data: bytes) -> None:
+        name_or_sentence(data)
 
 
-@examples(500)
-@given(st.text(max_size=70), st.none() | st.text(alphabet="aZ9._-/ \n", max_size=66))
-@example("a" * 64, "b" * 64)
-@example("kitchen", "kitchen\n")
-def test_tun_02_a_name_is_taken_just_when_it_is_safe(tunnel_id: str, name: str | None) -> None:
-    members = {"TunnelID": tunnel_id} | ({} if name is None else {"TunnelName": name})
-    names = [one for one in (name, tunnel_id) if one is not None]
-    expected = names[0] if all(map(SAFE.fullmatch, names)) else None
-    assert name_or_sentence(credentials(**members).encode()) == expected
+def test_tun_02_a_name_is_taken_just_when_it_is_safe(fuzz: Fuzz) -> None:
+    @fuzz(500, st.text(max_size=70), st.none() | st.text(alphabet="aZ9._-/ \n", max_size=66))
+    @example("a" * 64, "b" * 64)
+    @example("kitchen", "kitchen\n")
+    def check(tunnel_id: str, name: str | None) -> None:
+        members = {"TunnelID": tunnel_id} | ({} if name is None else {"TunnelName": name})
+        names = [one for one in (name, tunnel_id) if one is not None]
+        expected = names[0] if all(map(SAFE.fullmatch, names)) else None
+        assert name_or_sentence(credentials(**members).encode()) == expected

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from platform_common.decoding import DecodingError
 from platform_common.resources import schema
 from platform_common.sentence import Sentence
-from tests.support.mutations import mutations
-from tests.support.properties import examples
+from tests.fuzz.conftest import Fuzz
+from tests.support.mutations import documents, mutations, places, texts_of
 from tests.support.record_cases import changed
 from tests.support.wizard_files import ANSWERS, CASES, GOOD, document
 from wizard_app import importing, state
@@ -54,12 +52,11 @@ def _parsed(data: bytes) -> WizardState | str:
 
 
 def test_wiz_01_a_damaged_state_is_refused_or_can_be_asked_for_everything(
-    machine: Machine,
+    fuzz: Fuzz, machine: Machine
 ) -> None:
     steps = {step.slug: step for step in STEPS}
 
-    @examples(2000)
-    @given(mutations(_SEEDS, _WORDS))
+    @fuzz(2000, mutations(_SEEDS, _WORDS))
     def check(data: bytes) -> None:
         found = _parsed(data)
         if isinstance(found, str):
@@ -72,18 +69,12 @@ def test_wiz_01_a_damaged_state_is_refused_or_can_be_asked_for_everything(
         assert all(str(lack.why) for lack in standing.lacks())
         assert json.loads(importing.render(found.answers, STEPS))["version"] == 2
 
-    check()
 
-
-def test_wiz_01_a_wizard_begins_with_whatever_is_in_its_file(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    folder = tmp_path_factory.mktemp("wizard")
-    settings = _settings(folder)
+def test_wiz_01_a_wizard_begins_with_whatever_is_in_its_file(fuzz: Fuzz, tmp_path: Path) -> None:
+    settings = _settings(tmp_path)
     settings.state_file.parent.mkdir(parents=True)
 
-    @examples(40)
-    @given(mutations(_SEEDS, _WORDS))
+    @fuzz(40, mutations(_SEEDS, _WORDS))
     def check(data: bytes) -> None:
         for path in settings.state_file.parent.iterdir():
             path.unlink()
@@ -92,51 +83,30 @@ def test_wiz_01_a_wizard_begins_with_whatever_is_in_its_file(
         for page in ("", "/review", *(f"/{step.slug}" for step in STEPS)):
             assert client.get(f"/wizard{page}").status_code in (200, 302)
 
-    check()
 
-
-def test_a_damaged_setup_file_is_refused_in_words_or_holds_answers(machine: Machine) -> None:
-    @examples(2000)
-    @given(mutations(_SEEDS, _WORDS))
+def test_a_damaged_setup_file_is_refused_in_words_or_holds_answers(
+    fuzz: Fuzz, machine: Machine
+) -> None:
+    @fuzz(2000, mutations(_SEEDS, _WORDS))
     def check(data: bytes) -> None:
         found = importing.parse(data, STEPS, machine)
         assert all(isinstance(problem, Sentence) for problem in found.problems)
         assert bool(found.problems) or found.steps > 0
         assert found.problems or json.loads(importing.render(found.answers, STEPS))["answers"]
 
-    check()
 
-
-def _places(document: Any) -> Iterator[tuple[str | int, ...]]:
-    if not isinstance(document, dict | list):
-        return
-    pairs = document.items() if isinstance(document, dict) else enumerate(document)
-    for step, child in pairs:
-        yield (step,)
-        for place in _places(child):
-            yield (step, *place)
-
-
-_texts = st.text(st.characters(codec="ascii"), max_size=12)
-_values = st.recursive(
-    st.booleans()
-    | st.none()
-    | st.integers()
-    | st.sampled_from([0, 1.5, 3])
-    | _texts
-    | st.sampled_from([case.value for case in CASES if isinstance(case.value, str)]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_texts, inner, max_size=3),
-    max_leaves=4,
+_values = documents(
+    st.booleans() | st.none() | st.integers() | st.sampled_from([0, 1.5, 3]), texts_of(CASES)
 )
 # What only code can tell: that a time is one, and that a key is not a private one.
 _BEYOND_SCHEMAS = {(case.place, repr(case.value)) for case in CASES if case.schema_cannot}
 
 
-@examples(2000)
-@given(st.sampled_from(list(_places(GOOD))), _values)
-def test_schema_and_code_agree_about_other_values(place: tuple[str | int, ...], value: Any) -> None:
-    if (place, repr(value)) in _BEYOND_SCHEMAS:
-        return
-    other = changed(GOOD, place, value)
-    found = _parsed(json.dumps(other).encode())
-    assert _VALIDATOR.is_valid(other) != isinstance(found, str), found
+def test_schema_and_code_agree_about_other_values(fuzz: Fuzz) -> None:
+    @fuzz(2000, st.sampled_from(list(places(GOOD))), _values)
+    def check(place: tuple[str | int, ...], value: Any) -> None:
+        if (place, repr(value)) in _BEYOND_SCHEMAS:
+            return
+        other = changed(GOOD, place, value)
+        found = _parsed(json.dumps(other).encode())
+        assert _VALIDATOR.is_valid(other) != isinstance(found, str), found

@@ -18,7 +18,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -46,6 +46,7 @@ RELEASE_TOOLS = (
     *("platform_common.data", "platform_common.resources", "platform_common.schemas"),
 )
 _ROOT = Path(__file__).parents[2]
+_TIMEOUT_S = 60
 _PR_SET_PTRACER = 0x59616D61
 
 
@@ -79,7 +80,9 @@ class Started:
         returncode = self._server.wait_for_end()
         log = ""
         if self._tracer is not None:
-            self._tracer.wait(30)
+            _, said = self._tracer.communicate(timeout=_TIMEOUT_S)
+            if self._tracer.returncode:
+                raise RuntimeError(f"strace took no hold of the run: {said.decode()}")
             log = (self._folder / "strace").read_text("utf-8", "replace")
         out, err = ((self._folder / name).read_text() for name in ("out", "err"))
         hit = any(word in log for word in ("(INJECTED)", "(DELAYED)", "--- SIG", "+++ killed"))
@@ -125,7 +128,7 @@ class FaultServer:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
-        self._process.wait(30)
+        self._process.wait(_TIMEOUT_S)
         self._process.stdout.close()
 
     def start(
@@ -135,11 +138,12 @@ class FaultServer:
         env: Mapping[str, str],
         fault: str | None = None,
         also_trace: str = "",
+        user: int | None = None,
     ) -> Started:
-        """Begin the program with `args`, with strace's `fault` when given.
+        """Begin the program with `args`, as `user` and with strace's `fault` when given.
 
-        A fault is what follows `-e inject=`, or several with blanks between them; the
-        log of their calls and of `also_trace` becomes `Run.calls`.
+        A fault is what follows `-e inject=`, or several with blanks between them, or
+        "" for none; the log of their calls and of `also_trace` becomes `Run.calls`.
         """
         request = {
             "args": [str(arg) for arg in args],
@@ -147,6 +151,7 @@ class FaultServer:
             "env": clean_environment() | dict(env),
             "folder": str(self._folder),
             "traced": fault is not None,
+            "user": user,
         }
         pid = int(self._ask(request))
         tracer = None
@@ -161,7 +166,7 @@ class FaultServer:
             tracer = subprocess.Popen(
                 ["strace", "-qqq", "-f", *trace, "-e", "signal=all", "-o", log, "-p", str(pid)],
                 stdin=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
             )
         return Started(self, pid, self._folder, tracer)
 
@@ -172,9 +177,11 @@ class FaultServer:
         env: Mapping[str, str],
         fault: str | None = None,
         also_trace: str = "",
+        user: int | None = None,
     ) -> Run:
         """`start`, then wait for the end."""
-        return self.start(*args, cwd=cwd, env=env, fault=fault, also_trace=also_trace).wait()
+        started = self.start(*args, cwd=cwd, env=env, fault=fault, also_trace=also_trace, user=user)
+        return started.wait()
 
     def _ask(self, request: dict[str, Any]) -> str:
         assert self._process.stdin is not None
@@ -229,6 +236,10 @@ def _become(main: Callable[[], int | None], request: Mapping[str, Any], ready: i
     sys.argv = ["program", *request["args"]]
     ctypes.CDLL(None).prctl(_PR_SET_PTRACER, ctypes.c_ulong(-1))
     status = os.open("/proc/self/status", os.O_RDONLY)
+    if request["user"] is not None:
+        os.setgroups([])
+        os.setgid(request["user"])
+        os.setuid(request["user"])
     os.close(ready)
     if request["traced"]:
         _wait_for_tracer(status)
@@ -238,7 +249,10 @@ def _become(main: Callable[[], int | None], request: Mapping[str, Any], ready: i
 def _wait_for_tracer(descriptor: int) -> None:
     # With a call that no program of ours makes: strace may see the last of these.
     status = bytearray(4096)
+    deadline = time.monotonic() + _TIMEOUT_S
     while os.preadv(descriptor, [status], 0) and b"TracerPid:\t0\n" in status:
+        if time.monotonic() > deadline:
+            os._exit(1)
         time.sleep(0.001)
     # strace has taken hold; now it stops this process to read its calls.
     time.sleep(0.003)
@@ -301,52 +315,6 @@ def make_site(folder: Path, keys: KeyPair, server: FaultServer) -> Site:
     assert built.returncode == 0, built.stderr
     shutil.copytree(site.dist, folder / "unsigned")
     return site
-
-
-def until_missed(run: Callable[[int], Run]) -> Iterator[tuple[int, Run]]:
-    """`run(1)`, `run(2)`, … while the fault takes place in them."""
-    for count in range(1, 1000):
-        result = run(count)
-        if not result.hit:
-            return
-        yield count, result
-    raise RuntimeError("the fault never ends")
-
-
-@dataclass(frozen=True)
-class Disk:
-    """A folder that can be made full."""
-
-    folder: Path
-    mounted: bool
-
-    def fill(self, left_bytes: int) -> list[str]:
-        """What to put before a command so that it can write some `left_bytes` to the folder."""
-        if not self.mounted:
-            return ["prlimit", f"--fsize={left_bytes}"]
-        filler = self.folder / ".filler"
-        with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
-            while file.write(bytes(4096)):
-                pass
-        os.truncate(filler, filler.stat().st_size - left_bytes)
-        return []
-
-
-@contextlib.contextmanager
-def small_disk(folder: Path) -> Iterator[Disk]:
-    """A file system of 256 KiB at `folder`, where this process may mount one.
-
-    Elsewhere a limit on the size of a file takes the place of the full disk.
-    """
-    folder.mkdir(parents=True)
-    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)]
-    if subprocess.run(mount, capture_output=True, timeout=10, check=False).returncode:
-        yield Disk(folder, mounted=False)
-        return
-    try:
-        yield Disk(folder, mounted=True)
-    finally:
-        subprocess.run(["umount", str(folder)], check=True, timeout=10)
 
 
 if __name__ == "__main__":

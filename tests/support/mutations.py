@@ -1,8 +1,9 @@
-"""Damaged copies of good input, drawn by hypothesis so that a failure shrinks to a few edits."""
+"""Damaged copies and other values, drawn by hypothesis so that a failure shrinks to a few edits."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -44,3 +45,31 @@ def mutations(
             case "cut":
                 data = data[:at]
     return data
+
+
+def places(document: Any) -> Iterator[tuple[str | int, ...]]:
+    """Where there is a value in a document."""
+    if not isinstance(document, dict | list):
+        return
+    pairs = document.items() if isinstance(document, dict) else enumerate(document)
+    for step, child in pairs:
+        yield (step,)
+        for place in places(child):
+            yield (step, *place)
+
+
+def texts_of(cases: Iterable[Any]) -> st.SearchStrategy[str]:
+    """The texts among the values of `cases`."""
+    return st.sampled_from([case.value for case in cases if isinstance(case.value, str)])
+
+
+def documents(
+    scalars: st.SearchStrategy[Any], texts: st.SearchStrategy[str]
+) -> st.SearchStrategy[Any]:
+    """Values of `scalars`, of `texts`, and of short ASCII text, in lists and objects or not."""
+    short = st.text(st.characters(codec="ascii"), max_size=12)
+    return st.recursive(
+        scalars | short | texts,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(short, inner, max_size=3),
+        max_leaves=4,
+    )

@@ -1,0 +1,159 @@
+"""What happens with faults in it: `python -m tests.faults.programs WAY PATH [TEXT…]`.
+
+Each way is a change that programs of the device make. What a wizard was asked is printed as
+JSON: its answers, and what there was after each.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from platform_common.appending import append_line, put_aside
+from platform_common.command_line import tell
+from platform_common.errors import PlatformError
+from platform_common.records import record_file
+from tests.support.writers import MODE, OWNER
+
+if TYPE_CHECKING:
+    from flask.testing import FlaskClient
+
+TIME_ZONE = "Europe/Berlin"
+# Looked for, and never there: between the two is what meets the faults.
+BEGIN, END = "/what-is-tested-begins", "/what-is-tested-ended"
+# Wizards that have every answer and every secret, by what their device is.
+_prepared: dict[str, FlaskClient] = {}
+
+
+def _edit(path: Path, text: str) -> None:
+    record_file.edit(path, lambda _: text.encode(), mode=MODE, owner=OWNER)
+
+
+def _append(path: Path, text: str) -> None:
+    append_line(path, text.encode(), mode=MODE, owner=OWNER)
+
+
+def _put_aside(path: Path, text: str) -> None:
+    if not put_aside(path, path.with_name(text)):
+        raise PlatformError("there is nothing to put aside")
+
+
+def _say(path: Path, text: str) -> None:
+    from wizard_app.chat_history import ChatHistory, turn
+
+    ChatHistory(path).append(turn("user", text))
+
+
+def _clear(path: Path) -> None:
+    from wizard_app.chat_history import ChatHistory
+
+    ChatHistory(path).clear()
+
+
+def _send(path: Path, text: str) -> None:
+    """Say something on the wizard's page."""
+    with tempfile.TemporaryDirectory() as out:
+        client = _started(Path(out), WIZARD_CHAT_HISTORY=str(path))
+        answer = client.post("/chat/message", data={"message": text})
+    print(answer.status_code, answer.text)
+
+
+def _name(out: Path, *names: str) -> None:
+    """Name the device in a wizard that begins now, once and again."""
+    client = _started(out)
+    # Once, so that what is made at first use is there.
+    client.get("/wizard/system")
+    answers = []
+    for name in names:
+        form = {"hostname": name, "timezone": TIME_ZONE}
+        told = _posted(client, "/wizard/system", form)
+        saved = json.loads(client.get("/wizard/answers.json").data)
+        answers.append({**told, "held": saved["answers"].get("hostname"), "stored": stored(out)})
+    print(json.dumps(answers))
+
+
+def stored(out: Path) -> str | None:
+    """The name of the device that is on its disk."""
+    path = out / "var/lib/platform/wizard-state.json"
+    if not path.exists():
+        return None
+    assert path.stat().st_mode & 0o777 == 0o600
+    return str(json.loads(path.read_bytes())["answers"]["hostname"])
+
+
+def prepare(out: str, setup: str) -> None:
+    """Begin a wizard for the device `out`, and enter the secrets of that setup."""
+    from tests.support.apply_setups import SETUPS, answer, lost
+
+    client = _started(Path(out))
+    answer(client, SETUPS[setup].forms, lost(client))
+    client.get("/wizard/review")
+    _prepared[out] = client
+
+
+def _set_up(out: Path, presses: str) -> None:
+    """Press the button; what was there after the first time is in the folder `first` beside it."""
+    from tests.support.apply_setups import wizard_of
+
+    client = _prepared[str(out)]
+    # A copy is the process that was told the secrets, not one that a server started anew.
+    wizard_of(client)._process = os.getpid()
+    answers = []
+    for _ in range(int(presses)):
+        answers.append(_posted(client, "/wizard/review/apply", {}))
+        if not answers[1:]:
+            shutil.copytree(out, out.with_name("first"))
+    print(json.dumps(answers))
+
+
+def _started(out: Path, **environment: str) -> FlaskClient:
+    from wizard_app.app import create_app
+    from wizard_app.settings import WizardSettings
+
+    own = {"PLATFORM_ROOT": f"{out}/none", "WIZARD_DEV_OUT": str(out), "WIZARD_NO_TOKEN": "1"}
+    return create_app(WizardSettings.from_env(own | environment)).test_client()
+
+
+def _posted(client: FlaskClient, page: str, form: Mapping[str, str]) -> dict[str, Any]:
+    Path(BEGIN).exists()
+    answer = client.post(page, data=form)
+    Path(END).exists()
+    return {"status": answer.status_code, "to": answer.location, "text": answer.text}
+
+
+WAYS: Mapping[str, Callable[..., None]] = {
+    "edit": _edit,
+    "append": _append,
+    "put-aside": _put_aside,
+    "say": _say,
+    "clear": _clear,
+    "send": _send,
+    "name": _name,
+    "set-up": _set_up,
+}
+
+
+def main() -> int:
+    """Do what the command line says; the exit code."""
+    os.umask(0)
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    way, path, *text = sys.argv[1:]
+    try:
+        WAYS[way](Path(path), *text)
+    except PlatformError as error:
+        tell(error)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
