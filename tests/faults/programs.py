@@ -36,6 +36,11 @@ def _edit(path: Path, text: str) -> None:
     record_file.edit(path, lambda _: text.encode(), mode=MODE, owner=OWNER)
 
 
+def _overwrite(path: Path, text: str) -> None:
+    """As no program should."""
+    path.write_text(text)
+
+
 def _append(path: Path, text: str) -> None:
     append_line(path, text.encode(), mode=MODE, owner=OWNER)
 
@@ -130,6 +135,7 @@ def _posted(client: FlaskClient, page: str, form: Mapping[str, str]) -> dict[str
 
 WAYS: Mapping[str, Callable[..., None]] = {
     "edit": _edit,
+    "overwrite": _overwrite,
     "append": _append,
     "put-aside": _put_aside,
     "say": _say,

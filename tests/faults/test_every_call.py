@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from tests.faults.subjects import CHANGES, CHATS, Chatting, Naming, Publishing, SettingUp, SubjectOf
+from tests.faults.subjects import (
+    CHANGES,
+    CHATS,
+    Change,
+    Chatting,
+    Naming,
+    Publishing,
+    SettingUp,
+    SubjectOf,
+    Writing,
+)
 from tests.faults.walks import NEW, OLD, TORN, Point, Subject, a_few, walk
 from tests.support.apply_setups import JOURNAL, SETUPS
-from tests.support.faults import Site
+from tests.support.faults import FaultServer, Site
 
 # What the calls can answer; a full disk also from where nothing is written yet.
 _SPACE = "openat write fsync renameat renameat2"
@@ -166,6 +177,16 @@ def test_leak_05_every_new_file_is_for_its_owner_alone_until_it_is_whole(
         assert f"{subject.out}/" in line
         assert "|O_EXCL" in line or '.lock"' in line
         assert ", 0600) = " in line
+
+
+@pytest.mark.parametrize("fault", ["KILL", "INT", "EIO"])
+def test_a_writer_that_does_not_do_it_right_is_found_out(
+    writers: FaultServer, memory: Path, fault: str
+) -> None:
+    change = Change({"file": b"old"}, "overwrite", "new", {"file": b"new"})
+    subject = Writing(writers, memory, change)
+    with pytest.raises(AssertionError, match="file"):
+        walk(subject, fault, subject.points)
 
 
 def test_fs_03_an_unlink_that_fails_leaves_a_file_that_the_next_edit_sweeps(
