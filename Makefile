@@ -56,6 +56,11 @@ test-all: ## every check there is: those, the long forms of the tests, the wheel
 	@$(MAKE) -s $(VENV)/made
 	@$(VENV)/bin/python -m tox run $(ARGS)
 
+.PHONY: test-fresh
+test-fresh: ## `make run` and `make test` in a bare Debian 12, as root (ARGS=--help: its options)
+	@$(PYTHON) dev/packages.py test-fresh
+	@$(PYTHON) -m dev.fresh $(ARGS)
+
 # Not a verb for people: CI has the cases, and this project does not.
 .PHONY: cross-check
 cross-check: $(VENV)/made

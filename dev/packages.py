@@ -98,6 +98,7 @@ NEEDS: Mapping[str, Sequence[str]] = {
         "systemd-container",
         "wrk",
     ),
+    "test-fresh": ("ca-certificates", "git", "mmdebstrap"),
     "screenshots": ("chromium", "fonts-noto-core", "systemd-journal-remote"),
 }
 
