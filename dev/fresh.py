@@ -177,7 +177,7 @@ def _give_settings(tree: Path) -> None:
             shutil.copyfile(f"/etc/{name}", tree / "etc" / name)
     for certificate in _CERTIFICATES.glob("**/*.crt"):
         shutil.copy(certificate, tree / _CERTIFICATES.relative_to("/"))
-    _checked(["chroot", tree, "update-ca-certificates"])
+    _checked(["env", "-i", f"PATH={_PATH}", "chroot", tree, "update-ca-certificates"])
     for manager in (PIP, NPM):
         paths = (Path(os.path.expandvars(name)).expanduser() for name in manager.files)
         texts = [path.read_text("utf-8") for path in paths if path.is_file()]
