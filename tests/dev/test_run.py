@@ -23,10 +23,11 @@ import pytest
 from platform_common.resources import data_path
 from tests.support.devices import Device
 from tests.support.releases import clean_environment, program
+from tests.support.waiting import wait_until
 
 RUN = Path(__file__).resolve().parents[2] / "dev/run.py"
 SAMPLE_DEVICE = RUN.with_name("sample_device.py")
-MINUTE_S = 60
+SOON_S, MINUTE_S = 20, 60
 
 
 def run(folder: Path, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -58,9 +59,17 @@ def make_device(folder: Path, *, gateway: str = "http://127.0.0.1:8080") -> str:
 
 @contextlib.contextmanager
 def a_port_taken(port: int) -> Iterator[None]:
-    with socket.socket() as taken:
-        # Someone else may have it already, which will do as well.
+    """Listen on a port that no run beside this one has, or is about to listen on itself."""
+
+    def claimed() -> bool:
         with contextlib.suppress(OSError):
+            claim.bind(f"\0platform-appliance-run-{port}")
+        return bool(claim.getsockname())
+
+    with socket.socket(socket.AF_UNIX) as claim, socket.socket() as taken:
+        # Someone's own `make run` may have it for long, which will do as well.
+        with contextlib.suppress(RuntimeError, OSError):
+            wait_until(claimed, SOON_S)
             taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             taken.bind(("127.0.0.1", port))
             taken.listen()
