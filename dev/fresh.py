@@ -378,6 +378,8 @@ def main() -> int:
     if os.geteuid() != 0:
         print("`make test-fresh` mounts file systems and boots machines: run it as root.")
         return 1
+    # A shell that starts this in the background has it ignore Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _ended)
     if git("status", "--porcelain"):
