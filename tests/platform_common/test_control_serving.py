@@ -109,10 +109,12 @@ def test_a_caller_who_does_not_read_holds_nothing_up(served: Callable[[Run], Ser
 
     helper = served(run)
     with helper.connect(progress=True) as connection:
-        assert done.wait(20)
+        assert done.wait(60)
         *told, last = lines_of(connection)
-    # Each line that came is whole, and they are bounded.
-    assert [one["progress"]["number"] for one in told] == list(range(len(told)))
+    # Each line that came is whole, and they are bounded; on a slow machine there are beats, too.
+    numbers = [one["progress"]["number"] for one in told if one["progress"] is not None]
+    assert numbers == list(range(len(numbers)))
+    assert numbers
     assert len(json.dumps(told)) < 2 * PROGRESS_LIMIT_BYTES
     assert last["result"] == "the end"
 
