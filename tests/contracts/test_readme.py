@@ -19,7 +19,7 @@ DOCUMENTS = [name for name in tracked_files() if name.endswith(".md")]
 # print; the others are no commands.
 FENCE = re.compile(r"^```(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LANGUAGES = {"bash", "console", "text", "json", "toml", "ini", "python", "nginx", "mermaid"}
-MINUTE_S = 60
+LONG_S = 300
 
 
 def blocks(name: str, language: str) -> list[str]:
@@ -40,7 +40,7 @@ def after_make_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         env=clean_environment(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        timeout=MINUTE_S,
+        timeout=LONG_S,
         check=True,
     )
     return folder
@@ -66,7 +66,7 @@ def test_the_commands_of_a_document_run_one_after_the_other(
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=MINUTE_S,
+        timeout=LONG_S,
         check=False,
     )
     assert finished.returncode == 0, finished.stdout
@@ -111,7 +111,7 @@ def test_the_verbs_that_make_lists_are_those_of_the_makefile() -> None:
         env={"PATH": os.environ["PATH"]},
         stdout=subprocess.PIPE,
         text=True,
-        timeout=MINUTE_S,
+        timeout=LONG_S,
         check=True,
     ).stdout
     verbs = re.findall(r"^  make ([a-z]+) +\S", listed, re.MULTILINE)

@@ -40,7 +40,7 @@ def run(folder: Path, *options: str, **variables: str) -> subprocess.CompletedPr
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=MINUTE_S,
+        timeout=5 * MINUTE_S,
         check=False,
     )
 
