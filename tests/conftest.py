@@ -7,8 +7,11 @@ import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from types import CodeType
 
 import pytest
+from flask import Flask
+from jinja2.bccache import Bucket, BytecodeCache
 
 from release_tools.keys import generate
 from tests.support.devices import Device
@@ -18,6 +21,28 @@ _MOST_TESTS_AT_ONCE = 16
 
 # A shell that starts the tests in the background has them, and all they start, ignore Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+class _CompiledTemplates(BytecodeCache):
+    """What this process has compiled, by its source: a changed template is compiled anew."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, str], CodeType] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        bucket.code = self._kept.get((bucket.key, bucket.checksum))
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        assert bucket.code is not None
+        self._kept[bucket.key, bucket.checksum] = bucket.code
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _templates_are_compiled_once() -> Iterator[None]:
+    """Share compiled templates among the apps of this process; thousands are made in a run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(Flask.jinja_options, "bytecode_cache", _CompiledTemplates())
+        yield
 
 
 @pytest.fixture(scope="session")
