@@ -20,6 +20,21 @@ MakeWizard = Callable[..., FlaskClient]
 MakeReady = Callable[..., FlaskClient]
 
 
+class Clock:
+    """A clock that stands until it is set."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
     """The folder that a wizard in dev mode writes to."""

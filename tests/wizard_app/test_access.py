@@ -10,21 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.wizard_app.conftest import Clock
 from wizard_app.access import LIFETIME_S, Access, boot_time, new_token
 from wizard_app.token_file import TokenFile
 from wizard_app.wiping import ALONE_S, Wiping
 
 THREADS, ROUNDS = 20, 50
-
-
-class Clock:
-    """A clock that stands until it is set."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Held:
@@ -40,11 +31,6 @@ class Held:
             return False
         self.token = ""
         return True
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 @pytest.fixture

@@ -20,10 +20,10 @@ from dev.gateway import Manner
 from tests.support import gateways
 from tests.support.gateways import DONE, EVENTS, answering, completion, delta, events, reply
 from tests.support.hostile_text import XSS
+from tests.support.http_tables import addresses
 from tests.support.markup import html_problems, parse_errors
 from tests.support.odd_files import make
 from tests.support.raw_server import Answer, response
-from tests.support.wizard_routes import ROUTES
 from tests.wizard_app.conftest import MakeWizard
 from wizard_app.chat import LONGEST_BYTES
 from wizard_app.conversation import MOST_AT_ONCE
@@ -69,6 +69,12 @@ def roles(history: Path) -> list[str]:
 
 def send(client: FlaskClient, message: str | bytes, **fields: str) -> TestResponse:
     return client.post("/chat/message", data={"message": message, **fields})
+
+
+def routes(client: FlaskClient) -> dict[str, set[str]]:
+    """The addresses of the chat, and their methods."""
+    found = addresses(client.application, ["system"])
+    return {path: methods for path, methods in found.items() if path.startswith("/chat")}
 
 
 def articles(html: str) -> list[str]:
@@ -474,17 +480,16 @@ def test_chat_08_the_history_is_for_its_group_alone_and_no_page_is_stored(
     answer = send(client, "secret words")
     assert stat.S_IMODE(history.stat().st_mode) == 0o640
     assert "secret words" not in state_file.read_text()
-    for found in (answer, *(client.get(path) for path in ROUTES if path.startswith("/chat"))):
+    for found in (answer, *(client.get(path) for path in routes(client))):
         assert found.headers["Cache-Control"] == "no-store"
 
 
 def test_chat_09_without_a_session_there_is_no_chat(wizard: MakeWizard, out: Path) -> None:
     client = wizard(WIZARD_NO_TOKEN="", WIZARD_TOKEN="5aa5" * 16)
-    for path, methods in ROUTES.items():
-        if path.startswith("/chat"):
-            for method in methods - {"OPTIONS"}:
-                answer = client.open(path, method=method, data={"message": "hello"})
-                assert answer.status_code == 401, (path, method)
+    for path, methods in routes(client).items():
+        for method in methods - {"OPTIONS"}:
+            answer = client.open(path, method=method, data={"message": "hello"})
+            assert answer.status_code == 401, (path, method)
     assert not list(out.rglob("chat-history*"))
     assert client.get(f"/chat?token={'5aa5' * 16}").status_code == 200
     assert client.get("/chat").status_code == 200
