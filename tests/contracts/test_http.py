@@ -257,9 +257,7 @@ def test_http_17_pages_are_stored_nowhere(site: Site) -> None:
         assert site.client.post(path).headers["Cache-Control"] == "no-store", path
 
 
-def test_http_17_only_an_address_that_tells_the_bytes_is_kept_for_ever(
-    client: FlaskClient,
-) -> None:
+def test_http_17_only_an_address_that_tells_the_bytes_is_kept_for_ever(client: FlaskClient) -> None:
     found = re.findall(r'"(/static/[^"]+)"', client.get("/", follow_redirects=True).text)
     assert {address.partition("?")[0] for address in found} >= {
         *("/static/style.css", "/static/app.js")
@@ -279,11 +277,7 @@ FOREIGN: list[dict[str, str]] = [
     {"Origin": "http://localhost:8090"},
 ]
 # What our own pages say, and who is no browser.
-OWN: list[dict[str, str]] = [
-    {},
-    {"Origin": "http://localhost"},
-    {"Sec-Fetch-Site": "same-origin"},
-]
+OWN: list[dict[str, str]] = [{}, {"Origin": "http://localhost"}, {"Sec-Fetch-Site": "same-origin"}]
 FORM = {"hostname": "a", "timezone": "UTC", "provider": "openai", "api_key": CANARY}
 
 

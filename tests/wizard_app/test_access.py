@@ -108,17 +108,7 @@ def at_once(call: Callable[[int], str | None]) -> list[str | None]:
     return answers
 
 
-WRONG = [
-    "",
-    " ",
-    "a" * 64,
-    "\0",
-    "\0" * 64,
-    "é" * 64,
-    "\ud800",
-    "\ufffd" * 64,
-    "x" * (1 << 20),
-]
+WRONG = ["", " ", "a" * 64, "\0", "\0" * 64, "é" * 64, "\ud800", "\ufffd" * 64, "x" * (1 << 20)]
 
 
 @pytest.mark.parametrize("token", WRONG, ids=range(len(WRONG)))

@@ -220,8 +220,7 @@ def test_leak_06_what_a_killed_wizard_left_of_a_secret_is_swept_whatever_is_answ
         out / "etc/platform/.rclone.conf.4711.0123abcd.tmp",
         out / "etc/platform/.secrets.env.4711.0123abcd.tmp",
         out / "etc/platform/tunnel/.credentials.json.4711.0123abcd.tmp",
-        out / "run/platform/.mesh-vpn.key.4711.0123abcd.tmp",
-        out / "run/platform/mesh-vpn.key",
+        *(out / "run/platform/.mesh-vpn.key.4711.0123abcd.tmp", out / "run/platform/mesh-vpn.key"),
     ]
     other = out / "etc/platform/.other.4711.0123abcd.tmp"
     for path in (*left, other):

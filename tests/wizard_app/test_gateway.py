@@ -113,15 +113,10 @@ def test_a_profile_that_speaks_completions_is_asked_no_other_way() -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        "http://192.168.1.5:8080/healthz",
-        "http://evil.example/healthz",
-        "http://127.0.0.1@evil.example/",
-        "http://localhost.evil.example/",
-        "http://0.0.0.0:8080/",
-        "http://[::ffff:10.0.0.1]/",
-        "http://2130706433/",
-        "file:///etc/passwd",
-        "",
+        *("http://192.168.1.5:8080/healthz", "http://evil.example/healthz"),
+        *("http://127.0.0.1@evil.example/", "http://localhost.evil.example/"),
+        *("http://0.0.0.0:8080/", "http://[::ffff:10.0.0.1]/", "http://2130706433/"),
+        *("file:///etc/passwd", ""),
     ],
 )
 def test_chat_01_what_is_not_this_device_is_refused(url: str) -> None:

@@ -88,14 +88,9 @@ def test_a_line_that_was_torn_does_not_count_and_spoils_no_other(path: Path, cut
 @pytest.mark.parametrize(
     "line",
     [
-        b"{}",
-        b"\xff",
-        b"[]",
-        b'{"at":"","action":7,"state":"done"}',
-        b'{"at":"","action":-1,"state":"done"}',
-        b'{"at":"","action":0,"state":"kept"}',
-        b'{"at":"","action":0,"action":0,"state":"done"}',
-        b'{"at":"","ended":false}',
+        *(b"{}", b"\xff", b"[]", b'{"at":"","action":7,"state":"done"}'),
+        *(b'{"at":"","action":-1,"state":"done"}', b'{"at":"","action":0,"state":"kept"}'),
+        *(b'{"at":"","action":0,"action":0,"state":"done"}', b'{"at":"","ended":false}'),
         b"[" * 5000,
     ],
 )

@@ -435,16 +435,10 @@ def test_an_entry_whose_variables_have_no_fields_is_told_of(
 
 
 BREAKOUTS = [
-    "<script>alert(1)</script>",
-    "\"'><img src=x onerror=alert(1)>",
-    "</p></div></fieldset></form><script>alert(1)</script>",
-    "{{ 7 * 7 }}{% raw %}",
-    "' autofocus onfocus='alert(1)",
-    "<svg/onload=alert(1)>",
-    "--><!--<script>",
-    "&lt;script&gt;&#60;",
-    "{why}{0}%(names)s%s",
-    "\u202e\u2066<b>",
+    *("<script>alert(1)</script>", "\"'><img src=x onerror=alert(1)>"),
+    *("</p></div></fieldset></form><script>alert(1)</script>", "{{ 7 * 7 }}{% raw %}"),
+    *("' autofocus onfocus='alert(1)", "<svg/onload=alert(1)>", "--><!--<script>"),
+    *("&lt;script&gt;&#60;", "{why}{0}%(names)s%s", "\u202e\u2066<b>"),
 ]
 SINKS = ("display_name", "key_format", "supported_models_hint", "default_model")
 

@@ -126,12 +126,8 @@ def test_several_wrong_lines_are_named_together(client: FlaskClient, state_file:
 @pytest.mark.parametrize(
     "options",
     [
-        'command="/bin/sh" ',
-        "no-pty ",
-        'from="*.example" ',
-        'environment="LD_PRELOAD=/tmp/x.so" ',
-        "cert-authority ",
-        "restrict,pty ",
+        *('command="/bin/sh" ', "no-pty ", 'from="*.example" '),
+        *('environment="LD_PRELOAD=/tmp/x.so" ', "cert-authority ", "restrict,pty "),
         'command="a b",no-pty\t',
     ],
 )

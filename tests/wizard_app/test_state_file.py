@@ -195,11 +195,7 @@ def test_wiz_01_start_up_ends_with_one_sentence_when_damage_cannot_be_put_aside(
 
 
 def _environment(device: Device, out: Path) -> dict[str, str]:
-    return {
-        "PLATFORM_ROOT": str(device.root),
-        "WIZARD_DEV_OUT": str(out),
-        "WIZARD_NO_TOKEN": "1",
-    }
+    return {"PLATFORM_ROOT": str(device.root), "WIZARD_DEV_OUT": str(out), "WIZARD_NO_TOKEN": "1"}
 
 
 def _post(wizard: Served, hostname: str) -> str:

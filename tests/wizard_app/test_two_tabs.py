@@ -110,9 +110,7 @@ def test_another_secret_makes_a_form_stale_though_the_answer_is_the_same(
     assert _word(client) == Secret(OTHER_WORD)
 
 
-def test_a_form_of_before_a_restart_is_taken_when_nobody_answered_since(
-    wizard: MakeWizard,
-) -> None:
+def test_a_form_of_before_a_restart_is_taken_when_nobody_answered_since(wizard: MakeWizard) -> None:
     steps = (ColourStep(), WordStep())
     before = wizard(steps=steps)
     before.post("/wizard/word", data={"word": "first-word"})

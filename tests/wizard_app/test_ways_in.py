@@ -58,11 +58,7 @@ def test_sshd_is_let_in_where_it_listens(
         ("[Socket]\nListenStream=\nListenStream=2222\n", {2222}),
         (
             "ListenStream = 0.0.0.0:2222\nListenStream=[::]:2223 \nListenStream=[fe80::1]:2224",
-            {
-                2222,
-                2223,
-                2224,
-            },
+            {2222, 2223, 2224},
         ),
         ("#ListenStream=2222\nListenStream=/run/sshd.sock\nListenStream=vsock::22\n", set()),
         ("ListenStream=0\nListenStream=65536\nListenDatagram=2222\nlistenstream=2222\n", set()),
