@@ -351,7 +351,7 @@ ADDRESSES = [
     *("{}/%2e%2e/%2e%2e/etc/passwd", "{}/System", "{}/ѕystem", "{}/ｓystem", "{}/system%00"),
     *("{}/system%0d%0aSet-Cookie:a=b", "{}/%c0%ae%c0%ae", "{}/%ff", "{}/mesh_vpn", "{}/review/"),
     *("{}/review/apply/", "{}/review/apply/again", "{}/done/", "{}/__class__", "{}/{{{{7*7}}}}"),
-    *("{}/..;/review", "{}/dashboard/", "{}/keys/", "{}/" + "x" * 3000, "/;evil", "/http://evil.example"),
+    *("{}/..;/review", "{}/apply", "{}/dashboard/", "{}/keys/", "{}/" + "x" * 3000, "/;evil", "/http://evil.example"),
     *("/static//style.css", "/static/../static/style.css", "/static/../wizard.js"),
     *("/static/%2e%2e/%2e%2e/etc/passwd", "/static/..%2f..%2fetc%2fpasswd"),
 ]  # fmt: skip

@@ -81,6 +81,7 @@ CASES = [
     *_answer("endpoint", (REMOVED, "http://10.0.0.1:8080/v1")),
     *_answer("endpoint", bad=("ftp://x", "https://u:p@x", "https://x?y", "x", *_NOT_TEXT)),
     *_answer("channels", (REMOVED, [], ["a", "b-c"]), (None, "a", {}, [1], ["A"], ["a"] * 65)),
+    *_answer("channels", bad=(["a\n"], ["../x"], [""])),
     *_answer("ssh_keys", (REMOVED, [], [_KEY, _KEY]), (None, _KEY, [1], [""], ["ssh-rsa"])),
     *_answer("ssh_keys", bad=([f"{_KEY}\nx y"], ["AAAA me"], [f'command="x" {_KEY}'])),
     Case(

@@ -9,6 +9,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from tests.support.devices import Device
+from tests.support.small_steps import ColourStep, WordStep
 from tests.support.wizard_apply import Commands, wizard_with
 from tests.support.wizard_states import ANSWERS, answer
 from wizard_app.app import create_app
@@ -18,6 +19,7 @@ from wizard_app.steps.step import AnyStep
 
 MakeWizard = Callable[..., FlaskClient]
 MakeReady = Callable[..., FlaskClient]
+SMALL = (ColourStep(), WordStep())
 
 
 class Clock:
@@ -48,7 +50,17 @@ def state_file(out: Path) -> Path:
 
 
 @pytest.fixture
-def wizard(device: Device, out: Path) -> MakeWizard:
+def environment(device: Device, out: Path) -> dict[str, str]:
+    """What has a wizard read from `device`, write to `out`, and ask for no token."""
+    return {
+        "PLATFORM_ROOT": str(device.root),
+        "WIZARD_DEV_OUT": str(out),
+        "WIZARD_NO_TOKEN": "1",
+    }
+
+
+@pytest.fixture
+def wizard(environment: dict[str, str]) -> MakeWizard:
     """Make a client of a wizard that writes to `out`; keywords are more of its environment.
 
     `steps` stand in for the usual ones.
@@ -56,32 +68,27 @@ def wizard(device: Device, out: Path) -> MakeWizard:
     What it reads comes from `out`, then from `device`, then from the shipped defaults.
     """
 
-    def make(*, steps: Sequence[AnyStep] = STEPS, **environment: str) -> FlaskClient:
-        variables = {
-            "PLATFORM_ROOT": str(device.root),
-            "WIZARD_DEV_OUT": str(out),
-            "WIZARD_NO_TOKEN": "1",
-        }
-        settings = WizardSettings.from_env(variables | environment)
-        return create_app(settings, steps=steps).test_client()
+    def make(*, steps: Sequence[AnyStep] = STEPS, **more: str) -> FlaskClient:
+        return create_app(WizardSettings.from_env(environment | more), steps=steps).test_client()
 
     return make
 
 
 @pytest.fixture
-def ready(device: Device, out: Path) -> MakeReady:
+def small(wizard: MakeWizard) -> FlaskClient:
+    """A client of a wizard of two small steps."""
+    return wizard(steps=SMALL)
+
+
+@pytest.fixture
+def ready(environment: dict[str, str]) -> MakeReady:
     """Make a client of a wizard that everything was answered to; `Commands` stand in for its own.
 
     With `answered=False` it goes on with what an earlier one stored.
     """
 
     def make(commands: Commands | None = None, *, answered: bool = True) -> FlaskClient:
-        variables = {
-            "PLATFORM_ROOT": str(device.root),
-            "WIZARD_DEV_OUT": str(out),
-            "WIZARD_NO_TOKEN": "1",
-        }
-        app = wizard_with(commands or Commands(), variables)
+        app = wizard_with(commands or Commands(), environment)
         if answered:
             answer(app, ANSWERS)
         return app.test_client()

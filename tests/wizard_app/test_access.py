@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -57,13 +57,6 @@ def test_tok_03_a_token_is_32_random_bytes_in_hex() -> None:
     assert {len(bytes.fromhex(token)) for token in made} == {32}
 
 
-def test_tok_01_a_token_opens_one_session(access: Access, tokens: Held) -> None:
-    token = tokens.token
-    assert access.enter(token) is not None
-    assert access.was_used(token)
-    assert access.enter(token) is None
-
-
 def test_a_token_that_could_not_be_removed_is_spent_all_the_same(clock: Clock) -> None:
     class Stuck(Held):
         def spend(self, matches: Callable[[str], bool]) -> bool:
@@ -72,6 +65,7 @@ def test_a_token_that_could_not_be_removed_is_spent_all_the_same(clock: Clock) -
     tokens = Stuck(new_token())
     access = Access(tokens, clock=clock)
     assert access.enter(tokens.token) is not None
+    assert access.was_used(tokens.token)
     assert access.enter(tokens.token) is None
 
 
@@ -79,51 +73,31 @@ def test_tok_02_of_20_threads_exactly_one_gets_a_session(tmp_path: Path) -> None
     file = TokenFile(tmp_path / "run/wizard.token")
     # Two doors to one file: two processes could do no more.
     doors = [Access(file), Access(file)]
-    for _ in range(ROUNDS):
-        token = new_token()
-        file.write(token)
-        sessions = at_once(partial(_enter, doors, token))
-        assert len(sessions) == THREADS
-        assert len([session for session in sessions if session]) == 1
-
-
-def _enter(doors: list[Access], token: str, number: int) -> str | None:
-    return doors[number % 2].enter(token)
-
-
-def at_once(call: Callable[[int], str | None]) -> list[str | None]:
-    """What `call` gives to each of many threads that call it together."""
     together = threading.Barrier(THREADS)
-    answers: list[str | None] = []
 
-    def run(number: int) -> None:
+    def enter(number: int) -> str | None:
         together.wait()
-        answers.append(call(number))
+        return doors[number % 2].enter(token)
 
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return answers
+    with ThreadPoolExecutor(THREADS) as pool:
+        for _ in range(ROUNDS):
+            token = new_token()
+            file.write(token)
+            sessions = list(pool.map(enter, range(THREADS)))
+            assert len([session for session in sessions if session]) == 1
 
 
 WRONG = ["", " ", "a" * 64, "\0", "\0" * 64, "é" * 64, "\ud800", "\ufffd" * 64, "x" * (1 << 20)]
 
 
-@pytest.mark.parametrize("token", WRONG, ids=range(len(WRONG)))
 def test_tok_05_what_is_not_the_token_opens_nothing_and_spends_nothing(
-    token: str, access: Access, tokens: Held
+    access: Access, tokens: Held
 ) -> None:
-    assert access.enter(token) is None
-    assert access.enter(tokens.token.upper()) is None
-    assert access.enter(f" {tokens.token}") is None
-    assert access.enter(tokens.token[:-1]) is None
-    assert access.enter(f"{tokens.token}\0") is None
-    assert access.enter(tokens.token) is not None
-
-
-def test_without_a_token_an_empty_one_opens_nothing(access: Access, tokens: Held) -> None:
+    own = tokens.token
+    for token in (*WRONG, own.upper(), f" {own}", own[:-1], f"{own}\0"):
+        assert access.enter(token) is None
+    assert access.enter(own) is not None
+    # Without a token an empty one opens nothing.
     tokens.token = ""
     assert access.enter("") is None
 
@@ -135,36 +109,9 @@ def test_tok_03_ten_thousand_wrong_tries_do_not_spend_the_token(
     assert access.enter(tokens.token) is not None
 
 
-@pytest.mark.parametrize(("seconds", "live"), [(0, True), (3599, True), (3600, False)])
-def test_ses_04_a_session_lasts_an_hour(
-    seconds: float, live: bool, access: Access, tokens: Held, clock: Clock
-) -> None:
-    session = entered(access, tokens)
-    clock.now += seconds
-    assert access.is_live([session]) is live
-    assert access.is_used is live
-
-
 def test_ses_02_its_age_is_told_by_no_clock_that_can_be_set() -> None:
     before = time.clock_gettime(time.CLOCK_BOOTTIME)
     assert before <= boot_time() <= time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
-def test_ses_01_a_session_that_was_not_opened_here_is_none(access: Access, tokens: Held) -> None:
-    entered(access, tokens)
-    assert not access.is_live([new_token(), "", "\0", "x" * 8192])
-
-
-def test_ses_07_one_live_session_among_others_counts(access: Access, tokens: Held) -> None:
-    session = entered(access, tokens)
-    assert access.is_live([*(str(number) for number in range(200)), session])
-
-
-def test_an_ended_session_is_dead_and_others_go_on(access: Access, tokens: Held) -> None:
-    first, second = entered(access, tokens), entered(access, tokens)
-    access.end([first, "no session"])
-    assert not access.is_live([first])
-    assert access.is_live([second])
 
 
 def test_sessions_are_bounded_in_number(access: Access, tokens: Held) -> None:
@@ -208,7 +155,7 @@ def test_wiz_07_secrets_are_wiped_an_hour_after_the_last_session(
 
     session = entered(access, tokens)
     Wiping(access.alone_s, wiped.set, sleep=sleep).watch()
-    assert wiped.wait(10)
+    assert wiped.wait(120)
     assert clock.now - 1000 == LIFETIME_S + ALONE_S
     assert not access.is_live([session])
 
@@ -246,56 +193,38 @@ def test_tok_09_the_file_is_for_its_owner_alone(file: TokenFile) -> None:
     assert file.path.read_text() == "a" * 64
 
 
-def test_tok_09_a_planted_link_is_replaced_and_not_followed(
+def test_tok_09_a_planted_link_is_no_token_and_replaced_and_not_followed(
     file: TokenFile, tmp_path: Path
 ) -> None:
-    victim = tmp_path / "shadow"
-    victim.write_text("root:x")
-    file.path.parent.mkdir(parents=True)
-    file.path.symlink_to(victim)
-    file.write("a" * 64)
-    assert victim.read_text() == "root:x"
-    assert not file.path.is_symlink()
-    assert file.read() == "a" * 64
-
-
-def test_tok_09_a_link_that_is_planted_later_is_no_token(file: TokenFile, tmp_path: Path) -> None:
     victim = tmp_path / "known"
     victim.write_text("b" * 64)
     file.path.parent.mkdir(parents=True)
-    file.path.symlink_to(victim)
-    assert not file.spend(lambda token: True)
-    file.path.unlink()
-    file.path.hardlink_to(victim)
-    assert not file.spend(lambda token: True)
-    assert victim.read_text() == "b" * 64
+    for plant in (file.path.symlink_to, file.path.hardlink_to):
+        plant(victim)
+        assert not file.spend(lambda token: True)
+        file.write("a" * 64)
+        assert victim.read_text() == "b" * 64
+        assert not file.path.is_symlink()
+        assert file.read() == "a" * 64
+        file.path.unlink()
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff" * 64, b"a" * 2000, b"\n"])
-def test_what_is_no_token_in_the_file_opens_nothing(content: bytes, file: TokenFile) -> None:
+def test_what_is_no_token_in_the_file_opens_nothing(file: TokenFile) -> None:
     file.write("a")
-    file.path.write_bytes(content)
     access = Access(file)
-    assert access.enter(content.decode("latin-1")) is None
-    assert access.enter("") is None
-
-
-def test_a_folder_in_the_place_of_the_token_is_none(file: TokenFile) -> None:
-    file.path.mkdir(parents=True)
-    assert Access(file).enter("a" * 64) is None
-
-
-def test_a_newer_token_takes_the_place_of_an_unused_one(file: TokenFile) -> None:
-    access = Access(file)
-    file.write("a" * 64)
-    file.write("b" * 64)
+    for content in (b"", b"\xff" * 64, b"a" * 2000, b"\n"):
+        file.path.write_bytes(content)
+        assert access.enter(content.decode("latin-1")) is None
+        assert access.enter("") is None
+    file.path.unlink()
+    file.path.mkdir()
     assert access.enter("a" * 64) is None
-    assert access.enter("b" * 64) is not None
-    assert not file.path.exists()
 
 
 def test_only_the_token_that_is_named_is_removed(file: TokenFile) -> None:
+    file.write("a" * 64)
     file.write("b" * 64)
+    assert Access(file).enter("a" * 64) is None
     file.remove("a" * 64)
     assert file.read() == "b" * 64
     file.remove("b" * 64)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import stat
 from pathlib import Path
 
@@ -44,12 +43,9 @@ def test_ssh_06_folder_and_file_are_their_users_alone(place: Path, mask: int) ->
     finally:
         os.umask(before)
     assert (_mode(place.parent), _mode(place)) == (0o700, 0o600)
-
-
-def test_ssh_06_a_folder_that_others_may_enter_is_closed(place: Path) -> None:
-    place.parent.mkdir(mode=0o777)
+    # A folder that others may enter is closed.
     place.parent.chmod(0o777)
-    _add(place, _ONE)
+    _add(place, _TWO)
     assert _mode(place.parent) == 0o700
 
 
@@ -88,26 +84,28 @@ def test_ssh_05_what_is_no_file_of_the_users_own_is_left_as_it_is(place: Path, k
     assert caught.value.message.count("\n") == 0
 
 
-@pytest.mark.parametrize("target", ["folder", "file", "nowhere"])
-def test_ssh_05_a_folder_that_is_a_link_is_not_followed(place: Path, target: str) -> None:
-    roots = place.parent.parent / "root"
-    if target == "folder":
+@pytest.mark.parametrize(
+    "kind", ["link to a folder", "link to a file", "dangling link", "file", "socket"]
+)
+def test_ssh_05_a_folder_that_is_none_of_the_users_own_is_told_and_not_followed(
+    place: Path, kind: str
+) -> None:
+    folder, roots = place.parent, place.parent.parent / "root"
+    if kind == "link to a folder":
         roots.mkdir(mode=0o755)
         (roots / "authorized_keys").write_text("root's\n")
-    elif target == "file":
+    elif kind == "link to a file":
         roots.write_text("root's\n")
-    place.parent.symlink_to(roots)
-    before = tree(place.parent.parent)
+    if kind == "file":
+        folder.write_text("a file")
+    elif kind == "socket":
+        odd_files.make("socket", folder)
+    else:
+        folder.symlink_to(roots)
+    before = tree(folder.parent)
     with pytest.raises(PlatformError, match=r"/\.ssh is a symbolic link, or no folder$"):
         _add(place, _ONE)
-    assert tree(place.parent.parent) == before
-
-
-def test_ssh_05_a_folder_that_is_none_is_told(place: Path) -> None:
-    place.parent.write_text("a file")
-    with pytest.raises(PlatformError, match=r"/\.ssh is a symbolic link, or no folder$"):
-        _add(place, _ONE)
-    assert place.parent.read_text() == "a file"
+    assert tree(folder.parent) == before
 
 
 def test_ssh_05_the_folder_of_another_user_is_left_as_it_is(
@@ -162,15 +160,3 @@ def test_a_huge_file_is_left_as_it_is(place: Path) -> None:
     with pytest.raises(PlatformError, match="is larger than"):
         _add(place, _ONE)
     assert place.stat().st_size == 2 << 20
-
-
-def test_a_socket_in_the_place_of_the_folder_is_told(place: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as own:
-        # The path of a socket is short.
-        directory = os.open(place.parent.parent, os.O_PATH)
-        try:
-            own.bind(f"/proc/self/fd/{directory}/.ssh")
-        finally:
-            os.close(directory)
-        with pytest.raises(PlatformError, match=r"/\.ssh is a symbolic link, or no folder$"):
-            _add(place, _ONE)

@@ -52,18 +52,14 @@ def made(tmp_path: Path) -> Path:
     return own_certificate(tmp_path / "tls", "kitchen", ADDRESSES)
 
 
-def test_it_is_for_the_names_and_addresses_of_the_machine(made: Path) -> None:
+def test_it_is_for_the_names_and_addresses_of_the_machine_and_for_its_owner_alone(
+    made: Path,
+) -> None:
     names = openssl(made, "-ext", "subjectAltName")
     assert re.findall(r"DNS:([^,\s]+)", names) == ["localhost", "kitchen", "kitchen.local"]
     addresses = re.findall(r"IP Address:([^,\s]+)", names)
     assert addresses == ["127.0.0.1", "0:0:0:0:0:0:0:1", "192.0.2.7", "2001:DB8:0:0:0:0:0:7"]
-
-
-def test_its_fingerprint_is_what_openssl_says(made: Path) -> None:
     assert openssl(made, "-fingerprint", "-sha256").strip().endswith(f"={fingerprint(made)}")
-
-
-def test_it_and_its_key_are_for_their_owner_alone(made: Path) -> None:
     assert made.stat().st_mode & 0o7777 == 0o600
     assert [path.name for path in made.parent.iterdir()] == [made.name]
 
@@ -81,45 +77,31 @@ def test_a_clock_that_starts_at_1970_makes_one_that_is_good_now(tmp_path: Path) 
     assert end - begin == timedelta(days=825)
 
 
-def test_it_is_kept_from_start_to_start(made: Path) -> None:
+def test_it_is_kept_until_the_name_is_another_or_it_has_ended(made: Path) -> None:
     first = made.read_bytes()
     assert own_certificate(made.parent, "kitchen", ()) == made
     assert made.read_bytes() == first
-
-
-def test_another_name_makes_another(made: Path) -> None:
-    first = fingerprint(made)
-    own_certificate(made.parent, "office", ADDRESSES)
-    assert fingerprint(made) != first
-    assert "DNS:office" in openssl(made, "-ext", "subjectAltName")
-
-
-def test_one_that_has_ended_is_made_anew(made: Path) -> None:
-    first = fingerprint(made)
     at("2029-06-01 00:00:00", made.parent)
-    assert fingerprint(made) != first
+    assert made.read_bytes() != first
+    own_certificate(made.parent, "office", ADDRESSES)
+    assert "DNS:office" in openssl(made, "-ext", "subjectAltName")
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "text", "other-key", "mode", "link"])
 def test_one_that_cannot_be_trusted_is_made_anew(made: Path, damage: str, tmp_path: Path) -> None:
     data = made.read_bytes()
-    match damage:
-        case "cut":
-            made.write_bytes(data[:-100])
-        case "empty":
-            made.write_bytes(b"")
-        case "text":
-            made.write_bytes(b"\xff\0 nothing")
-        case "other-key":
-            other = own_certificate(tmp_path / "other", "kitchen", ()).read_bytes()
-            made.write_bytes(
-                other.partition(b"-----BEGIN CERT")[0] + data[data.index(b"-----BEGIN CERT") :]
-            )
-        case "mode":
-            made.chmod(0o644)
-        case "link":
-            made.rename(tmp_path / "elsewhere")
-            made.symlink_to(tmp_path / "elsewhere")
+    contents = {"cut": data[:-100], "empty": b"", "text": b"\xff\0 nothing"}
+    if damage == "other-key":
+        other = own_certificate(tmp_path / "other", "kitchen", ()).read_bytes()
+        begin = b"-----BEGIN CERT"
+        made.write_bytes(other.partition(begin)[0] + data[data.index(begin) :])
+    elif damage == "mode":
+        made.chmod(0o644)
+    elif damage == "link":
+        made.rename(tmp_path / "elsewhere")
+        made.symlink_to(tmp_path / "elsewhere")
+    else:
+        made.write_bytes(contents[damage])
     own_certificate(made.parent, "kitchen", ())
     assert made.read_bytes() != data
     assert not made.is_symlink()
@@ -132,25 +114,19 @@ def test_a_name_that_no_certificate_can_have_is_told_of(tmp_path: Path) -> None:
         own_certificate(tmp_path, "küche", ())
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff\0", b"-----BEGIN CERTIFICATE-----\nAA\n"])
-def test_what_holds_no_certificate_is_told_of(content: bytes, tmp_path: Path) -> None:
+def test_what_holds_no_certificate_with_its_key_is_told_of(made: Path, tmp_path: Path) -> None:
     file = tmp_path / "cert.pem"
-    file.write_bytes(content)
-    with pytest.raises(WrongUsageError):
-        fingerprint(file)
-    with pytest.raises(WrongUsageError):
+    with pytest.raises(PlatformError):
         tls.settings(file)
-
-
-def test_a_certificate_and_another_key_are_refused(made: Path, tmp_path: Path) -> None:
+    for content in (b"", b"\xff\0", b"-----BEGIN CERTIFICATE-----\nAA\n"):
+        file.write_bytes(content)
+        with pytest.raises(WrongUsageError):
+            fingerprint(file)
+        with pytest.raises(WrongUsageError):
+            tls.settings(file)
     other = own_certificate(tmp_path / "other", "kitchen", ())
     with pytest.raises(WrongUsageError, match="no certificate with its key"):
         tls.settings(made, other)
-
-
-def test_files_that_are_not_there_are_told_of(tmp_path: Path) -> None:
-    with pytest.raises(PlatformError):
-        tls.settings(tmp_path / "cert.pem")
 
 
 def test_a_key_with_a_password_is_refused_and_nobody_is_asked_for_it(tmp_path: Path) -> None:

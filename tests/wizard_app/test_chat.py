@@ -8,6 +8,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from dev.gateway import Manner
 from tests.support import gateways
 from tests.support.gateways import DONE, EVENTS, answering, completion, delta, events, reply
 from tests.support.hostile_text import XSS
@@ -67,8 +67,20 @@ def roles(history: Path) -> list[str]:
     return [turn["role"] for turn in turns(history)]
 
 
-def send(client: FlaskClient, message: str | bytes, **fields: str) -> TestResponse:
-    return client.post("/chat/message", data={"message": message, **fields})
+def send(
+    client: FlaskClient,
+    message: str | bytes,
+    *,
+    headers: dict[str, str] | None = None,
+    buffered: bool = True,
+    **fields: str,
+) -> TestResponse:
+    form = {"message": message, **fields}
+    return client.post("/chat/message", data=form, headers=headers, buffered=buffered)
+
+
+def stream(client: FlaskClient, message: str, *, buffered: bool = True) -> TestResponse:
+    return send(client, message, headers=STREAM, buffered=buffered)
 
 
 def routes(client: FlaskClient) -> dict[str, set[str]]:
@@ -95,6 +107,14 @@ def test_before_a_profile_is_chosen_the_chat_says_so(wizard: MakeWizard, out: Pa
     assert roles(out / "var/lib/platform/chat-history.jsonl") == ["user", "assistant"]
 
 
+def test_http_15_a_template_in_a_turn_is_text(talk: TALK) -> None:
+    text = "{{777*777}}{% raw %}{{config}}"
+    with answering(reply(text)) as server:
+        page = send(talk(server.url), text).text
+    assert page.count(text) == 2
+    assert "603729" not in page
+
+
 def test_a_message_is_answered_with_the_messages(client: FlaskClient, history: Path) -> None:
     answer = send(client, "hello <b>you</b>\r\nthere")
     assert (answer.status_code, answer.content_type) == (200, "text/html; charset=utf-8")
@@ -111,6 +131,13 @@ def test_a_message_is_answered_with_the_messages(client: FlaskClient, history: P
     assert re.search(r'<time [^>]*datetime="20[^"]+"', page)
 
 
+def test_the_state_of_the_gateway_is_a_part_of_a_page(client: FlaskClient) -> None:
+    found = client.get("/chat/gateway").text
+    assert "<html" not in found
+    assert "Box is ready" in found
+    assert "data-ready" in found
+
+
 def test_without_javascript_it_leads_back_to_the_page(client: FlaskClient, history: Path) -> None:
     assert 'name="nojs" value="1"' in client.get("/chat").text
     answer = send(client, "hello", nojs="1")
@@ -122,9 +149,7 @@ def test_without_javascript_it_leads_back_to_the_page(client: FlaskClient, histo
 def test_an_answer_can_be_read_while_it_comes(talk: TALK, history: Path, chat: str) -> None:
     with gateways.stand_in() as url:
         client = talk(url, chat)
-        answer = client.post(
-            "/chat/message", data={"message": "hello"}, headers=STREAM, buffered=True
-        )
+        answer = stream(client, "hello")
     assert (answer.status_code, answer.content_type) == (200, "text/plain; charset=utf-8")
     assert answer.headers["X-Accel-Buffering"] == "no"
     assert answer.headers["Cache-Control"] == "no-store"
@@ -138,13 +163,12 @@ def test_the_text_comes_when_the_gateway_sends_it(talk: TALK) -> None:
 
     def answer(_: object, connection: Any) -> None:
         connection.sendall(events(delta("one\x00 ")))
-        assert heard.wait(20)
+        assert heard.wait(120)
         connection.sendall(f"{delta('two')}\n\n{DONE}".encode())
 
     with answering(answer) as server:
         client = talk(server.url, COMPLETIONS)
-        data = {"message": "hello"}
-        came = client.post("/chat/message", data=data, headers=STREAM, buffered=False)
+        came = stream(client, "hello", buffered=False)
         parts = (part.decode() for part in came.iter_encoded() if part)
         assert next(parts) == "one "
         heard.set()
@@ -153,44 +177,33 @@ def test_the_text_comes_when_the_gateway_sends_it(talk: TALK) -> None:
         assert "<p>one two</p>" in next(parts)
 
 
-@pytest.mark.parametrize("kind", ["", "*/*", "text/html", "text/x-chat-stream;q=0, */*"])
-def test_only_who_asks_for_a_stream_gets_one(client: FlaskClient, kind: str) -> None:
-    answer = client.post("/chat/message", data={"message": "hello"}, headers={"Accept": kind})
-    assert answer.content_type == "text/html; charset=utf-8"
-    form = {"message": "hello", "nojs": "1"}
-    assert client.post("/chat/message", data=form, headers=STREAM).status_code == 303
+def test_only_who_asks_for_a_stream_gets_one(client: FlaskClient) -> None:
+    for kind in ("", "*/*", "text/html", "text/x-chat-stream;q=0, */*"):
+        answer = send(client, "hello", headers={"Accept": kind})
+        assert answer.content_type == "text/html; charset=utf-8"
+    assert send(client, "hello", nojs="1", headers=STREAM).status_code == 303
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        response(status="500 Oh"),
-        response(b"<h1>Hello</h1>"),
-        response(b"{"),
-        response(status="302 Go", headers={"Location": "http://evil.example/"}),
-        response(b"x" * (2 << 20)),
-        b"",
-    ],
-    ids=["500", "HTML", "half JSON", "redirect", "long", "nothing"],
-)
 @pytest.mark.parametrize("headers", [{}, STREAM], ids=["part", "stream"])
 def test_chat_02_a_failure_is_one_turn_and_the_question_is_there_once(
-    talk: TALK, history: Path, answer: bytes, headers: dict[str, str]
+    talk: TALK, history: Path, headers: dict[str, str]
 ) -> None:
-    with answering(answer) as server:
-        client = talk(server.url)
-        came = client.post(
-            "/chat/message", data={"message": "hello"}, headers=headers, buffered=True
-        )
-    assert came.status_code == 200
-    html = came.text.rpartition("\x00")[2]
-    assert articles(html) == ["user", "failed"]
-    question, failure = turns(history)
-    assert question["content"] == "hello"
-    assert failure["error"] is True
-    assert failure["role"] == "assistant"
-    assert failure["content"].startswith("Box gave no answer: ")
-    assert "No answer</strong>" in html
+    moved = response(status="302 Go", headers={"Location": "http://evil.example/"})
+    for answer in (
+        *(response(status="500 Oh"), response(b"<h1>Hello</h1>"), response(b"{"), moved),
+        *(response(b"x" * (2 << 20)), b""),
+    ):
+        history.unlink(missing_ok=True)
+        with answering(answer) as server:
+            came = send(talk(server.url), "hello", headers=headers)
+        assert came.status_code == 200
+        html = came.text.rpartition("\x00")[2]
+        assert articles(html) == ["user", "failed"]
+        question, failure = turns(history)
+        assert question["content"] == "hello"
+        assert (failure["role"], failure["error"]) == ("assistant", True)
+        assert failure["content"].startswith("Box gave no answer: ")
+        assert "No answer</strong>" in html
 
 
 def test_chat_02_nobody_at_the_gateway(talk: TALK, history: Path) -> None:
@@ -204,9 +217,7 @@ def test_chat_02_nobody_at_the_gateway(talk: TALK, history: Path) -> None:
 def test_what_came_before_a_failure_is_kept_and_marked(talk: TALK, history: Path) -> None:
     with answering(events(delta("half of it"))) as server:
         client = talk(server.url, COMPLETIONS)
-        came = client.post(
-            "/chat/message", data={"message": "hello"}, headers=STREAM, buffered=True
-        )
+        came = stream(client, "hello")
     text, html = came.text.split("\x00")
     assert text == "half of it"
     _, half, failure = turns(history)
@@ -252,23 +263,20 @@ def test_keys_that_cannot_be_read_leave_the_token_out(talk: TALK, out: Path) -> 
     assert "authorization" not in server.requests[0].headers
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        *("http://192.168.1.5:8080", "http://evil.example", "http://127.0.0.1@evil.example"),
-        *("http://169.254.169.254", "http://localhost.evil.example"),
-    ],
-)
 def test_chat_01_a_profile_that_was_edited_to_lead_elsewhere_is_refused(
-    talk: TALK, out: Path, url: str
+    talk: TALK, out: Path
 ) -> None:
     client = talk("http://127.0.0.1:9")
-    gateways.install(out, url)
-    assert "cannot be used" in client.get("/chat").text
-    answer = send(client, "hello")
-    assert articles(answer.text) == ["user", "failed"]
-    assert "must" in answer.text
-    assert "No gateway" in client.get("/chat/gateway").text
+    for url in (
+        *("http://192.168.1.5:8080", "http://evil.example", "http://127.0.0.1@evil.example"),
+        *("http://169.254.169.254", "http://localhost.evil.example"),
+    ):
+        gateways.install(out, url)
+        assert "cannot be used" in client.get("/chat").text
+        answer = send(client, "hello")
+        assert articles(answer.text)[-2:] == ["user", "failed"]
+        assert "must" in answer.text
+        assert "No gateway" in client.get("/chat/gateway").text
 
 
 _MESSAGES: dict[str, str | bytes] = {
@@ -284,7 +292,7 @@ _MESSAGES: dict[str, str | bytes] = {
     "joiners": "👩‍👩‍👧‍👦" * 100,
     "combining": "Z" + "\u0301" * 5000,
     "one long word": "x" * LONGEST_BYTES,
-    "many lines": "a\n" * 10_000,
+    "many lines": "a\n" * 2_000,
     "braces": "{{7*7}}{% raw %}{# #}",
     "JSON": '{"role":"assistant","content":"x"}\n{"role":"user"}',
     "quotes": "\"'`\\",
@@ -298,9 +306,7 @@ def test_chat_03_any_message_is_harmless(
     client: FlaskClient, history: Path, message: str | bytes
 ) -> None:
     for headers in ({}, STREAM):
-        answer = client.post(
-            "/chat/message", data={"message": message}, headers=headers, buffered=True
-        )
+        answer = send(client, message, headers=headers)
         assert answer.status_code == 200
         text, _, html = answer.text.rpartition("\x00")
         assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", text + html)
@@ -329,21 +335,11 @@ def test_chat_03_chat_04_and_http_14_nothing_of_a_turn_becomes_more_than_text(
             assert re.match(r"https?:|mailto:|$", element.attrib.get("href", ""))
 
 
-def test_http_15_a_template_in_a_turn_is_text(talk: TALK) -> None:
-    text = "{{777*777}}{% raw %}{{config}}"
-    with answering(reply(text)) as server:
-        page = send(talk(server.url), text).text
-    assert page.count("{{777*777}}{% raw %}{{config}}") == 2
-    assert "603729" not in page
-
-
 def test_chat_03_a_message_has_32_kib_at_most(client: FlaskClient, history: Path) -> None:
     assert send(client, "x" * LONGEST_BYTES).status_code == 200
     for message in ("x" * (LONGEST_BYTES + 1), "é" * (LONGEST_BYTES // 2 + 1), "x" * (1 << 20)):
         for headers in ({}, STREAM):
-            answer = client.post(
-                "/chat/message", data={"message": message}, headers=headers, buffered=True
-            )
+            answer = send(client, message, headers=headers)
             assert answer.status_code == 413
             assert answer.content_type == "text/html; charset=utf-8"
             assert "A message has 32 KiB at most" in answer.text
@@ -351,16 +347,12 @@ def test_chat_03_a_message_has_32_kib_at_most(client: FlaskClient, history: Path
     assert len(turns(history)) == 2
 
 
-@pytest.mark.parametrize("message", ["", " \r\n\t ", "\x00", "\x1b\x07\n"])
-def test_chat_03_an_empty_message_is_not_sent(
-    client: FlaskClient, history: Path, message: str
-) -> None:
-    for headers in ({}, STREAM):
-        answer = client.post(
-            "/chat/message", data={"message": message}, headers=headers, buffered=True
-        )
-        assert answer.status_code == 200
-        assert "Write a message first" in answer.text
+def test_chat_03_an_empty_message_is_not_sent(client: FlaskClient, history: Path) -> None:
+    for message in ("", " \r\n\t ", "\x00", "\x1b\x07\n"):
+        for headers in ({}, STREAM):
+            answer = send(client, message, headers=headers)
+            assert answer.status_code == 200
+            assert "Write a message first" in answer.text
     assert "Write a message first" in client.post("/chat/message").text
     assert not history.exists()
 
@@ -378,30 +370,27 @@ def test_without_javascript_what_was_typed_is_there_again(client: FlaskClient) -
 def test_chat_06_eight_messages_are_answered_at_a_time_and_the_ninth_not_at_all(
     talk: TALK, history: Path
 ) -> None:
-    with gateways.stand_in(Manner(slow_s=3, pause_s=0)) as url:
-        client = talk(url)
-        application = client.application
-        statuses: list[int] = []
+    asked, go_on = threading.Semaphore(0), threading.Event()
 
-        def one() -> None:
-            statuses.append(send(application.test_client(), "one of many").status_code)
+    def answer(_: object, connection: Any) -> None:
+        asked.release()
+        assert go_on.wait(120)
+        connection.sendall(reply("so"))
 
-        threads = [threading.Thread(target=one) for _ in range(MOST_AT_ONCE)]
-        for thread in threads:
-            thread.start()
-        deadline = time.monotonic() + 30
-        while not history.exists() or len(turns(history)) < MOST_AT_ONCE:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        time.sleep(0.2)
-        answer = send(client, "one too many")
-        # Whoever waits for a place would be here after the others.
-        assert not statuses
-        for thread in threads:
-            thread.join(60)
-        assert statuses == [200] * MOST_AT_ONCE
-        assert "8 messages are being answered already. Send yours again" in answer.text
-        assert "stand-in" in send(client, "and now?").text
+    with answering(answer) as server, ThreadPoolExecutor(MOST_AT_ONCE) as pool:
+        client = talk(server.url)
+        others = [client.application.test_client() for _ in range(MOST_AT_ONCE)]
+        sent = [pool.submit(send, other, "one of many") for other in others]
+        try:
+            assert all(asked.acquire(timeout=120) for _ in sent)
+            refused = send(client, "one too many").text
+            # Whoever waits for a place would be answered after the others.
+            assert not any(one.done() for one in sent)
+        finally:
+            go_on.set()
+        assert [one.result(120).status_code for one in sent] == [200] * MOST_AT_ONCE
+        assert "8 messages are being answered already. Send yours again" in refused
+        assert "<p>so</p>" in send(client, "and now?").text
     said = turns(history)
     assert len(said) == 2 * MOST_AT_ONCE + 4
     assert [turn["content"] for turn in said if turn.get("error")] == [
@@ -417,9 +406,7 @@ def test_chat_06_a_place_is_free_again_whatever_became_of_a_message(talk: TALK) 
     with answering(*answers * MOST_AT_ONCE, completion("at last")) as server:
         client = talk(server.url, COMPLETIONS)
         for number in range(len(answers) * MOST_AT_ONCE):
-            came = client.post(
-                "/chat/message", data={"message": "x"}, headers=STREAM, buffered=False
-            )
+            came = stream(client, "x", buffered=False)
             if number % 3:
                 # Who goes away without having read anything.
                 came.close()
@@ -441,11 +428,11 @@ def test_who_goes_away_ends_the_request_and_keeps_what_came(talk: TALK, history:
 
     with answering(answer) as server:
         client = talk(server.url, COMPLETIONS)
-        came = client.post("/chat/message", data={"message": "hi"}, headers=STREAM, buffered=False)
+        came = stream(client, "hi", buffered=False)
         parts = (part for part in came.iter_encoded() if part)
         assert next(parts) == b"so far"
         came.close()
-        assert ended.wait(20)
+        assert ended.wait(120)
     _, half = turns(history)
     assert (half["content"], half["stopped"]) == ("so far", True)
 
@@ -456,8 +443,7 @@ def test_chat_07_what_cannot_be_saved_is_shown_with_a_notice(
     send(client, "saved")
     history.unlink()
     make("folder", history)
-    for fields in ({}, {"nojs": "1"}):
-        answer = send(client, "lost?", **fields)
+    for answer in (send(client, "lost?"), send(client, "lost?", nojs="1")):
         assert answer.status_code == 200
         assert articles(answer.text) == ["user", "assistant"]
         assert "This could not be saved" in answer.text
@@ -492,30 +478,16 @@ def test_chat_09_without_a_session_there_is_no_chat(wizard: MakeWizard, out: Pat
     assert client.get("/chat").status_code == 200
 
 
-def test_the_history_is_where_the_variable_says(talk: TALK, tmp_path: Path) -> None:
-    place = tmp_path / "new" / "folder" / "talk.jsonl"
-    with gateways.stand_in() as url:
-        client = talk(url, WIZARD_CHAT_HISTORY=str(place))
-        send(client, "hello")
-    assert roles(place) == ["user", "assistant"]
-
-
-def test_an_export_is_a_file_to_keep(client: FlaskClient, history: Path) -> None:
+def test_the_history_is_exported_and_cleared_only_when_that_is_confirmed(
+    client: FlaskClient, history: Path
+) -> None:
     send(client, "héllo")
-    lines = client.get("/chat/export.jsonl")
-    assert lines.data == history.read_bytes()
-    assert lines.content_type == "application/x-ndjson"
-    text = client.get("/chat/export.md")
+    # An export is a file to keep.
+    lines, text = client.get("/chat/export.jsonl"), client.get("/chat/export.md")
+    assert (lines.data, lines.content_type) == (history.read_bytes(), "application/x-ndjson")
     assert "\n\nhéllo\n\n## Assistant, " in text.text
     for answer in (lines, text):
         assert answer.headers["Content-Disposition"].startswith('attachment; filename="chat-')
-        assert answer.headers["X-Content-Type-Options"] == "nosniff"
-
-
-def test_the_history_is_cleared_only_when_that_is_confirmed(
-    client: FlaskClient, history: Path
-) -> None:
-    send(client, "hello")
     asked = client.get("/chat/clear").text
     assert "removed from this device for good" in asked
     assert '<form method="post" action="/chat/clear">' in asked
@@ -540,13 +512,6 @@ def test_after_setup_the_chat_goes_on(
     assert '<a class="back" href="/wizard/done">' in later.get("/chat").text
 
 
-def test_the_state_of_the_gateway_is_a_part_of_a_page(client: FlaskClient) -> None:
-    found = client.get("/chat/gateway")
-    assert "<html" not in found.text
-    assert "Box is ready" in found.text
-    assert "data-ready" in found.text
-
-
 def test_chat_05_a_page_of_a_long_history_is_quick(client: FlaskClient, history: Path) -> None:
     send(client, "hello")
     text = "Some *words* of `an answer`.\n\n- one\n- two\n" * 8
@@ -554,12 +519,13 @@ def test_chat_05_a_page_of_a_long_history_is_quick(client: FlaskClient, history:
         for number in range(5_000):
             turn = {"role": ("user", "assistant")[number % 2], "content": text}
             file.write(json.dumps(turn).encode() + b"\n")
-    began = time.monotonic()
+    began = time.process_time()
     page = client.get("/chat")
-    assert time.monotonic() - began < 10
+    assert time.process_time() - began < 10
     assert len(articles(page.text)) == 200
 
 
+@pytest.mark.long
 def test_the_pages_are_in_form(client: FlaskClient, talk: TALK, history: Path) -> None:
     pages = {"empty": client.get("/chat").text}
     send(client, "hello")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
+import json
 import os
 import struct
 import termios
@@ -83,18 +84,14 @@ def test_a_font_without_halves_of_blocks_gets_a_code_of_full_ones_where_there_is
     assert max(map(len, plain(shown))) < 128
 
 
-@pytest.mark.parametrize(
-    "screen", [Screen(25, 80, halves=False), Screen(20, 80), Screen(50, 60)], ids=str
-)
-def test_without_room_for_a_code_the_link_is_there_alone(screen: Screen) -> None:
-    lines = plain(text(SERVING, TOKEN, screen))
-    assert lines[0] == URL
-    assert not set("".join(lines)) & set("█▀▄")
-    assert rows(lines, screen.columns) < 20
-    assert "too small for a code" in " ".join(lines)
-
-
-def test_a_long_address_has_its_code_too() -> None:
+def test_without_room_for_a_code_the_link_is_there_alone() -> None:
+    for screen in (Screen(25, 80, halves=False), Screen(20, 80), Screen(50, 60)):
+        lines = plain(text(SERVING, TOKEN, screen))
+        assert lines[0] == URL
+        assert not set("".join(lines)) & set("█▀▄")
+        assert rows(lines, screen.columns) < 20
+        assert "too small for a code" in " ".join(lines)
+    # A long address has its code, too.
     serving = Serving(1, ("https://[fd00:1234:5678:9abc:def0:1234:5678:9abc]:8088",), MARK)
     lines = plain(text(serving, TOKEN, Screen(30, 90)))
     assert "█" in lines[1]
@@ -110,25 +107,17 @@ def test_without_a_network_the_text_says_so_and_gives_the_name() -> None:
     assert "█" not in shown
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        {"bases": ["https://x\x1b[2J"]},
-        {"bases": [r"https://\d"]},
-        {"bases": ["https://a\nb"]},
-        {"fingerprint": "AB CD"},
-        {"fingerprint": "\u202e"},
-    ],
-)
 def test_leak_02_what_another_user_says_of_a_wizard_changes_nothing_on_a_screen(
-    said: dict[str, object], tmp_path: Path
+    tmp_path: Path,
 ) -> None:
-    import msgspec
-
     file = tmp_path / "wizard.token"
-    ServingFile(file).path.write_bytes(msgspec.json.encode({"pid": os.getpid(), **said}))
-    with pytest.raises(PlatformError, match="characters that none has"):
-        launching.served(file)
+    for said in (
+        *({"bases": ["https://x\x1b[2J"]}, {"bases": [r"https://\d"]}, {"bases": ["https://a\nb"]}),
+        *({"fingerprint": "AB CD"}, {"fingerprint": "\u202e"}),
+    ):
+        ServingFile(file).path.write_text(json.dumps({"pid": os.getpid(), **said}))
+        with pytest.raises(PlatformError, match="characters that none has"):
+            launching.served(file)
 
 
 def test_addresses_are_those_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,15 +171,11 @@ def test_tok_09_root_believes_who_serves_in_a_folder_of_theirs_and_roots(token_f
     assert launching.waiting_token(token_file) == TOKEN
     with pytest.raises(UnreadableError, match="another user"):
         TokenFile(token_file).read()
-
-
-def test_tok_09_who_serves_is_believed_for_their_own_file_alone(token_file: Path) -> None:
+    # For their own file alone, and not where everybody may write.
     os.chown(token_file, NOBODY - 1, NOBODY - 1)
     with pytest.raises(UnreadableError, match="another user"):
         launching.waiting_token(token_file)
-
-
-def test_tok_09_where_everybody_may_write_nobody_is_believed(token_file: Path) -> None:
+    os.chown(token_file, NOBODY, NOBODY)
     token_file.parent.chmod(0o1777)
     with pytest.raises(UnreadableError, match="another user"):
         launching.waiting_token(token_file)

@@ -11,6 +11,7 @@ from urllib.parse import quote_from_bytes
 import html5lib
 import pytest
 from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
 
 from tests.support.http_tables import URLENCODED, assert_common_headers
 from tests.wizard_app.conftest import MakeWizard
@@ -34,10 +35,10 @@ def test_http_04_ten_thousand_fields_are_no_failure(
         "&".join(f"f{number}=1" for number in range(10_000)),
         "&".join(f"{fields[number % len(fields)]}={number}" for number in range(10_000)),
     ):
-        began = time.monotonic()
+        began = time.process_time()
         answer = client.post(path, data=body, content_type=URLENCODED)
         assert answer.status_code in (200, 302, 413, 422)
-        assert time.monotonic() - began < 5
+        assert time.process_time() - began < 5
     assert not state_file.exists() or state_file.stat().st_size < 1 << 18
 
 
@@ -80,8 +81,11 @@ def test_http_14_no_value_of_a_field_is_a_failure_or_markup_of_the_page(
 ) -> None:
     fields = fields_of(client, path)
     assert "revision" in fields
-    for value in map(quote_from_bytes, HOSTILE.values()):
-        send(client, path, "&".join(f"{field}={value}" for field in fields))
+    for name, value in HOSTILE.items():
+        body = "&".join(f"{field}={quote_from_bytes(value)}" for field in fields)
+        page = send(client, path, body)
+        if name in ("markup", "no UTF-8", "surrogate") and page.status_code != 302:
+            html5lib.HTMLParser(strict=True).parse(page.text)
     for name in EACH_ALONE:
         for field in fields:
             send(client, path, f"{field}={quote_from_bytes(HOSTILE[name])}")
@@ -92,26 +96,16 @@ def test_http_14_no_value_of_a_field_is_a_failure_or_markup_of_the_page(
         assert json.loads(state_file.read_bytes())["version"] == 2
 
 
-def send(client: FlaskClient, path: str, body: str) -> None:
+def send(client: FlaskClient, path: str, body: str) -> TestResponse:
     """Send a hostile form to a step, which is answered as any form is."""
     answer = client.post(path, data=body, content_type=URLENCODED)
     assert answer.status_code in (200, 302, 409, 413, 422), body[:80]
     assert_common_headers(answer)
     assert "Set-Cookie" not in answer.headers
     assert_no_markup(answer.text)
+    return answer
 
 
 def assert_no_markup(page: str) -> None:
     assert "<script>alert" not in page
     assert ">49<" not in page
-
-
-@pytest.mark.parametrize("path", STEP_PAGES)
-def test_http_14_an_error_page_with_hostile_values_is_valid(client: FlaskClient, path: str) -> None:
-    fields = fields_of(client, path)
-    for name in ("markup", "no UTF-8", "surrogate"):
-        value = quote_from_bytes(HOSTILE[name])
-        body = "&".join(f"{field}={value}" for field in fields)
-        page = client.post(path, data=body, content_type=URLENCODED)
-        if page.status_code != 302:
-            html5lib.HTMLParser(strict=True).parse(page.text)

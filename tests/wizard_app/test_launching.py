@@ -18,18 +18,15 @@ from wizard_app.launching import Serving, ServingFile, bases
 TOKEN = "0123456789abcdef" * 4
 
 
-@pytest.mark.parametrize(
-    ("bind", "expected"),
-    [
-        ("127.0.0.1:8088", ("http://127.0.0.1:8088",)),
-        ("localhost:8088", ("http://localhost:8088",)),
-        ("[::1]:8088", ("http://[::1]:8088",)),
-        ("192.0.2.9:80", ("http://192.0.2.9:80",)),
-        ("unix:/run/platform/wizard.sock", ()),
-    ],
-)
-def test_a_server_on_one_address_is_reached_there(bind: str, expected: tuple[str, ...]) -> None:
-    assert bases(bind, "http") == expected
+def test_a_server_on_one_address_is_reached_there() -> None:
+    for bind, expected in {
+        "127.0.0.1:8088": ("http://127.0.0.1:8088",),
+        "localhost:8088": ("http://localhost:8088",),
+        "[::1]:8088": ("http://[::1]:8088",),
+        "192.0.2.9:80": ("http://192.0.2.9:80",),
+        "unix:/run/platform/wizard.sock": (),
+    }.items():
+        assert bases(bind, "http") == expected
 
 
 def test_a_server_on_every_address_is_reached_by_address_and_by_name() -> None:
@@ -48,9 +45,6 @@ def test_without_any_address_the_name_and_this_machine_are_left(
     name, here = bases("[::]:8088", "http")
     assert name.endswith(".local:8088")
     assert here == "http://127.0.0.1:8088"
-
-
-def test_an_address_of_ipv6_is_written_as_urls_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launching, "own_addresses", lambda families: ["2001:db8::7"])
     assert bases("[::]:8088", "http")[0] == "http://[2001:db8::7]:8088"
 
@@ -108,27 +102,20 @@ def test_a_wizard_that_was_killed_is_not_served(token_file: Path) -> None:
         launching.served(token_file)
 
 
-@pytest.mark.parametrize(
-    "members",
-    [
+def test_a_file_that_is_damaged_or_would_fill_a_screen_or_open_every_port_is_told_of(
+    token_file: Path,
+) -> None:
+    token_file.parent.mkdir()
+    for members in (
         {"bases": ["https://" + "a" * 400]},
         {"bases": [f"https://a{number}" for number in range(300)]},
         {"fingerprint": "A" * 400},
         {"bind": " ".join(f"0.0.0.0:{port}" for port in range(1, 1000))},
-    ],
-)
-def test_addresses_that_would_fill_a_screen_or_open_every_port_are_none(
-    token_file: Path, members: dict[str, object]
-) -> None:
-    token_file.parent.mkdir()
-    ServingFile(token_file).path.write_text(json.dumps({"pid": os.getpid(), **members}))
-    with pytest.raises(PlatformError, match="address"):
-        launching.served(token_file)
-
-
-@pytest.mark.parametrize("content", ["", "[]", '{"pid": "x"}', '{"pid": 1e9}', "\0", '{"pid": -1}'])
-def test_a_damaged_file_is_told_of(token_file: Path, content: str) -> None:
-    token_file.parent.mkdir()
-    ServingFile(token_file).path.write_text(content)
-    with pytest.raises(PlatformError):
-        launching.served(token_file)
+    ):
+        ServingFile(token_file).path.write_text(json.dumps({"pid": os.getpid(), **members}))
+        with pytest.raises(PlatformError, match="address"):
+            launching.served(token_file)
+    for content in ("", "[]", '{"pid": "x"}', '{"pid": 1e9}', "\0", '{"pid": -1}'):
+        ServingFile(token_file).path.write_text(content)
+        with pytest.raises(PlatformError):
+            launching.served(token_file)

@@ -38,12 +38,14 @@ def elements(html: str) -> Iterator[Element]:
     return (one for one in found.iter() if isinstance(one.tag, str) and one is not found)
 
 
-def test_there_are_two_hundred_strings_to_try() -> None:
+@pytest.mark.parametrize("start", range(0, len(XSS), 25))
+def test_chat_04_and_http_14_nothing_of_an_answer_runs_or_loads(start: int) -> None:
     assert len(set(XSS)) >= 200
+    for text in XSS[start : start + 25]:
+        _assert_harmless(text)
 
 
-@pytest.mark.parametrize("text", XSS)
-def test_chat_04_and_http_14_nothing_of_an_answer_runs_or_loads(text: str) -> None:
+def _assert_harmless(text: str) -> None:
     around = (
         text,
         f"**{text}**",
@@ -107,21 +109,18 @@ def test_a_table_is_one_without_styles() -> None:
     assert "<td>1</td>\n<td>2</td>" in html
 
 
-@pytest.mark.parametrize(
-    ("ranks", "tags"),
-    [
-        ("1", "3"),
-        ("3 4", "34"),
-        ("3 3", "33"),
-        ("1 3 3 2 1", "34443"),
-        ("2 1 2", "334"),
-        ("1 2 3 4 5 6", "345666"),
-    ],
-)
-def test_headings_come_below_those_of_the_page_and_none_is_left_out(ranks: str, tags: str) -> None:
-    text = "\n\n".join(f"{'#' * int(rank)} x" for rank in ranks.split())
-    found = [element.tag for element in elements(str(markdown.markdown(text)))]
-    assert found == [f"h{tag}" for tag in tags]
+def test_headings_come_below_those_of_the_page_and_none_is_left_out() -> None:
+    for ranks, tags in {
+        "1": "3",
+        "3 4": "34",
+        "3 3": "33",
+        "1 3 3 2 1": "34443",
+        "2 1 2": "334",
+        "1 2 3 4 5 6": "345666",
+    }.items():
+        text = "\n\n".join(f"{'#' * int(rank)} x" for rank in ranks.split())
+        found = [element.tag for element in elements(str(markdown.markdown(text)))]
+        assert found == [f"h{tag}" for tag in tags]
 
 
 @pytest.mark.parametrize(
@@ -158,13 +157,15 @@ _SLOW = (
 )
 
 
-@pytest.mark.parametrize("piece", _SLOW)
+@pytest.mark.parametrize(
+    "piece", [*_SLOW[:6], *(pytest.param(piece, marks=pytest.mark.long) for piece in _SLOW[6:])]
+)
 def test_chat_04_no_answer_keeps_the_device_busy(piece: str) -> None:
-    began = time.monotonic()
-    for size in (MOST_MARKS, LONGEST, 1 << 20):
+    began = time.process_time()
+    for size in (MOST_MARKS, LONGEST, LONGEST + 1):
         assert isinstance(Renderer().answer((piece * size)[:size]), Markup)
     # A tenth of it on a machine with nothing else to do.
-    assert time.monotonic() - began < 20
+    assert time.process_time() - began < 20
 
 
 @pytest.mark.parametrize(
@@ -181,9 +182,9 @@ def test_chat_04_no_answer_keeps_the_device_busy(piece: str) -> None:
     ids=["back-ticks", "lists", "quotes", "columns", "brackets", "parentheses", "title"],
 )
 def test_chat_04_no_deep_answer_keeps_the_device_busy(text: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     list(elements(str(Renderer().answer(text))))
-    assert time.monotonic() - began < 20
+    assert time.process_time() - began < 20
 
 
 def test_chat_04_rows_are_not_filled_up_without_end() -> None:
@@ -198,9 +199,9 @@ def test_chat_04_rows_are_not_filled_up_without_end() -> None:
 def test_a_page_of_answers_is_bounded_as_a_whole() -> None:
     renderer = Renderer()
     hostile = ["[" * MOST_MARKS + str(number) for number in range(50)]
-    began = time.monotonic()
+    began = time.process_time()
     bodies = [renderer.answer(text) for text in hostile]
-    assert time.monotonic() - began < 20
+    assert time.process_time() - began < 20
     assert all(text in body for text, body in zip(hostile, bodies, strict=True))
 
 

@@ -1,7 +1,8 @@
-"""A session that ends, and secrets that are wiped, while the device is set up."""
+"""A session that ends, secrets that are wiped, and a name that changes, during setting up."""
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -9,23 +10,18 @@ from pathlib import Path
 import pytest
 from flask import Flask
 
-from tests.support.devices import Device
 from tests.support.wizard_apply import Commands, wizard_with
-from tests.support.wizard_states import ANSWERS, SECRETS, TOKEN
+from tests.support.wizard_states import ANSWERS, SECRETS, TOKEN, answer
 
 APPLY = "/wizard/review/apply"
-_LONGEST_S = 30
+_LONGEST_S = 120
 
 
 @pytest.fixture
-def make(device: Device, out: Path) -> Callable[[Commands], Flask]:
+def make(environment: dict[str, str]) -> Callable[[Commands], Flask]:
     """Make a wizard that asks for its token."""
-    environment = {
-        "PLATFORM_ROOT": str(device.root),
-        "WIZARD_DEV_OUT": str(out),
-        "WIZARD_TOKEN": TOKEN,
-    }
-    return lambda commands: wizard_with(commands, environment)
+    locked = environment | {"WIZARD_NO_TOKEN": "", "WIZARD_TOKEN": TOKEN}
+    return lambda commands: wizard_with(commands, locked)
 
 
 def _press_and_leave(app: Flask, commands: Commands) -> str | None:
@@ -66,3 +62,20 @@ def test_wiz_07_what_was_not_stored_is_asked_for_once_more(
     lost = {lack.step.slug for lack in app.extensions["wizard_app"].standing().lost()}
     assert lost == {"mesh-vpn", "tunnel"}
     assert not (out / "etc/platform/tunnel/credentials.json").exists()
+
+
+def test_wiz_13_who_came_by_the_old_name_sees_the_end(
+    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as before:
+        before.setattr(socket, "gethostname", lambda: "Old-Name")
+        app = wizard_with(Commands(), environment)
+    answer(app, ANSWERS)
+    client, here = app.test_client(), "http://old-name:8088/"
+    assert client.get("/wizard/review", base_url=here).status_code == 200
+    leads = client.post(APPLY, base_url=here).location
+    assert leads == "/wizard/done"
+    assert client.get(leads, base_url=here).status_code == 200
+    # By the one that it has now too, and by no other.
+    assert client.get(leads, base_url=f"http://{socket.gethostname()}:8088/").status_code == 200
+    assert client.get(leads, base_url="http://another-name:8088/").status_code == 421

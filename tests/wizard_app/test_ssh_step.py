@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from platform_common.sentence import Sentence
 from tests.support.properties import examples
-from tests.support.raw_server import Answer, RawServer, Request, response, serving
+from tests.support.raw_server import RawServer, Request, response, serving
 from tests.wizard_app.conftest import MakeWizard
 from wizard_app import code_host, ssh_keys
 from wizard_app.code_host import Fetched, fetch_keys
@@ -48,19 +48,12 @@ def ticked(page: str) -> list[str]:
     return re.findall(r'name="fetched" type="checkbox" value="([^"]*)" checked', page)
 
 
-@pytest.mark.parametrize("prefix", PREFIXES)
-def test_a_line_of_every_kind_in_the_spec_is_taken(
-    client: FlaskClient, state_file: Path, prefix: str
+def test_lines_are_stored_each_key_once_and_without_what_surrounds_them(
+    client: FlaskClient, state_file: Path
 ) -> None:
-    line = f"{prefix.strip()} {BLOB} someone@home"
-    answer = client.post("/wizard/ssh", data={"ssh_keys": line})
-    assert (answer.status_code, answer.location) == (302, "/wizard/mesh-vpn")
-    assert stored(state_file) == [line]
-
-
-@pytest.mark.parametrize(
-    ("sent", "kept"),
-    {
+    every = [f"{prefix.strip()} {BLOB} someone@home" for prefix in PREFIXES]
+    for sent, kept in {
+        **{line: [line] for line in every},
         "": [],
         "\r\n  \r\n\t\n": [],
         f"{KEY}\r\n": [KEY],
@@ -72,13 +65,10 @@ def test_a_line_of_every_kind_in_the_spec_is_taken(
         f"ssh-ecdsa-of-old\t{BLOB}\ta b": [f"ssh-ecdsa-of-old {BLOB} a b"],
         f"{KEY}\nssh-ed25519 {BLOB}\nssh-ed25519  {BLOB} other": [KEY],
         f"ssh-rsa {BLOB}\n{KEY}": [f"ssh-rsa {BLOB}", KEY],
-    }.items(),
-)
-def test_lines_are_stored_each_key_once_and_without_what_surrounds_them(
-    client: FlaskClient, state_file: Path, sent: str, kept: list[str]
-) -> None:
-    assert client.post("/wizard/ssh", data={"ssh_keys": sent}).status_code == 302
-    assert stored(state_file) == kept
+    }.items():
+        answer = client.post("/wizard/ssh", data={"ssh_keys": sent})
+        assert (answer.status_code, answer.location) == (302, "/wizard/mesh-vpn")
+        assert stored(state_file) == kept
 
 
 def refused(client: FlaskClient, state_file: Path, text: str) -> str:
@@ -90,9 +80,10 @@ def refused(client: FlaskClient, state_file: Path, text: str) -> str:
     return answer.text
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_a_line_that_is_no_public_key_is_refused_by_its_number(
+    client: FlaskClient, state_file: Path
+) -> None:
+    for line in (
         "hello",
         "ssh-ed25519",
         "ssh-ed25519 ",
@@ -106,51 +97,34 @@ def refused(client: FlaskClient, state_file: Path, text: str) -> str:
         BLOB,
         f"sk-ssh-ed25519 {BLOB}",
         f"s\u0455h-rsa {BLOB}",
-    ],
-)
-def test_a_line_that_is_no_public_key_is_refused_by_its_number(
-    client: FlaskClient, state_file: Path, line: str
-) -> None:
-    page = refused(client, state_file, f"{KEY}\r\n{line}\r\n")
-    assert "Line 2 is not an SSH public key" in page
-    assert line.split("\t")[0].strip() in text_area(page)
-
-
-def test_several_wrong_lines_are_named_together(client: FlaskClient, state_file: Path) -> None:
+    ):
+        page = refused(client, state_file, f"{KEY}\r\n{line}\r\n")
+        assert "Line 2 is not an SSH public key" in page
+        assert line.split("\t")[0].strip() in text_area(page)
     page = refused(client, state_file, f"a\n{KEY}\n\nb")
     assert "Lines 1, 4 are not SSH public keys" in page
     page = refused(client, state_file, "a\n" * 9)
     assert "Lines 1, 2, 3, 4, 5 and 4 more are not SSH public keys" in page
+    longest = f"ssh-rsa {'A' * (LONGEST_LINE - 8)}"
+    page = refused(client, state_file, f"{longest}A")
+    assert "Line 1 is not an SSH public key: it is too long" in page
+    assert client.post("/wizard/ssh", data={"ssh_keys": longest}).status_code == 302
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        *('command="/bin/sh" ', "no-pty ", 'from="*.example" '),
-        *('environment="LD_PRELOAD=/tmp/x.so" ', "cert-authority ", "restrict,pty "),
-        'command="a b",no-pty\t',
-    ],
-)
-def test_ssh_01_options_before_a_key_are_refused(
-    client: FlaskClient, state_file: Path, options: str
-) -> None:
-    page = refused(client, state_file, f"{options}{KEY}")
-    assert "Line 1 is not an SSH public key: it must start with the kind of the key" in page
+def test_ssh_01_options_before_a_key_are_refused(client: FlaskClient, state_file: Path) -> None:
+    for options in (
+        *('command="/bin/sh" ', "no-pty ", 'from="*.example" ', "cert-authority ", "restrict,pty "),
+        *('environment="LD_PRELOAD=/tmp/x.so" ', 'command="a b",no-pty\t'),
+    ):
+        page = refused(client, state_file, f"{options}{KEY}")
+        assert "Line 1 is not an SSH public key: it must start with the kind of the key" in page
 
 
-@pytest.mark.parametrize(
-    "between",
-    [
-        *("\v", "\f", "\x1c", "\x1d", "\x1e", "\x1f", "\x85", "\u2028", "\u2029", "\0", "\x7f"),
-        *("\r", "\x1b", "\b", "\u200b", "\u202e", "\ufeff", "\u00a0"),
-    ],
-    ids=ascii,
-)
-def test_ssh_02_nothing_but_a_line_feed_ends_a_line(
-    client: FlaskClient, state_file: Path, between: str
-) -> None:
-    page = refused(client, state_file, f'{KEY}{between}command="/bin/sh" {KEY}')
-    assert "Line 1 is not an SSH public key: it holds a character that no key has" in page
+def test_ssh_02_nothing_but_a_line_feed_ends_a_line(client: FlaskClient, state_file: Path) -> None:
+    for between in "\v\f\x1c\x1d\x1e\x1f\x85\u2028\u2029\0\x7f\r\x1b\b\u200b\u202e\ufeff\u00a0":
+        page = refused(client, state_file, f'{KEY}{between}command="/bin/sh" {KEY}')
+        said = "Line 1 is not an SSH public key: it holds a character that no key has"
+        assert said in page, ascii(between)
 
 
 @pytest.mark.parametrize(
@@ -191,15 +165,15 @@ def test_ssh_03_the_middle_of_a_private_key_is_not_shown_again(
     assert KEY in text_area(page)
 
 
-@pytest.mark.parametrize("more", [{"fetch": "1"}, {"code_host_user": "someone"}, {}])
 def test_ssh_03_a_private_key_is_not_shown_again_whatever_else_is_asked(
-    client: FlaskClient, state_file: Path, more: dict[str, str]
+    client: FlaskClient, state_file: Path
 ) -> None:
     client.post("/wizard/ssh", data={"ssh_keys": KEY})
-    form = {"ssh_keys": OPENSSH, "fetched": OPENSSH, "revision": "another"} | more
-    page = client.post("/wizard/ssh", data=form).text
-    assert "looks like a private key" in page
-    assert "anary" not in page.lower()
+    form = {"ssh_keys": OPENSSH, "fetched": OPENSSH, "revision": "another"}
+    for more in ({"fetch": "1"}, {"code_host_user": "someone"}, {}):
+        page = client.post("/wizard/ssh", data=form | more).text
+        assert "looks like a private key" in page
+        assert "anary" not in page.lower()
     form = {"code_host_user": OPENSSH.replace("\n", " "), "looked_up": OPENSSH, "fetch": "1"}
     assert "anary" not in client.post("/wizard/ssh", data=form).text.lower()
     assert stored(state_file) == [KEY]
@@ -215,14 +189,6 @@ def test_as_many_keys_may_be_added_as_are_promised_and_no_more(
     assert answer.status_code == 302
     assert len(stored(state_file)) == MOST_KEYS
     assert "More keys" in client.get("/wizard/review").text
-
-
-def test_a_line_has_an_end(client: FlaskClient, state_file: Path) -> None:
-    longest = f"ssh-rsa {'A' * (LONGEST_LINE - 8)}"
-    assert "Line 1 is not an SSH public key: it is too long" in refused(
-        client, state_file, f"{longest}A"
-    )
-    assert client.post("/wizard/ssh", data={"ssh_keys": longest}).status_code == 302
 
 
 def test_without_a_key_the_pages_say_that_nobody_can_log_in(client: FlaskClient) -> None:
@@ -316,15 +282,13 @@ def test_fetched_keys_are_shown_and_stored_only_once_one_continues(
     assert text_area(page) == typed
     assert '<div class="error"' not in page
     assert not state_file.exists()
+    # Those of another user are added.
+    page = fetch(fetching, "other", fetched=[KEY], looked_up="someone")
+    assert ticked(page) == [KEY, f"ssh-ecdsa {BLOB} other"]
     form = {"ssh_keys": typed, "fetched": [KEY], "code_host_user": "someone"}
     answer = fetching.post("/wizard/ssh", data=form | {"looked_up": "someone"})
     assert answer.status_code == 302
     assert stored(state_file) == [typed, KEY]
-
-
-def test_keys_of_two_users_can_be_fetched_one_after_another(fetching: FlaskClient) -> None:
-    page = fetch(fetching, "other", fetched=[KEY], looked_up="someone")
-    assert ticked(page) == [KEY, f"ssh-ecdsa {BLOB} other"]
 
 
 def test_who_types_a_name_and_continues_is_shown_its_keys(
@@ -337,9 +301,7 @@ def test_who_types_a_name_and_continues_is_shown_its_keys(
     assert fetching.post("/wizard/ssh", data=form | {"looked_up": "someone"}).status_code == 302
     assert stored(state_file) == []
     assert host.paths == ["/someone.keys"]
-
-
-def test_a_name_that_nobody_has_holds_nobody_up(fetching: FlaskClient) -> None:
+    # A name that nobody has holds nobody up.
     form = {"ssh_keys": KEY, "code_host_user": "nobody"}
     page = fetching.post("/wizard/ssh", data=form).text
     assert "user called nobody" in page
@@ -355,44 +317,34 @@ def test_fetched_keys_stay_ticked_beside_an_error(fetching: FlaskClient, state_f
     assert not state_file.exists()
 
 
-@pytest.mark.parametrize("line", ["hello", f"no-pty {KEY}", f"{KEY}\nno-pty {KEY}", OPENSSH, ""])
 def test_ssh_01_a_line_that_was_never_offered_is_not_added(
-    fetching: FlaskClient, state_file: Path, line: str
+    fetching: FlaskClient, state_file: Path
 ) -> None:
-    assert fetching.post("/wizard/ssh", data={"fetched": [line, KEY]}).status_code == 302
-    assert stored(state_file) == [KEY]
+    for line in ("hello", f"no-pty {KEY}", f"{KEY}\nno-pty {KEY}", OPENSSH, ""):
+        assert fetching.post("/wizard/ssh", data={"fetched": [line, KEY]}).status_code == 302
+        assert stored(state_file) == [KEY]
 
 
-@pytest.mark.parametrize(
-    "user",
-    [
+def test_only_a_name_that_a_user_may_have_is_asked_for(
+    fetching: FlaskClient, host: RawServer
+) -> None:
+    for user in (
         *("", ".", "..", "../x", "a/b", "a b", "a?b", "a#b", "a%2fb", "-x", "a\nb", "a\0b"),
         *("x" * 40, "küche", "@x", "a\\b", "http://x"),
-    ],
-)
-def test_a_name_that_no_user_has_is_not_asked_for(
-    fetching: FlaskClient, host: RawServer, user: str
-) -> None:
-    page = fetch(fetching, user)
-    assert "Enter the name of a 127.0.0.1" in page
+    ):
+        assert "Enter the name of a 127.0.0.1" in fetch(fetching, user), user
     assert host.paths == []
+    users = ["a", "A-b", "a.b_c", "_x", "x" * 39, "legacy-"]
+    for user in users:
+        assert f"user called {user}" in fetch(fetching, user)
+    assert host.paths == [f"/{user}.keys" for user in users]
 
 
-@pytest.mark.parametrize("user", ["a", "A-b", "a.b_c", "_x", "x" * 39, "legacy-"])
-def test_a_name_that_a_user_may_have_is_asked_for(
-    fetching: FlaskClient, host: RawServer, user: str
+def test_every_other_answer_is_told_in_a_sentence_and_what_was_typed_stays(
+    wizard: MakeWizard, state_file: Path
 ) -> None:
-    assert f"user called {user}" in fetch(fetching, user)
-    assert host.paths == [f"/{user}.keys"]
-
-
-def _said(data: bytes) -> Answer:
-    return lambda _, connection: connection.sendall(data)
-
-
-@pytest.mark.parametrize(
-    ("data", "said"),
-    [
+    compressed = response(KEY.encode(), headers={"Content-Encoding": "gzip"})
+    for data, said in (
         (response(status="404 Not Found"), "No {host} user called x"),
         (response(status="302 Found", headers={"Location": "/x"}), "{host} leads elsewhere for x"),
         (response(status="500 Oh"), "{host} answers HTTP 500: try again later"),
@@ -406,24 +358,15 @@ def _said(data: bytes) -> Answer:
         (response(KEY.encode() * 2000), "{host} sends more than a list of keys can be"),
         (response(b"", length=10), "The keys could not be fetched: {host} closed the connection"),
         (b"SSH-2.0-OpenSSH_9.2\r\n", "The keys could not be fetched: {host} answers with"),
-        (
-            response(KEY.encode(), headers={"Content-Encoding": "gzip"}),
-            "The keys could not be fetched: {host} sends its answer compressed",
-        ),
-    ],
-    ids=lambda value: value[:40] if isinstance(value, str) else "",
-)
-def test_every_other_answer_is_told_in_a_sentence_and_what_was_typed_stays(
-    wizard: MakeWizard, state_file: Path, data: bytes, said: str
-) -> None:
-    with RawServer(_said(data)) as host:
-        client = wizard(WIZARD_CODE_HOST=host.url)
-        page = fetch(client, "x", ssh_keys=KEY)
-        name = host.url.removeprefix("http://")
-    assert said.format(host=name) in page
-    assert text_area(page) == KEY
-    assert ticked(page) == []
-    assert "anary" not in page.lower()
+        (compressed, "The keys could not be fetched: {host} sends its answer compressed"),
+    ):
+        with RawServer(lambda _, to, data=data: to.sendall(data)) as host:  # type: ignore[misc]
+            client = wizard(WIZARD_CODE_HOST=host.url)
+            page = fetch(client, "x", ssh_keys=KEY)
+            assert said.format(host=host.url.removeprefix("http://")) in page
+        assert text_area(page) == KEY
+        assert ticked(page) == []
+        assert "anary" not in page.lower()
     assert not state_file.exists()
 
 
@@ -433,13 +376,10 @@ def test_lines_that_break_the_rules_are_left_out_and_counted(wizard: MakeWizard)
         page = fetch(wizard(WIZARD_CODE_HOST=f"{host.url}/"), "x")
     assert ticked(page) == [KEY, f"ssh-rsa {BLOB}"]
     assert "3 lines are left out" in page
-
-
-def test_a_user_with_more_keys_than_may_be_added_shows_some_of_them() -> None:
+    # Of more keys than may be added, the first ones are shown.
     lines = [f"ssh-rsa AAAA{number}" for number in range(MOST_KEYS + 5)]
     with serving({"/x.keys": "\n".join(lines).encode()}) as host:
-        found = fetch_keys(host.url, "x")
-    assert found == Fetched(tuple(lines[:MOST_KEYS]), 5)
+        assert fetch_keys(host.url, "x") == Fetched(tuple(lines[:MOST_KEYS]), 5)
 
 
 def test_a_host_that_drips_is_left_in_time() -> None:
@@ -449,14 +389,11 @@ def test_a_host_that_drips_is_left_in_time() -> None:
             connection.sendall(b"s")
 
     with RawServer(drip) as dripping:
-        found = fetch_keys(dripping.url, "x", limit_s=0.5)
+        url = dripping.url
+        found = fetch_keys(url, "x", limit_s=0.5)
     assert isinstance(found, Sentence)
     assert "did not answer within 0.5 s" in str(found)
-
-
-def test_a_host_that_is_not_there_is_told() -> None:
-    with serving({}) as host:
-        url = host.url
+    # By now it is not there.
     found = fetch_keys(url, "x")
     assert "The keys could not be fetched: 127.0.0.1" in str(found)
 
@@ -475,15 +412,13 @@ def test_only_so_many_fetches_run_at_once(monkeypatch: pytest.MonkeyPatch) -> No
         assert len(asked.requests) == 1
 
 
-@pytest.mark.parametrize(
-    "address", ["github.com", "ftp://x", "http://a:b@x", "https://x/?y", "http://[x", "x\0"]
-)
-def test_an_address_of_a_code_host_that_is_none_is_told(wizard: MakeWizard, address: str) -> None:
-    client = wizard(WIZARD_CODE_HOST=address)
-    assert client.get("/wizard/ssh").status_code == 200
-    page = fetch(client, "x")
-    assert "The address in WIZARD_CODE_HOST is of no use: it must" in page
-    assert "a:b@" not in page
+def test_an_address_of_a_code_host_that_is_none_is_told(wizard: MakeWizard) -> None:
+    for address in ("github.com", "ftp://x", "http://a:b@x", "https://x/?y", "http://[x", "x\0"):
+        client = wizard(WIZARD_CODE_HOST=address)
+        assert client.get("/wizard/ssh").status_code == 200
+        page = fetch(client, "x")
+        assert "The address in WIZARD_CODE_HOST is of no use: it must" in page
+        assert "a:b@" not in page
 
 
 def test_the_usual_code_hosts_are_called_by_their_names(client: FlaskClient) -> None:

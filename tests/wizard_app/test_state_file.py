@@ -18,12 +18,11 @@ from flask.testing import FlaskClient
 from tests.support import odd_files
 from tests.support.devices import Device
 from tests.support.releases import clean_environment, program
-from tests.support.small_steps import ColourStep, WordStep
 from tests.support.web_servers import Served, served
 from tests.support.wizard_files import GOOD
-from tests.support.wizard_secrets import found
+from tests.support.wizard_secrets import files, found
 from tests.support.wizard_states import ANSWERS, SECRETS
-from tests.wizard_app.conftest import MakeWizard
+from tests.wizard_app.conftest import SMALL, MakeWizard
 
 NOTICE = "The stored answers could not be used, so setup begins again"
 SECRET = "CaNaRy-of-the-damaged-file"
@@ -51,15 +50,18 @@ def folder(state_file: Path) -> Path:
 
 
 def _small(wizard: MakeWizard) -> FlaskClient:
-    return wizard(steps=(ColourStep(), WordStep()))
+    return wizard(steps=SMALL)
 
 
 def test_the_state_file_is_private_and_says_when_setup_began(
-    wizard: MakeWizard, state_file: Path
+    wizard: MakeWizard, out: Path, state_file: Path
 ) -> None:
+    client = _small(wizard)
+    # A start makes no folder and no file.
+    assert not out.exists()
     mask = os.umask(0)
     try:
-        _small(wizard).post("/wizard/colour", data={"colour": "red"})
+        client.post("/wizard/colour", data={"colour": "red"})
     finally:
         os.umask(mask)
     assert stat.S_IMODE(state_file.stat().st_mode) == 0o600
@@ -100,27 +102,22 @@ def test_wiz_01_a_damaged_file_is_put_aside_and_the_pages_say_so(
     assert line.isprintable()
 
 
-def test_wiz_01_the_notice_is_there_until_something_is_answered_anew(
-    wizard: MakeWizard, folder: Path, state_file: Path
-) -> None:
-    state_file.write_bytes(b"")
-    _small(wizard)
-    # Also when the wizard was ended before anybody saw it.
-    client = _small(wizard)
-    assert NOTICE in client.get("/wizard/colour").text
-    client.post("/wizard/colour", data={"colour": "red"})
-    for again in (client, _small(wizard)):
-        assert NOTICE not in again.get("/wizard/word").text
-
-
-def test_wiz_01_several_damaged_files_are_all_kept(
+def test_wiz_01_all_damaged_files_are_kept_and_told_of_until_something_is_answered_anew(
     wizard: MakeWizard, folder: Path, state_file: Path
 ) -> None:
     for number in range(1, 4):
         state_file.write_text(f"damage {number}")
-        assert f"bad-{number}" in _small(wizard).get("/wizard/colour").text
-    for number in range(1, 4):
+        _small(wizard)
+        # Also when the wizard was ended before anybody saw it.
+        client = _small(wizard)
+        page = client.get("/wizard/colour").text
+        assert NOTICE in page
+        assert f"bad-{number}" in page
         assert (folder / f"wizard-state.json.bad-{number}").read_text() == f"damage {number}"
+    assert (folder / "wizard-state.json.bad-1").read_text() == "damage 1"
+    client.post("/wizard/colour", data={"colour": "red"})
+    for again in (client, _small(wizard)):
+        assert NOTICE not in again.get("/wizard/word").text
 
 
 @pytest.mark.parametrize("kind", [*odd_files.NOT_REGULAR, *odd_files.LINKS])
@@ -163,13 +160,8 @@ def test_leak_06_what_a_killed_wizard_left_over_is_gone_after_a_start(
     assert other.exists()
 
 
-def test_a_start_makes_no_folder_and_no_file(wizard: MakeWizard, out: Path) -> None:
-    wizard()
-    assert not out.exists()
-
-
 def test_wiz_01_start_up_ends_with_one_sentence_when_damage_cannot_be_put_aside(
-    device: Device, out: Path, folder: Path, state_file: Path
+    environment: dict[str, str], out: Path, folder: Path, state_file: Path
 ) -> None:
     state_file.write_bytes(b"damage")
     # A mount that this process alone sees, and that is gone with it.
@@ -179,7 +171,7 @@ def test_wiz_01_start_up_ends_with_one_sentence_when_damage_cannot_be_put_aside(
             *("unshare", "-rm", "sh", "-c", f'{mount} && exec "$@"', "sh"),
             *(program("wizard-app"), "serve", "--bind", f"unix:{out}/socket"),
         ],
-        env=clean_environment() | _environment(device, out),
+        env=clean_environment() | environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -194,47 +186,36 @@ def test_wiz_01_start_up_ends_with_one_sentence_when_damage_cannot_be_put_aside(
     assert state_file.read_bytes() == b"damage"
 
 
-def _environment(device: Device, out: Path) -> dict[str, str]:
-    return {"PLATFORM_ROOT": str(device.root), "WIZARD_DEV_OUT": str(out), "WIZARD_NO_TOKEN": "1"}
-
-
-def _post(wizard: Served, hostname: str) -> str:
-    """The page that an answer leads to."""
-    body = f"hostname={hostname}&timezone=UTC".encode()
+def _ask(wizard: Served, address: str, body: bytes | None = None) -> str:
+    """The page that an address, or a form that is sent there, leads to."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(f"{wizard.url}/wizard/system", body, timeout=30) as answer:
-        return str(answer.url)
-
-
-def _get(wizard: Served, address: str) -> str:
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(wizard.url + address, timeout=30) as answer:
+    with opener.open(wizard.url + address, body, timeout=30) as answer:
         return str(answer.read().decode())
 
 
 def test_wiz_04_a_worker_that_dies_has_the_next_one_go_on_with_the_same_answers(
-    device: Device, out: Path, tmp_path: Path, state_file: Path
+    environment: dict[str, str], tmp_path: Path, state_file: Path
 ) -> None:
-    with served("wizard-app", _environment(device, out), tmp_path / "log") as wizard:
-        _post(wizard, "first")
-        _post(wizard, "second")
+    with served("wizard-app", environment, tmp_path / "log") as wizard:
+        for name in (b"first", b"second"):
+            _ask(wizard, "/wizard/system", b"timezone=UTC&hostname=" + name)
         [worker] = (
             Path(f"/proc/{wizard.process.pid}/task/{wizard.process.pid}/children")
             .read_text("ascii")
             .split()
         )
         os.kill(int(worker), signal.SIGKILL)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         page = ""
         while "second" not in page:
             assert time.monotonic() < deadline
             try:
-                page = _get(wizard, "/wizard/system")
+                page = _ask(wizard, "/wizard/system")
             except OSError:
                 time.sleep(0.05)
             else:
                 assert 'value="second"' in page
-        assert "Step 2 of 9" in _get(wizard, "/")
+        assert "Step 2 of 9" in _ask(wizard, "/")
         assert json.loads(state_file.read_bytes())["answers"]["hostname"] == "second"
 
 
@@ -253,7 +234,5 @@ def test_wiz_02_and_leak_01_no_secret_of_any_step_is_on_the_disk_or_on_a_page(
     for _ in range(2):
         texts += [client.get(f"/wizard/{page}").text for page in pages]
         client = wizard()
-    files = [path for folder in (out, device.root) for path in folder.rglob("*") if path.is_file()]
-    texts += [path.read_bytes() for path in files]
-    texts.append(caplog.text)
+    texts += [caplog.text, *files(out), *files(device.root)]
     assert [leak for secret in SECRETS for leak in found(secret, *texts)] == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import logging
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from flask.testing import FlaskClient
 
 from platform_common.decoding import DecodingError, shaped
 from tests.support.tunnel_credentials import BAD_NAMES, CANARY, GOOD, ID, ODD, credentials
-from tests.support.wizard_secrets import files, found, held
+from tests.support.wizard_secrets import found, held
 from tests.wizard_app.conftest import MakeWizard
 from wizard_app.steps.tunnel import TunnelAnswer
 
@@ -32,29 +31,24 @@ def uploaded(data: bytes, **fields: str) -> dict[str, Any]:
     return {**NAMED, **fields, "credentials_file": (io.BytesIO(data), "credentials.json")}
 
 
-@pytest.mark.parametrize("choice", ["skip", "quick"])
-def test_a_choice_without_credentials_is_taken(
-    client: FlaskClient, state_file: Path, choice: str
+def test_one_of_the_three_choices_is_taken_and_nothing_else(
+    client: FlaskClient, state_file: Path
 ) -> None:
-    # What was typed for another choice counts for nothing.
-    answer = client.post(URL, data={"choice": choice, "credentials": "no JSON"})
-    assert (answer.status_code, answer.location) == (302, "/wizard/backup")
-    assert answers(state_file) == {"tunnel_choice": choice, "tunnel_name": ""}
-    assert held(client, "tunnel") == {}
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [{}, {"choice": ""}, {"choice": "other"}, {"choice": "NAMED"}, {"credentials": credentials()}],
-)
-def test_no_choice_of_the_three_is_refused(
-    client: FlaskClient, state_file: Path, fields: dict[str, str]
-) -> None:
-    answer = client.post(URL, data=fields)
-    assert answer.status_code == 200
-    assert answer.text.count("Select how this device is reached") == 2
-    assert '<a href="#choice">' in answer.text
+    for fields in (
+        *({}, {"choice": ""}, {"choice": "other"}, {"choice": "NAMED"}),
+        {"credentials": credentials()},
+    ):
+        answer = client.post(URL, data=fields)
+        assert answer.status_code == 200
+        assert answer.text.count("Select how this device is reached") == 2
+        assert '<a href="#choice">' in answer.text
     assert not state_file.exists()
+    for choice in ("skip", "quick"):
+        # What was typed for another choice counts for nothing.
+        answer = client.post(URL, data={"choice": choice, "credentials": "no JSON"})
+        assert (answer.status_code, answer.location) == (302, "/wizard/backup")
+        assert answers(state_file) == {"tunnel_choice": choice, "tunnel_name": ""}
+        assert held(client, "tunnel") == {}
 
 
 def test_tun_01_credentials_are_taken_whole(client: FlaskClient, state_file: Path) -> None:
@@ -76,42 +70,24 @@ def test_tun_01_odd_credentials_are_refused_in_words(client: FlaskClient, state_
     assert held(client, "tunnel") == {}
 
 
-def test_tun_01_there_are_enough_odd_ones() -> None:
-    assert len(ODD) >= 40
-
-
-@pytest.mark.parametrize(
-    ("data", "error"),
-    [
-        pytest.param(b"\xff\xfe{\0}\0", "the JSON is not UTF-8 (byte 0)", id="utf-16"),
-        pytest.param(b'{"TunnelID": "a\xff"}', "the JSON is not UTF-8 (byte 15)", id="latin-1"),
-        pytest.param(b'{"TunnelID": "\xed\xa0\x80"}', "not UTF-8", id="surrogate"),
-        pytest.param(b"\xef\xbb\xbf{}", "byte-order mark", id="byte-order-mark"),
-        pytest.param(bytes(70000), "64 KiB or smaller", id="zeros"),
-        pytest.param(b"\x7fELF\x02", "not valid JSON", id="program"),
-        pytest.param(b"[" * 65536, "nested too deeply", id="nested"),
-    ],
-)
-def test_tun_01_odd_files_are_refused_in_words(
-    client: FlaskClient, state_file: Path, data: bytes, error: str
-) -> None:
-    answer = client.post(URL, data=uploaded(data))
-    assert answer.status_code == 200
-    assert answer.text.count(error) == 2
-    assert not state_file.exists()
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        pytest.param({**NAMED, "credentials": "[" * (1 << 20)}, id="typed"),
-        pytest.param(uploaded(bytes(300_000)), id="file"),
-    ],
-)
-def test_tun_01_what_is_larger_than_a_form_may_be_has_its_page(
-    client: FlaskClient, state_file: Path, fields: dict[str, Any]
-) -> None:
-    assert client.post(URL, data=fields).status_code == 413
+def test_tun_01_odd_files_are_refused_in_words(client: FlaskClient, state_file: Path) -> None:
+    for data, error in (
+        (b"\xff\xfe{\0}\0", "the JSON is not UTF-8 (byte 0)"),
+        (b'{"TunnelID": "a\xff"}', "the JSON is not UTF-8 (byte 15)"),
+        (b'{"TunnelID": "\xed\xa0\x80"}', "not UTF-8"),
+        (b"\xef\xbb\xbf{}", "byte-order mark"),
+        (bytes(70000), "64 KiB or smaller"),
+        (b"\x7fELF\x02", "not valid JSON"),
+        (b"[" * 65536, "nested too deeply"),
+    ):
+        answer = client.post(URL, data=uploaded(data))
+        assert answer.status_code == 200
+        assert answer.text.count(error) == 2, data[:20]
+    cut = client.post(URL, data=uploaded(credentials().encode()[:-1]))
+    assert found(CANARY, cut.text) == []
+    # What is larger than a form may be has its page, typed or as a file.
+    for fields in ({**NAMED, "credentials": "[" * (1 << 20)}, uploaded(bytes(300_000))):
+        assert client.post(URL, data=fields).status_code == 413
     assert not state_file.exists()
 
 
@@ -124,27 +100,19 @@ def test_credentials_come_as_a_file_too(client: FlaskClient, state_file: Path) -
     assert held(client, "tunnel") == {"credentials": text}
 
 
-def test_one_of_two_ways_to_give_credentials_is_asked_for(client: FlaskClient) -> None:
+def test_a_named_tunnel_needs_credentials_in_one_way(client: FlaskClient) -> None:
+    for fields in (
+        *(NAMED, {**NAMED, "credentials": " \r\n"}, {**NAMED, "keep": "1"}, uploaded(b"")),
+    ):
+        answer = client.post(URL, data=fields)
+        assert answer.status_code == 200
+        assert answer.text.count("Paste the credentials of your tunnel, or choose their file") == 2
+        assert '<a href="#credentials">' in answer.text
     data = uploaded(credentials().encode(), credentials=credentials())
     answer = client.post(URL, data=data)
     assert "Paste the credentials or choose their file, not both" in answer.text
+    assert found(CANARY, answer.text) == []
     assert held(client, "tunnel") == {}
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        pytest.param(NAMED, id="nothing"),
-        pytest.param({**NAMED, "credentials": " \r\n"}, id="blanks"),
-        pytest.param({**NAMED, "keep": "1"}, id="nothing-to-keep"),
-        pytest.param(uploaded(b""), id="empty-file"),
-    ],
-)
-def test_a_named_tunnel_needs_credentials(client: FlaskClient, fields: dict[str, Any]) -> None:
-    answer = client.post(URL, data=fields)
-    assert answer.status_code == 200
-    assert answer.text.count("Paste the credentials of your tunnel, or choose their file") == 2
-    assert '<a href="#credentials">' in answer.text
 
 
 def test_credentials_that_are_held_can_be_kept(client: FlaskClient, state_file: Path) -> None:
@@ -159,20 +127,11 @@ def test_credentials_that_are_held_can_be_kept(client: FlaskClient, state_file: 
     # Without the box they are asked for, and still held.
     assert "Paste the credentials" in client.post(URL, data=NAMED).text
     assert held(client, "tunnel") == {"credentials": credentials()}
-
-
-def test_credentials_that_are_given_take_the_place_of_those_to_be_kept(
-    client: FlaskClient, state_file: Path
-) -> None:
-    client.post(URL, data={**NAMED, "credentials": credentials()})
+    # Those that are given take their place, and another choice lets them go.
     other = credentials(TunnelName="kitchen")
     client.post(URL, data={**NAMED, "keep": "1", "credentials": other})
     assert answers(state_file)["tunnel_name"] == "kitchen"
     assert held(client, "tunnel") == {"credentials": other}
-
-
-def test_credentials_of_another_choice_are_let_go(client: FlaskClient) -> None:
-    client.post(URL, data={**NAMED, "credentials": credentials()})
     client.post(URL, data={"choice": "skip", "keep": "1"})
     assert held(client, "tunnel") == {}
 
@@ -197,69 +156,29 @@ def test_credentials_of_another_tunnel_than_the_answer_do_not_count(
     assert step.needs(TunnelAnswer("named", "kitchen"), asked) != ()
 
 
-@pytest.mark.parametrize(
-    ("choice", "words"),
-    [
-        ("skip", "Not reachable"),
-        ("quick", "Open to the internet: everybody who learns its public address can reach"),
-        ("named", "Open to the internet, at the address of your own tunnel"),
-    ],
-)
-def test_tun_06_the_review_page_says_what_is_open_to_the_internet(
-    client: FlaskClient, choice: str, words: str
-) -> None:
-    client.post(URL, data={"choice": choice, "credentials": credentials()})
-    assert words in client.get("/wizard/review").text
+def test_tun_06_what_is_open_to_the_internet_is_said(client: FlaskClient) -> None:
+    opens = "Opens the assistant of this device to the internet under a public address"
+    assert opens in client.get(URL).text
+    for choice, words in {
+        "skip": "Not reachable",
+        "quick": "Open to the internet: everybody who learns its public address can reach",
+        "named": "Open to the internet, at the address of your own tunnel",
+    }.items():
+        client.post(URL, data={"choice": choice, "credentials": credentials()})
+        assert words in client.get("/wizard/review").text
 
 
-def test_tun_06_the_choice_of_a_quick_tunnel_says_so_too(client: FlaskClient) -> None:
-    assert (
-        "Opens the assistant of this device to the internet under a public address"
-        in client.get(URL).text
-    )
-
-
-@pytest.mark.parametrize("name", BAD_NAMES)
-def test_tun_02_no_state_file_can_name_such_a_tunnel(name: str) -> None:
-    with pytest.raises(DecodingError, match="tunnel_name"):
-        shaped({"tunnel_choice": "named", "tunnel_name": name}, TunnelAnswer)
-
-
-@pytest.mark.parametrize(
-    ("stored", "place"),
-    [
-        ({"tunnel_choice": "other"}, "tunnel_choice"),
-        ({"tunnel_choice": ""}, "tunnel_choice"),
-        ({"tunnel_choice": None}, "tunnel_choice"),
+def test_tun_02_no_state_file_can_hold_such_an_answer() -> None:
+    wrong: list[tuple[dict[str, Any], str]] = [
+        *(({"tunnel_choice": choice}, "tunnel_choice") for choice in ("other", "", None)),
+        *(({"tunnel_choice": "named", "tunnel_name": name}, "tunnel_name") for name in BAD_NAMES),
         ({"tunnel_choice": "skip", "tunnel_name": "a"}, "tunnel_name"),
         ({"tunnel_choice": "quick", "tunnel_name": "a"}, "tunnel_name"),
         ({"tunnel_choice": "named"}, "tunnel_name"),
         ({"tunnel_name": "a"}, "tunnel_choice"),
-    ],
-)
-def test_a_stored_answer_that_cannot_be_is_refused(stored: dict[str, Any], place: str) -> None:
-    with pytest.raises(DecodingError, match=place):
-        shaped(stored, TunnelAnswer)
-
-
-@pytest.mark.parametrize("choice", ["skip", "quick"])
-def test_a_stored_answer_without_a_name_is_read(choice: str) -> None:
-    assert shaped({"tunnel_choice": choice}, TunnelAnswer) == TunnelAnswer(choice)
-
-
-def test_leak_01_credentials_are_in_memory_alone(
-    client: FlaskClient, out: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.DEBUG)
-    good, bad = credentials(), credentials()[:-1]
-    pages = [
-        client.post(URL, data={**NAMED, "credentials": bad}).text,
-        client.post(URL, data=uploaded(bad.encode())).text,
-        client.post(URL, data=uploaded(good.encode(), credentials=good)).text,
-        client.post(URL, data={**NAMED, "credentials": good}).text,
-        client.post(URL, data={**NAMED, "credentials": good, "revision": "other"}).text,
-        client.get(URL).text,
-        client.get("/wizard/review").text,
     ]
-    assert "Entered, kept in memory only" in pages[-1]
-    assert found(CANARY, caplog.text, *pages, *files(out)) == []
+    for stored, place in wrong:
+        with pytest.raises(DecodingError, match=place):
+            shaped(stored, TunnelAnswer)
+    for choice in ("skip", "quick"):
+        assert shaped({"tunnel_choice": choice}, TunnelAnswer) == TunnelAnswer(choice)
