@@ -30,6 +30,10 @@ def test_an_answer_takes_the_place_of_an_earlier_one_and_of_nothing_else() -> No
     second = first.with_answer(ColourAnswer("blue")).with_answer(WordAnswer(has_word=True))
     assert second.values == {"colour": "blue", "unknown": 1, "has_word": True}
     assert first.values == {"colour": "red", "unknown": 1}
+    # They are equal when their members are.
+    assert first == Answers(dict(first.values)) != second
+    assert hash(first) == hash(Answers(dict(first.values)))
+    assert Answers({}) != {}
 
 
 def test_a_member_that_is_left_out_takes_the_place_of_an_earlier_one_too() -> None:

@@ -293,9 +293,6 @@ def test_tok_08_a_used_link_leads_its_browser_back_in(door: Door) -> None:
     assert "http-equiv" not in other.text
 
 
-# The cookie.
-
-
 @pytest.mark.parametrize(
     ("variables", "name", "more"),
     [({"WIZARD_PRODUCTION": "1"}, PRODUCTION, ["Secure"]), ({}, DEV, [])],
@@ -504,9 +501,6 @@ def test_http_08_behind_a_proxy_the_server_says_what_is_safe(make: MakeDoor) -> 
     assert safe.status_code == 302
 
 
-# Going on elsewhere.
-
-
 def test_a_link_for_another_device_lets_one_more_browser_in(door: Door) -> None:
     held = {"Cookie": door.enter()}
     page = door.client.post(
@@ -552,9 +546,6 @@ def test_without_a_token_to_ask_for_everybody_is_let_in_and_the_link_is_the_addr
     page = door.client.post("/wizard/another-device", base_url="http://192.0.2.2:8088")
     assert ">http://192.0.2.2:8088/<" in page.text
     assert "token=" not in page.text
-
-
-# Secrets of who left.
 
 
 @pytest.mark.parametrize(

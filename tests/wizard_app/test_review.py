@@ -83,6 +83,7 @@ def test_the_answers_are_under_four_headings_and_each_has_a_link_that_says_what_
     # Without all answers there is no button, but words.
     assert "Set up this device" not in _text(tree)
     assert "can be set up once nothing is missing" in _text(tree)
+    assert "Not answered yet" in client.post(APPLY).text
     # A step that no heading knows has one of its own.
     headings = [_text(heading) for heading in _review(small).iter("h2")]
     assert headings == ["Something is still missing", "Colour", "Word"]
