@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
 
+from platform_common.flights import Flights
 from pwa_app.app import create_app
 from pwa_app.settings import PwaSettings
 from tests.support.control_cli import FakeCtl
@@ -35,3 +38,18 @@ def dashboard(device: Device, ctl: FakeCtl) -> Callable[..., FlaskClient]:
 def client(dashboard: Callable[..., FlaskClient]) -> FlaskClient:
     """A client of a dashboard that calls `ctl`."""
     return dashboard()
+
+
+@pytest.fixture
+def joined(monkeypatch: pytest.MonkeyPatch) -> list[Hashable]:
+    """The keys of the work that requests have asked for so far, whoever does it."""
+    asked: list[Hashable] = []
+    join = Flights.join
+
+    def noting(flights: Flights, key: Hashable, work: Callable[[], Any]) -> Future[Any]:
+        flight = join(flights, key, work)
+        asked.append(key)
+        return flight
+
+    monkeypatch.setattr(Flights, "join", noting)
+    return asked

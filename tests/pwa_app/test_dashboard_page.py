@@ -37,17 +37,11 @@ def page(client: FlaskClient, address: str = "/app/dashboard", **options: Any) -
     return answer.text
 
 
-def words(text: str) -> str:
-    """What a page says, without its markup."""
+def words(text: str, part: str = "") -> str:
+    """What a page, or one card of it, says, without its markup."""
     tree = html5lib.parse(text, namespaceHTMLElements=False)
-    (body,) = tree.iter("body")
-    return " ".join(" ".join(body.itertext()).split())
-
-
-def card(text: str, name: str) -> str:
-    """What one card of a page says."""
-    tree = html5lib.parse(text, namespaceHTMLElements=False)
-    (found,) = (part for part in tree.iter("section") if part.get("id") == name)
+    parts = tree.iter("section") if part else tree.iter("body")
+    (found,) = (one for one in parts if one.get("id") == part or not part)
     return " ".join(" ".join(found.itertext()).split())
 
 
@@ -132,7 +126,7 @@ def test_what_was_not_reported_is_a_dash_and_never_a_nought(
 
 def test_what_was_reported_as_nought_is_a_nought(client: FlaskClient, ctl: FakeCtl) -> None:
     text = shown(client, ctl, cost={"today_usd": 0, "unknown_messages": 0, "daily_cap_usd": 0})
-    said = card(text, "cost")
+    said = words(text, "cost")
     assert "Today $0.00 No daily cap" in said
     assert "Every message had a price." in said
 
@@ -146,14 +140,14 @@ def test_limits_in_other_words_than_our_record_has_are_shown(
         "storage_class": "emmc",
         "limitations": [{"id": "no-voice"}, {"reason": "It is hot."}, {}],
     }
-    said = card(shown(client, ctl, limits=limits), "limits")
+    said = words(shown(client, ctl, limits=limits), "limits")
     assert "stub" not in said
     for text in ("tiny", "8gb", "emmc", "no-voice", "It is hot."):
         assert text in said
 
 
 @pytest.mark.parametrize("call", fine())
-def test_cli_04_a_call_that_fails_stubs_its_own_card(
+def test_cli_04_a_call_that_fails_stubs_its_own_words(
     client: FlaskClient, ctl: FakeCtl, call: str
 ) -> None:
     set_answers(ctl, fine())
@@ -161,34 +155,43 @@ def test_cli_04_a_call_that_fails_stubs_its_own_card(
     text = page(client)
     name = {"status": "gateway", "doctor": "health"}.get(call, call)
     assert text.count("stubbed") == 1
-    assert f"stub {call} --json failed: the reason" in card(text, name)
-    assert "—" in card(text, name) or "No checks were reported." in card(text, name)
+    assert f"stub {call} --json failed: the reason" in words(text, name)
+    assert "—" in words(text, name) or "No checks were reported." in words(text, name)
 
 
-def test_of_what_nobody_chose_nothing_is_shown(client: FlaskClient, ctl: FakeCtl) -> None:
+def test_of_the_provider_is_shown_what_was_chosen_and_nothing_else(
+    client: FlaskClient, ctl: FakeCtl
+) -> None:
     none: dict[str, object] = {"provider": {}, "channels": []}
-    said = card(shown(client, ctl, status=none), "gateway")
+    said = words(shown(client, ctl, status=none), "gateway")
     assert [word for word in ("Provider", "Model", "Address", "Channels") if word in said] == []
     assert "Profile OpenClaw Running for" in said
+    address = "https://models.example/v1"
+    for provider, expected in (
+        ({"id": "openrouter", "endpoint": address}, f"Provider openrouter Address {address} Chan"),
+        ({"id": "somebody"}, "Provider somebody Channels"),
+    ):
+        assert expected in words(shown(client, ctl, status={"provider": provider}), "gateway")
 
 
-def test_an_address_that_was_chosen_is_shown(client: FlaskClient, ctl: FakeCtl) -> None:
-    provider = {"id": "openrouter", "endpoint": "https://models.example/v1"}
-    said = card(shown(client, ctl, status={"provider": provider}), "gateway")
-    assert "Provider openrouter Address https://models.example/v1 Channels" in said
-
-
-def test_a_provider_without_a_name_is_called_by_its_id(client: FlaskClient, ctl: FakeCtl) -> None:
-    said = card(shown(client, ctl, status={"provider": {"id": "somebody"}}), "gateway")
-    assert "Provider somebody Channels" in said
-
-
-def test_many_channels_do_not_fill_the_page(client: FlaskClient, ctl: FakeCtl) -> None:
+def test_more_than_anyone_reads_is_left_out_and_counted(client: FlaskClient, ctl: FakeCtl) -> None:
+    checks = [{"name": f"n{n}", "outcome": {"kind": "Fail"}} for n in range(1000)]
     channels = [f"channel-{number}" for number in range(1000)]
-    said = card(shown(client, ctl, status={"channels": channels}), "gateway")
-    assert "channel-0, channel-1, " in said
-    assert "channel-29, … " in said
-    assert "channel-30" not in said
+    days = [{"date": f"2026-{m:02}-{d:02}", "usd": m} for m in (11, 10) for d in range(1, 29)]
+    text = shown(
+        client, ctl, doctor={"checks": checks}, status={"channels": channels}, cost={"days": days}
+    )
+    for part, there, not_there in (
+        ("health", "and 970 more", ""),
+        ("gateway", "channel-0, channel-1, ", ""),
+        ("gateway", "channel-29, … ", "channel-30"),
+        ("cost", "7 days $77.00", ""),
+        ("cost", "Oct 27, 2026", "Oct 26, 2026"),
+    ):
+        said = words(text, part)
+        assert there in said
+        assert not not_there or not_there not in said
+    assert len(text) < 60_000
 
 
 STATE_WORDS = {
@@ -203,44 +206,33 @@ STATE_WORDS = {
 }
 
 
-@pytest.mark.parametrize("state", STATE_WORDS)
-def test_the_state_of_the_gateway_is_a_word(client: FlaskClient, ctl: FakeCtl, state: str) -> None:
-    agent = {"agent": {"active_state": state}}
-    said = card(shown(client, ctl, status={"active_state": state, **agent}), "gateway")
-    assert re.search(rf"Gateway [●▲■○] {STATE_WORDS[state]} ", said)
+def test_the_state_of_the_gateway_is_a_word(client: FlaskClient, ctl: FakeCtl) -> None:
+    for state, word in STATE_WORDS.items():
+        status = {"active_state": state, "agent": {"active_state": state}}
+        said = words(shown(client, ctl, status=status), "gateway")
+        assert re.search(rf"Gateway [●▲■○] {word} ", said)
 
 
-@pytest.mark.parametrize(
-    ("cost", "sentence"),
-    [
-        ({"daily_state": "tripped", "tripped": True}, "The cap of the day has tripped."),
-        ({"monthly_state": "tripped"}, "The cap of the month has tripped."),
-        (
-            {"daily_state": "tripped", "monthly_state": "tripped"},
-            "The caps of the day and of the month have tripped.",
-        ),
-        ({"tripped": True}, "A cost cap has tripped."),
-    ],
-)
-def test_a_cap_that_has_tripped_is_said_plainly(
-    client: FlaskClient, ctl: FakeCtl, cost: dict[str, object], sentence: str
-) -> None:
-    text = shown(client, ctl, cost=cost)
-    assert sentence in card(text, "cost")
-    assert "A cost cap is reached." in words(text)
-
-
-def test_the_status_alone_may_say_that_a_cap_has_tripped(client: FlaskClient, ctl: FakeCtl) -> None:
-    assert "A cost cap has tripped." in card(
-        shown(client, ctl, status={"cost_tripped": True}), "cost"
-    )
+def test_a_cap_that_has_tripped_is_said_plainly(client: FlaskClient, ctl: FakeCtl) -> None:
+    day, month = {"daily_state": "tripped"}, {"monthly_state": "tripped"}
+    one = "A cost cap has tripped."
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"cost": day | {"tripped": True}}, "The cap of the day has tripped."),
+        ({"cost": month}, "The cap of the month has tripped."),
+        ({"cost": day | month}, "The caps of the day and of the month have tripped."),
+        *(({"cost": {"tripped": True}}, one), ({"status": {"cost_tripped": True}}, one)),
+    ]
+    for answers, sentence in cases:
+        text = shown(client, ctl, **answers)
+        assert sentence in words(text, "cost")
+        assert "A cost cap is reached." in words(text)
 
 
 def test_problems_come_before_warnings_and_say_what_to_do(
     client: FlaskClient, ctl: FakeCtl
 ) -> None:
     STATES["problems"](ctl)
-    said = card(page(client), "health")
+    said = words(page(client), "health")
     problem, warning = said.index("disk-space 91 % of / is full"), said.index("secrets-mode")
     assert problem < warning < said.index("1 check passed")
     assert "What to do: Remove what is not needed, or add room" in said
@@ -248,68 +240,45 @@ def test_problems_come_before_warnings_and_say_what_to_do(
 
 def test_counts_without_checks_are_told(client: FlaskClient, ctl: FakeCtl) -> None:
     text = shown(client, ctl, doctor={"checks": [], "fails": 2, "warns": 0, "passes": 9})
-    assert "Problems: 2, warnings: 0. The answer does not name them." in card(text, "health")
+    assert "Problems: 2, warnings: 0. The answer does not name them." in words(text, "health")
     assert "2 health checks found a problem." in words(text)
 
 
-def test_more_than_anyone_reads_is_counted(client: FlaskClient, ctl: FakeCtl) -> None:
-    checks = [{"name": f"n{n}", "outcome": {"kind": "Fail"}} for n in range(1000)]
-    text = shown(client, ctl, doctor={"checks": checks})
-    assert "and 970 more" in card(text, "health")
-    assert len(text) < 60_000
-
-
-def test_days_are_shown_in_their_order_and_thirty_at_most(
+def test_the_page_tells_when_it_was_made_and_speaks_german_with_the_same_values(
     client: FlaskClient, ctl: FakeCtl
 ) -> None:
-    days = [{"date": f"2026-{m:02}-{d:02}", "usd": m} for m in (11, 10) for d in range(1, 29)]
-    said = card(shown(client, ctl, cost={"days": days}), "cost")
-    assert "7 days $77.00" in said
-    assert "Oct 27, 2026" in said
-    assert "Oct 26, 2026" not in said
-
-
-def test_the_page_tells_when_it_was_made(client: FlaskClient, ctl: FakeCtl) -> None:
-    text = page(client)
-    assert re.search(r"Checked [0-9]{2}:[0-9]{2}:[0-9]{2} Refresh", words(text))
-    assert 'href="/app/dashboard">Refresh' in text
-
-
-def test_the_page_speaks_german_with_the_same_values(client: FlaskClient, ctl: FakeCtl) -> None:
     STATES["fine"](ctl)
-    english, german = (page(client, headers={"Accept-Language": code}) for code in ("en", "de"))
+    english, german, again = (
+        page(client, headers={"Accept-Language": code}) for code in ("en", "de", "en")
+    )
+    assert re.search(r"Checked [0-9]{2}:[0-9]{2}:[0-9]{2} Refresh", words(english))
+    assert 'href="/app/dashboard">Refresh' in english
     assert "$14.30" in english
     assert "14,30\xa0$" in german
-    assert "$14.30" in page(client, headers={"Accept-Language": "en"})
+    assert "$14.30" in again
 
 
 # Dev-stub mode.
 
 
-def test_dev_stub_mode_shows_sample_values_and_starts_no_program(
-    dashboard: Dashboard, ctl: FakeCtl
+def test_without_a_control_cli_or_in_dev_stub_mode_sample_values_are_shown(
+    dashboard: Dashboard, ctl: FakeCtl, tmp_path: Path
 ) -> None:
-    said = words(page(dashboard(PWA_DEV_STUB="1")))
-    assert "stub The dashboard runs in dev-stub mode: these are sample values." in said
-    assert "OpenClaw" in said
-    assert ctl.calls() == []
-
-
-def test_without_a_control_cli_the_page_shows_sample_values(
-    dashboard: Dashboard, tmp_path: Path
-) -> None:
+    text = page(dashboard(PWA_DEV_STUB="1"))
+    assert "stub The dashboard runs in dev-stub mode: these are sample values." in words(text)
+    assert "OpenClaw" in words(text)
     text = page(dashboard(PLATFORM_CTL="platformctl", PATH=str(tmp_path)))
     assert text.count('class="stub"') == 6
     assert "The control CLI was not found, so these are sample values." in words(text)
+    assert ctl.calls() == []
 
 
 def test_cli_05_the_dashboard_as_it_is_served_needs_no_control_cli(
     device: Device, tmp_path: Path
 ) -> None:
-    for number, variables in enumerate([{"PWA_DEV_STUB": "1"}, {"PLATFORM_CTL": "/nowhere/ctl"}]):
-        environment = {"PLATFORM_ROOT": str(device.root)} | variables
-        with served("pwa-app", environment, tmp_path / f"log-{number}") as running:
-            assert get(running, "/").count('class="stub"') == 6
+    environment = {"PLATFORM_ROOT": str(device.root), "PLATFORM_CTL": "/nowhere/ctl"}
+    with served("pwa-app", environment, tmp_path / "log") as running:
+        assert get(running, "/").count('class="stub"') == 6
 
 
 def get(running: Served, path: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,8 @@ from msgspec import structs
 
 import pwa_app
 from pwa_app.app import create_app
+from pwa_app.journal_entries import LONGEST_TEXT, visible
 from pwa_app.settings import PwaSettings
-from tests.pwa_app.test_journal import FAILURES, limit_of
 from tests.support.control_cli import FakeCtl
 from tests.support.devices import Device
 from tests.support.journals import HOSTILE, NEXT_BOOT, NOON_US, Logged, RealJournal
@@ -28,6 +28,21 @@ from tests.support.stand_in import path_without, stand_in
 Dashboard = Callable[..., FlaskClient]
 TABLE = "{http://www.w3.org/1999/xhtml}"
 KEY = "canary-with-nothing-of-a-key"
+# What journalctl may do instead of its work, and what is told of it.
+FAILURES = {
+    "status": ("echo no such thing >&2; exit 3", "no such thing"),
+    "status-without-a-word": ("exit 3", "exit code 3"),
+    "half-an-answer": ('echo \'{"MESSAGE":"x"}\'; exit 1', "MESSAGE"),
+    "killed": ("kill -9 $$", "exit code -9"),
+    "hangs": ("exec sleep 60", "did not finish in 1 s"),
+    "flood": ("exec yes", "more than"),
+    "denied": (
+        "echo No journal files were opened due to insufficient permissions. >&2; exit 1",
+        "Add its user to the group systemd-journal",
+    ),
+    "tells-a-key": ("echo Bearer 0123456789canary >&2; exit 1", "Bearer •••"),
+    "missing": ("", "journalctl could not be started"),
+}
 
 
 @pytest.fixture
@@ -89,14 +104,10 @@ def test_the_page_makes_one_call_and_reads_the_journal_once(
     assert "--unit=openclaw.service --lines=57 " in read
 
 
-@pytest.mark.parametrize(
-    "value", ["5", "-3", "x", "9" * 2000, "５０", "1e3", "", "%00", "50&lines=x"]
-)
-def test_cli_10_no_number_of_lines_is_a_failure(
-    client: FlaskClient, real: RealJournal, value: str
-) -> None:
+def test_cli_10_no_number_of_lines_is_a_failure(client: FlaskClient, real: RealJournal) -> None:
     real.write(*map(str, range(20)))
-    assert "19" in log_of(page(client, f"?lines={value}"))
+    for value in ("5", "-3", "x", "9" * 2000, "５０", "1e3", "", "%00", "50&lines=x"):
+        assert "19" in log_of(page(client, f"?lines={value}"))
 
 
 def test_the_unit_of_the_active_profile_is_shown(
@@ -110,31 +121,31 @@ def test_the_unit_of_the_active_profile_is_shown(
     assert "active profile unknown" not in html
 
 
-@pytest.mark.parametrize("answer", [{}, {"unit": "-f"}, {"unit": "*"}, {"unit": 7}, "nonsense"])
 def test_cli_09_without_a_profile_the_fallback_is_shown_and_told(
-    client: FlaskClient, real: RealJournal, ctl: FakeCtl, answer: object
+    client: FlaskClient, dashboard: Dashboard, real: RealJournal, ctl: FakeCtl
 ) -> None:
-    ctl.answer("status --json", answer)
     real.write("of openclaw")
-    html = page(client)
+    said = "Showing openclaw.service: active profile unknown."
+    answers: tuple[object, ...] = ({}, {"unit": "-f"}, {"unit": "*"}, {"unit": 7}, "nonsense")
+    for answer in answers:
+        ctl.answer("status --json", answer)
+        html = page(client)
+        assert "of openclaw" in log_of(html)
+        assert said in html
+    html = page(dashboard(PWA_DEV_STUB="1", **real.environment))
     assert "of openclaw" in log_of(html)
-    assert "Showing openclaw.service: active profile unknown." in html
+    assert said in html
 
 
-@pytest.mark.parametrize("unit", ["ssh.service", "-f", "*", "a b", "", "../x", "<b>"])
-def test_cli_09_a_unit_that_is_not_offered_is_replaced(
-    client: FlaskClient, real: RealJournal, unit: str
-) -> None:
-    real.write("of openclaw", Logged("of ssh", unit="ssh.service"))
-    answer = client.get("/app/logs", query_string={"unit": unit})
-    assert "of openclaw" in log_of(answer.text)
-    assert "of ssh" not in answer.text
-
-
-def test_the_other_units_of_the_device_can_be_chosen(
+def test_cli_09_a_unit_is_one_of_those_that_are_offered(
     client: FlaskClient, real: RealJournal
 ) -> None:
+    real.write("of openclaw", Logged("of ssh", unit="ssh.service"))
     real.write(Logged("of the tunnel", unit="platform-tunnel.service"))
+    for unit in ("ssh.service", "-f", "*", "a b", "", "../x", "<b>"):
+        answer = client.get("/app/logs", query_string={"unit": unit})
+        assert "of openclaw" in log_of(answer.text)
+        assert "of ssh" not in answer.text
     assert "of the tunnel" in log_of(page(client, "?unit=platform-tunnel.service"))
 
 
@@ -147,6 +158,8 @@ def test_cli_11_a_hostile_message_is_text_in_the_one_pre(
     log = log_of(html)
     assert "before\n" in log
     assert log.endswith("after\n")
+    assert visible(log) == log
+    assert len(log) <= LONGEST_TEXT + 300
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", html)
     scripts = [element.get("src") for element in html5lib.parse(html).iter(f"{TABLE}script")]
     assert all(scripts)
@@ -182,7 +195,7 @@ def test_too_much_for_one_read_is_told(client: FlaskClient, real: RealJournal) -
     assert "Only 12 lines were read, as some are very long." in page(client)
 
 
-def test_cli_12_no_key_of_the_device_is_shown_sent_or_downloaded(
+def test_cli_12_no_key_of_the_device_is_shown_sent_downloaded_or_found(
     client: FlaskClient, real: RealJournal, device: Device
 ) -> None:
     device.put("/etc/platform/secrets.env", f"SOME_API_KEY={KEY}\n")
@@ -192,52 +205,28 @@ def test_cli_12_no_key_of_the_device_is_shown_sent_or_downloaded(
         assert answer.status_code == 200
         assert "•••" in answer.text
         assert "canary" not in answer.text
-
-
-def test_cli_12_a_search_does_not_find_a_key(
-    client: FlaskClient, real: RealJournal, device: Device
-) -> None:
-    device.put("/etc/platform/secrets.env", f"SOME_API_KEY={KEY}\n")
-    real.write(f"401 for {KEY}")
     assert "401 for" not in log_of(page(client, f"?q={KEY[:9]}"))
 
 
 @pytest.mark.parametrize("failure", FAILURES)
-def test_cli_13_a_journal_that_cannot_be_read_is_told_on_the_page(
+def test_cli_13_a_journal_that_cannot_be_read_is_told_on_the_page_with_a_reason(
     device: Device, ctl: FakeCtl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: str
 ) -> None:
-    script = FAILURES[failure][0]
-    monkeypatch.setenv("PATH", stand_in(tmp_path / "bin", "journalctl", script)["PATH"])
+    script, why = FAILURES[failure]
+    folder = tmp_path / "bin"
+    there = stand_in(folder, "journalctl", script) if script else path_without("journalctl", folder)
+    monkeypatch.setenv("PATH", there["PATH"])
     ctl.answer("status --json", STATUS)
     settings = PwaSettings.from_env(ctl.environment | {"PLATFORM_ROOT": str(device.root)})
-    limit_s = limit_of(failure)
+    limit_s = 1 if failure == "hangs" else 30
     client = create_app(structs.replace(settings, call_limit_s=limit_s)).test_client()
     html = page(client, "?lines=57")
     assert log_of(html).strip() == "(journal task failed)"
+    assert why in " ".join("".join(html5lib.parse(html).itertext()).split())
     assert re.search('href="/app/logs[?]unit=[a-z.]+&amp;lines=57">Try again</a>', html)
     assert "canary" not in html
     assert "problem" in tail(client)
     assert client.get("/app/logs/download").status_code == 503
-
-
-def test_cli_13_without_journalctl_the_page_says_so(
-    dashboard: Dashboard, ctl: FakeCtl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", path_without("journalctl", tmp_path / "bin")["PATH"])
-    ctl.answer("status --json", STATUS)
-    html = page(dashboard())
-    assert "(journal task failed)" in log_of(html)
-    assert "journalctl could not be started" in html
-
-
-def test_cli_13_who_may_not_read_the_journal_is_told_what_to_do(
-    dashboard: Dashboard, ctl: FakeCtl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    environment = STATES["denied"].prepare(ctl, tmp_path)
-    monkeypatch.setenv("PATH", environment["PATH"])
-    html = page(dashboard())
-    assert "Add its user to the group systemd-journal" in html
-    assert "(journal task failed)" in log_of(html)
 
 
 def test_lines_that_are_no_json_are_shown_as_they_are(
@@ -321,68 +310,45 @@ def test_the_tail_goes_on_past_what_is_filtered_out(client: FlaskClient, real: R
     assert answer["cursor"] != cursor
 
 
+def test_a_cursor_that_leads_nowhere_gives_the_last_lines_and_says_so(
+    client: FlaskClient, real: RealJournal
+) -> None:
+    real.write(*map(str, range(20)))
+    for cursor in ("x", "--help", "s=1;i=1", "\0", "<b>", "x" * 3000):
+        answer = tail(client, cursor, lines="10")
+        assert answer["gap"] is True
+        assert [line["text"] for line in answer["lines"]] == [str(n) for n in range(10, 20)]
+    # One of another journal is somewhere, or at its end.
+    for stamp in ("ffffffffffffffff", "1"):
+        nobody = f"s={'0' * 32};i=1;b={'0' * 32};m=1;t={stamp};x=1"
+        answer = tail(client, nobody, lines="10")
+        assert answer is None or answer["lines"][-1]["text"] == "19"
+
+
 @pytest.mark.parametrize(
-    "cursor",
-    [
-        *("x", "--help", "s=1;i=1", "\0", "<b>", "x" * 3000),
-        ";".join(["s=" + "0" * 32, "i=1", "b=" + "0" * 32, "m=1", "t=ffffffffffffffff", "x=1"]),
-        ";".join(["s=" + "0" * 32, "i=1", "b=" + "0" * 32, "m=1", "t=1", "x=1"]),
-    ],
+    ("missed", "counts"),
+    [([str(n) for n in range(700)], {500}), (['"' * 4000] * 400, range(1, 400))],
 )
-def test_a_cursor_that_leads_nowhere_is_no_failure(
-    client: FlaskClient, real: RealJournal, cursor: str
-) -> None:
-    real.write(*map(str, range(20)))
-    answer = tail(client, cursor, lines="10")
-    if answer is not None:
-        assert answer["lines"][-1]["text"] == "19"
-
-
-def test_a_bad_cursor_gives_the_last_lines_and_says_so(
-    client: FlaskClient, real: RealJournal
-) -> None:
-    real.write(*map(str, range(20)))
-    answer = tail(client, "x", lines="10")
-    assert answer["gap"] is True
-    assert [line["text"] for line in answer["lines"]] == [str(number) for number in range(10, 20)]
-
-
 def test_who_was_away_for_long_gets_the_newest_lines_and_is_told(
-    client: FlaskClient, real: RealJournal
+    client: FlaskClient, real: RealJournal, missed: list[str], counts: Container[int]
 ) -> None:
     real.write("old")
     cursor = cursor_in(page(client))
-    real.write(*map(str, range(700)))
+    real.write(*missed)
+    sent = client.get("/app/logs/tail", query_string={"cursor": cursor, "lines": "1000"})
+    assert len(sent.data) <= 1 << 20
     answer = tail(client, cursor, lines="1000")
     assert answer["gap"] is True
-    assert len(answer["lines"]) == 500
-    assert answer["lines"][-1]["text"] == "699"
+    assert len(answer["lines"]) in counts
+    assert answer["lines"][-1]["text"] == missed[-1]
 
 
-def test_the_tail_is_bounded(client: FlaskClient, real: RealJournal) -> None:
-    real.write("old")
-    cursor = cursor_in(page(client))
-    real.write(*('"' * 4000 for _ in range(400)))
-    answer = client.get("/app/logs/tail", query_string={"cursor": cursor})
-    assert len(answer.data) <= 1 << 20
-    assert answer.json
-    assert answer.json["gap"] is True
-
-
-def test_a_poll_makes_no_call(client: FlaskClient, real: RealJournal, ctl: FakeCtl) -> None:
-    real.write("old")
-    cursor = cursor_in(page(client))
-    for _ in range(3):
-        tail(client, cursor)
-    assert len(ctl.calls()) == 1
-
-
-def test_the_first_poll_after_a_start_learns_the_units(
+def test_a_poll_makes_no_call_but_the_first_after_a_start_which_learns_the_units(
     client: FlaskClient, real: RealJournal, ctl: FakeCtl
 ) -> None:
     ctl.answer("status --json", {"unit": "hermes.service"})
     real.write(Logged("of hermes", unit="hermes.service"))
-    for _ in range(2):
+    for _ in range(3):
         assert tail(client, unit="hermes.service")["unit"] == "hermes.service"
     assert len(ctl.calls()) == 1
 
@@ -418,13 +384,6 @@ def test_the_name_of_the_download_is_safe(
     real.write(Logged("x", unit="a:b@c.service"))
     header = client.get("/app/logs/download?unit=a:b@c.service").headers["Content-Disposition"]
     assert re.fullmatch(r"attachment; filename=a-b-c-[0-9-]+\.txt", header)
-
-
-def test_the_stub_says_why_its_unit_is_a_guess(dashboard: Dashboard, real: RealJournal) -> None:
-    real.write("of openclaw")
-    html = page(dashboard(PWA_DEV_STUB="1", **real.environment))
-    assert "active profile unknown" in html
-    assert "of openclaw" in log_of(html)
 
 
 def test_an_entry_from_the_future_or_from_1970_is_shown(

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -31,6 +32,7 @@ from tests.support.key_states import HOSTILE
 from tests.support.network import free_port
 from tests.support.raw_server import RawServer, response
 from tests.support.releases import program
+from tests.support.waiting import wait_until
 from tests.support.web_servers import served
 
 CANARY = "sk-canary-0123456789abcdef"
@@ -76,50 +78,30 @@ def changes(ctl: FakeCtl) -> list[str]:
     return [words for words in ctl.words() if words != LIST]
 
 
-def test_a_key_goes_to_the_control_cli_and_the_page_says_so(
+def test_a_key_goes_to_the_control_cli_without_blanks_and_the_page_says_so_once(
     client: FlaskClient, ready: FakeCtl
 ) -> None:
-    assert rotate(client) == "Rotated openai successfully."
+    assert rotate(client, key=f" \t{CANARY}\r\n") == "Rotated openai successfully."
     (call,) = [call for call in ready.calls() if call["words"] != LIST.split()]
     assert " ".join(call["words"]) == SET
     assert call["stdin"] == f"{CANARY}\n"
     assert flash(client) == ""
 
 
-def test_blanks_around_a_pasted_key_are_not_stored(client: FlaskClient, ready: FakeCtl) -> None:
-    rotate(client, key=f" \t{CANARY}\r\n")
-    assert ready.calls()[0]["stdin"] == f"{CANARY}\n"
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        {},
-        {"provider": "openai"},
-        {"api_key": CANARY},
-        {"provider": "", "api_key": CANARY},
-        {"provider": "openai", "api_key": ""},
-        {"provider": "openai", "api_key": " \t\r\n"},
-        {"provider": " ", "api_key": CANARY},
-    ],
-    ids=["nothing", "no-key", "no-provider", "empty-provider", "empty-key", "blanks", "blank-id"],
-)
 @pytest.mark.parametrize("mode", [{}, {"PWA_DEV_STUB": "1"}], ids=["real", "dev-stub"])
 def test_both_fields_are_required(
-    dashboard: Callable[..., FlaskClient],
-    ready: FakeCtl,
-    data: dict[str, str],
-    mode: dict[str, str],
+    dashboard: Callable[..., FlaskClient], ready: FakeCtl, mode: dict[str, str]
 ) -> None:
     client = dashboard(**mode)
-    assert client.post("/app/keys/rotate", data=data).status_code == 302
-    assert flash(client) == REQUIRED
-    assert changes(ready) == []
-
-
-def test_a_body_that_is_no_form_has_neither(client: FlaskClient, ready: FakeCtl) -> None:
-    body = {"provider": "openai", "api_key": CANARY}
-    assert client.post("/app/keys/rotate", json=body).status_code == 302
+    both = {"provider": "openai", "api_key": CANARY}
+    for data in (
+        *({}, {"provider": "openai"}, {"api_key": CANARY}, both | {"provider": ""}),
+        *(both | {"api_key": ""}, both | {"api_key": " \t\r\n"}, both | {"provider": " "}),
+    ):
+        assert client.post("/app/keys/rotate", data=data).status_code == 302
+        assert flash(client) == REQUIRED
+    # What is no form has neither.
+    assert client.post("/app/keys/rotate", json=both).status_code == 302
     assert flash(client) == REQUIRED
     assert changes(ready) == []
 
@@ -138,15 +120,16 @@ def test_dev_stub_mode_says_what_it_would_do_and_starts_no_program(
 IDS = ["--help", "../x", "openai\n", "OpenAI", "a b", "é", "\0", "-", "o" * 10_000, "openai;id"]
 
 
-@pytest.mark.parametrize("provider", IDS, ids=[repr(name)[:20] for name in IDS])
-@pytest.mark.parametrize("test", [{}, {"test": "1"}], ids=["bare", "tested"])
 def test_key_11_what_is_no_provider_id_becomes_no_argument(
-    client: FlaskClient, ready: FakeCtl, provider: str, test: dict[str, str]
+    client: FlaskClient, ready: FakeCtl
 ) -> None:
-    assert rotate(client, provider, **test) == "Rotation failed: there is no provider of that id."
-    answer = client.post("/app/keys/test", data={"provider": provider})
-    assert answer.headers["Location"] == "/app/keys"
-    assert flash(client) == "There is no provider of that id."
+    for provider in IDS:
+        for test in ("", "1"):
+            said = rotate(client, provider, test=test)
+            assert said == "Rotation failed: there is no provider of that id."
+        answer = client.post("/app/keys/test", data={"provider": provider})
+        assert answer.headers["Location"] == "/app/keys"
+        assert flash(client) == "There is no provider of that id."
     assert changes(ready) == []
 
 
@@ -160,25 +143,15 @@ def test_key_11_an_unknown_provider_is_refused_by_the_program(
     )
 
 
-@pytest.mark.parametrize(
-    ("key", "why"),
-    [
-        (f"{CANARY} x", "no key has"),
-        (f"{CANARY}\nAWS_REGION=x", "no key has"),
-        (f"'{CANARY}'", "no key has"),
-        (f"{CANARY}…", "no key has"),
-        (f"{CANARY}\0", "no key has"),
-        (CANARY * 200, "is longer than 4,096 characters"),
-    ],
-    ids=["blank", "second-line", "quotes", "ellipsis", "nul", "too-long"],
-)
-def test_what_can_be_no_key_is_refused_without_a_call(
-    client: FlaskClient, ready: FakeCtl, key: str, why: str
-) -> None:
-    said = rotate(client, key=key, test="1")
-    assert said.startswith("Rotation failed: The key ")
-    assert why in said
-    assert "canary" not in said
+def test_what_can_be_no_key_is_refused_without_a_call(client: FlaskClient, ready: FakeCtl) -> None:
+    for key, why in (
+        *((CANARY + more, "no key has") for more in (" x", "\nAWS_REGION=x", "…", "\0")),
+        *((f"'{CANARY}'", "no key has"), (CANARY * 200, "is longer than 4,096 characters")),
+    ):
+        said = rotate(client, key=key, test="1")
+        assert said.startswith("Rotation failed: The key ")
+        assert why in said
+        assert "canary" not in said
     assert changes(ready) == []
 
 
@@ -248,24 +221,23 @@ def impatient(client: FlaskClient) -> FlaskClient:
         pytest.param({"takes_s": 60}, "did not finish in 0.5 s", id="hangs"),
         pytest.param({"takes_s": 60, "reads": False}, "did not finish", id="hangs-without-reading"),
         pytest.param({"errors": "x" * (2 << 20)}, "printed more than", id="floods"),
+        pytest.param(None, "could not be started: No such file", id="has-gone"),
     ],
 )
 def test_key_13_a_program_that_misbehaves_is_a_failure_and_no_hang(
-    client: FlaskClient, ctl: FakeCtl, answer: dict[str, Any], why: str
+    client: FlaskClient, ctl: FakeCtl, answer: dict[str, Any] | None, why: str
 ) -> None:
-    ctl.answer(SET, **answer)
-    if "takes_s" in answer:
+    if answer is None:
+        ctl.program.unlink()
+    else:
+        ctl.answer(SET, **answer)
+    if answer and "takes_s" in answer:
         client = impatient(client)
     began = time.monotonic()
     said = rotate(client, key="sk-" + "x" * 4_000)
     assert time.monotonic() - began < 30
     assert said.startswith("Rotation failed: ")
     assert why in said
-
-
-def test_key_13_a_program_that_has_gone_is_a_failure(client: FlaskClient, ctl: FakeCtl) -> None:
-    ctl.program.unlink()
-    assert "could not be started: No such file" in rotate(client)
 
 
 def real(device: Device, **environment: str) -> Flask:
@@ -314,12 +286,10 @@ def test_key_15_what_the_program_says_is_text_without_the_key_and_short(
     assert len(rotate(client)) <= len("Rotation failed: ") + 200
 
 
-@pytest.mark.parametrize("key", ["x", "abcdefg", CANARY])
-def test_leak_01_no_key_is_too_short_to_be_hidden(
-    client: FlaskClient, ctl: FakeCtl, key: str
-) -> None:
-    ctl.answer(SET, status=1, errors=f"error: 0123 {key} 4567\n")
-    assert rotate(client, key=key) == "Rotation failed: 0123 ••• 4567"
+def test_leak_01_no_key_is_too_short_to_be_hidden(client: FlaskClient, ctl: FakeCtl) -> None:
+    for key in ("x", "abcdefg", CANARY):
+        ctl.answer(SET, status=1, errors=f"error: 0123 {key} 4567\n")
+        assert rotate(client, key=key) == "Rotation failed: 0123 ••• 4567"
 
 
 def test_leak_08_the_message_in_memory_holds_no_key(client: FlaskClient, ctl: FakeCtl) -> None:
@@ -336,14 +306,12 @@ OUTCOMES = [
     pytest.param({"ok": True, "http_status": 200}, True, "tested first, and works.", id="works"),
     pytest.param(
         {"ok": True, "http_status": 200, "warning": "not proved"},
-        True,
-        "The new key is unchecked: not proved",
+        *(True, "The new key is unchecked: not proved"),
         id="not-proved",
     ),
     pytest.param(
         {"http_status": 401, "error": "OpenAI rejected this key (HTTP 401)"},
-        False,
-        "Rotation failed: OpenAI rejected this key (HTTP 401). Nothing was stored.",
+        *(False, "Rotation failed: OpenAI rejected this key (HTTP 401). Nothing was stored."),
         id="rejected",
     ),
     pytest.param({"http_status": 404, "error": "no service"}, False, "Nothing was", id="404"),
@@ -470,7 +438,8 @@ def test_key_11_the_name_of_a_variable_becomes_no_argument_unchecked(
 def test_two_tabs_that_rotate_at_once_both_store_and_one_message_is_left(
     client: FlaskClient, ready: FakeCtl
 ) -> None:
-    ready.answer(SET, takes_s=0.3)
+    ready.answer(SET, held=True)
+    keys = ["sk-one-0123456789", "sk-two-0123456789"]
 
     def post(key: str) -> int:
         tab = client.application.test_client()
@@ -478,26 +447,26 @@ def test_two_tabs_that_rotate_at_once_both_store_and_one_message_is_left(
         return tab.post("/app/keys/rotate", data=data).status_code
 
     with ThreadPoolExecutor(2) as pool:
-        assert list(pool.map(post, ["sk-one-0123456789", "sk-two-0123456789"])) == [302, 302]
-    assert sorted(call["stdin"] for call in ready.calls()) == [
-        "sk-one-0123456789\n",
-        "sk-two-0123456789\n",
-    ]
-    assert flash(client) == "Rotated openai successfully."
-    assert flash(client) == ""
+        posted = [pool.submit(post, key) for key in keys]
+        wait_until(lambda: ready.begun() == [SET, SET])
+        ready.release()
+        assert [answer.result() for answer in posted] == [302, 302]
+    assert sorted(call["stdin"] for call in ready.calls()) == [f"{key}\n" for key in keys]
+    assert [flash(client), flash(client)] == ["Rotated openai successfully.", ""]
 
 
 def test_the_page_after_a_rotation_shows_what_is_true_then(
     client: FlaskClient, ready: FakeCtl
 ) -> None:
     """A list that was asked for before the change is not given to who asks after it."""
-    ready.answer(LIST, [key_states.OPENAI | {"masked_key_prefix": "old…"}], takes_s=1.5)
+    ready.answer(LIST, [key_states.OPENAI | {"masked_key_prefix": "old…"}], held=True)
     with ThreadPoolExecutor(1) as pool:
         early = pool.submit(client.application.test_client().get, "/app/keys")
-        time.sleep(0.5)
+        wait_until(ready.begun)
         ready.answer(LIST, [key_states.OPENAI | {"masked_key_prefix": "new…"}])
         client.post("/app/keys/rotate", data={"provider": "openai", "api_key": CANARY})
         assert "new…" in client.get("/app/keys").text
+        ready.release()
         assert "old…" in early.result().text
 
 
@@ -575,8 +544,20 @@ def test_a_provider_that_cannot_be_reached_gets_its_key_unchecked(device: Device
     assert device.path(SECRETS).read_text() == f"MINE_API_KEY={CANARY}\n"
 
 
+# What a provider answers to the posts of a turn.
+ANSWERS = ("200 OK", "401 No", "500 Ill")
+KINDS = ("chat-compatible", "query-key", "signed-cloud")
+
+
+@pytest.mark.parametrize(
+    "turns",
+    [
+        pytest.param([*zip(KINDS, ANSWERS, strict=True)], id="some"),
+        pytest.param([*product(KINDS, ANSWERS)], id="all", marks=pytest.mark.long),
+    ],
+)
 def test_leak_01_a_rotation_leaves_the_key_in_its_file_and_nowhere_else(
-    device: Device, tmp_path: Path
+    device: Device, tmp_path: Path, turns: list[tuple[str, str]]
 ) -> None:
     """As shipped, over HTTP, with a provider that sends back all that it was sent."""
 
@@ -594,16 +575,15 @@ def test_leak_01_a_rotation_leaves_the_key_in_its_file_and_nowhere_else(
         requests.Session() as session,
     ):
         session.trust_env = False
-        for kind in ("chat-compatible", "query-key", "signed-cloud"):
+        for kind, status[0] in turns:
             catalogue(device, kind, server.url)
-            for status[0] in ("200 OK", "401 No", "500 Ill"):
-                for test in ("", "1"):
-                    data = {"provider": "mine", "api_key": CANARY, "test": test}
-                    if kind == "signed-cloud":
-                        data |= {"secret_access_key": SECRET_CANARY, "region": "eu-west-1"}
-                    pages.append(session.post(f"{app.url}/app/keys/rotate", data).content)
-                pages.append(session.post(f"{app.url}/app/keys/test", {"provider": "mine"}).content)
-                assert b"flash" in pages[-1]
+            for test in ("", "1"):
+                data = {"provider": "mine", "api_key": CANARY, "test": test}
+                if kind == "signed-cloud":
+                    data |= {"secret_access_key": SECRET_CANARY, "region": "eu-west-1"}
+                pages.append(session.post(f"{app.url}/app/keys/rotate", data).content)
+            pages.append(session.post(f"{app.url}/app/keys/test", {"provider": "mine"}).content)
+            assert b"flash" in pages[-1]
     assert found == []
     assert not any(holds(page, CANARY, SECRET_CANARY) for page in pages)
     assert not holds((tmp_path / "log").read_bytes(), CANARY, SECRET_CANARY)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import stat
-import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -134,11 +135,7 @@ BAD_DOCUMENTS: dict[str, Any] = {
     "auth-not-base64": with_keys(auth="!" * 22),
     "auth-not-ascii": with_keys(auth="ä" * 22),
 }
-SCHEMA_CANNOT = frozenset(
-    [
-        *("port-too-large", "not-an-address-6", "expiration-of-400-digits"),
-    ]
-)
+SCHEMA_CANNOT = frozenset(["port-too-large", "not-an-address-6", "expiration-of-400-digits"])
 BAD_BYTES: dict[str, bytes] = {
     "nothing": b"",
     "no-json": b"{",
@@ -181,20 +178,14 @@ def test_a_subscription_is_one_for_the_code_and_for_the_schema(document: Any) ->
     assert VALIDATOR.is_valid(document)
 
 
-@pytest.mark.parametrize("body", BAD_BODIES.values(), ids=BAD_BODIES)
-def test_push_01_anything_else_is_refused_with_a_reason(body: bytes) -> None:
+@pytest.mark.parametrize("name", BAD_BODIES)
+def test_push_01_anything_else_is_refused_by_both_with_a_reason_in_one_line(name: str) -> None:
     with pytest.raises(DecodingError) as error:
-        parse(body)
-    assert "\n" not in error.value.message
-
-
-def test_push_01_there_are_many_of_them() -> None:
-    assert len(BAD_BODIES) >= 60
-
-
-@pytest.mark.parametrize("name", BAD_DOCUMENTS)
-def test_the_schema_refuses_what_the_code_does(name: str) -> None:
-    assert VALIDATOR.is_valid(BAD_DOCUMENTS[name]) == (name in SCHEMA_CANNOT)
+        parse(BAD_BODIES[name])
+    assert error.value.message.strip() == error.value.message != ""
+    assert error.value.message.isprintable()
+    if name in BAD_DOCUMENTS:
+        assert VALIDATOR.is_valid(BAD_DOCUMENTS[name]) == (name in SCHEMA_CANNOT)
 
 
 def test_the_schema_is_one_and_its_example_holds() -> None:
@@ -231,18 +222,17 @@ def umask() -> Iterator[Any]:
     os.umask(before)
 
 
-def test_a_line_holds_the_members_that_the_record_has_and_no_other(kept: Subscriptions) -> None:
+def test_a_line_holds_the_members_that_the_record_has_as_they_were_sent(
+    kept: Subscriptions,
+) -> None:
     kept.add(parse(json.dumps(FITTING["more-members"] | {"expirationTime": 5}).encode()))
-    (line,) = kept.path.read_bytes().splitlines()
+    line = kept.path.read_bytes()
     assert list(json.loads(line).items()) == [*{**GOOD, "expirationTime": 5}.items()]
     assert b" " not in line
-    assert line.endswith(b'"auth":"' + AUTH.encode() + b'"}}')
-
-
-@pytest.mark.parametrize("name", ["expiration", "expiration-with-a-fraction", "padded", "port"])
-def test_what_was_sent_is_what_is_kept(kept: Subscriptions, name: str) -> None:
-    kept.add(parse(json.dumps(FITTING[name]).encode()))
-    assert json.loads(kept.path.read_bytes()) == FITTING[name]
+    assert line.endswith(b'"auth":"' + AUTH.encode() + b'"}}\n')
+    for name in ("expiration", "expiration-with-a-fraction", "padded", "port"):
+        kept.add(parse(json.dumps(FITTING[name]).encode()))
+        assert json.loads(kept.path.read_bytes().splitlines()[-1]) == FITTING[name]
 
 
 @pytest.mark.parametrize("mask", [0o000, 0o022, 0o077, 0o777])
@@ -257,20 +247,17 @@ def test_push_05_the_file_has_its_mode_whatever_the_umask(
     assert stat.S_IMODE(kept.path.stat().st_mode) == 0o640
 
 
-def test_each_subscribing_appends_one_line_also_of_the_same(kept: Subscriptions) -> None:
-    kept.add(subscription(1))
-    line = kept.path.read_bytes()
-    kept.add(subscription(1))
-    assert kept.path.read_bytes() == 2 * line
-    assert kept.all() == [subscription(1)]
-
-
-def test_of_two_lines_with_one_endpoint_the_last_counts(kept: Subscriptions) -> None:
+def test_each_subscribing_appends_one_line_and_of_two_with_one_endpoint_the_last_counts(
+    kept: Subscriptions,
+) -> None:
     first, other = subscription(1), Receiver().subscription()["keys"]
     kept.add(first)
+    line = kept.path.read_bytes()
+    kept.add(first)
+    assert (kept.path.read_bytes(), kept.all()) == (2 * line, [first])
     kept.add(subscription(2))
     kept.add(subscription(1, keys=other))
-    assert len(kept.path.read_bytes().splitlines()) == 3
+    assert len(kept.path.read_bytes().splitlines()) == 4
     assert kept.all() == [subscription(1, keys=other), subscription(2)]
     kept.add(first)
     assert kept.all() == [first, subscription(2)]
@@ -291,36 +278,29 @@ def test_push_02_the_file_takes_a_thousand_lines_and_no_more(kept: Subscriptions
     assert kept.path.read_bytes().count(b"\n") == 1000
 
 
-@pytest.mark.parametrize("beyond", [0, 1])
-def test_push_02_the_file_takes_a_mebibyte_and_no_more(kept: Subscriptions, beyond: int) -> None:
-    room = len(json.dumps(at("https://push.example.com/1"), separators=(",", ":"))) + 2
-    kept.path.write_bytes(b"x" * ((1 << 20) - room - 1 + beyond) + b"\n")
-    if beyond:
-        with pytest.raises(FullError):
+def test_push_02_the_file_takes_a_mebibyte_and_no_more(kept: Subscriptions) -> None:
+    kept.add(subscription(1))
+    room = kept.path.stat().st_size + 1
+    for beyond in (1, 0):
+        kept.path.write_bytes(b"x" * ((1 << 20) - room - 1 + beyond) + b"\n")
+        with pytest.raises(FullError) if beyond else contextlib.nullcontext():
             kept.add(subscription(1))
-    else:
-        kept.add(subscription(1))
-    assert kept.path.stat().st_size <= 1 << 20
+    assert kept.path.stat().st_size == (1 << 20) - 1
 
 
 def test_push_02_many_at_once_do_not_pass_the_limit(kept: Subscriptions) -> None:
     lines = [json.dumps(at(f"https://push.example.com/{number}")) for number in range(980)]
     kept.path.write_text("\n".join(lines) + "\n")
-    full = []
 
-    def add(first: int) -> None:
-        for number in range(first, first + 5):
-            try:
-                kept.add(subscription(number))
-            except FullError:
-                full.append(number)
+    def refused(number: int) -> bool:
+        try:
+            kept.add(subscription(number))
+        except FullError:
+            return True
+        return False
 
-    threads = [threading.Thread(target=add, args=(2000 + 5 * turn,)) for turn in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(full) == 20
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(refused, range(2000, 2040))) == 20
     assert kept.path.read_bytes().count(b"\n") == 1000
 
 
@@ -363,9 +343,8 @@ def test_every_line_of_an_endpoint_is_forgotten_and_no_other(kept: Subscriptions
 
 def test_before_the_first_there_are_none_and_nothing_is_made(tmp_path: Path) -> None:
     kept = Subscriptions(tmp_path / "none")
-    assert kept.all() == []
     kept.remove("https://push.example.com/1")
-    assert list(tmp_path.iterdir()) == []
+    assert (kept.all(), list(tmp_path.iterdir())) == ([], [])
     kept.add(subscription(1))
     assert kept.all() == [subscription(1)]
 

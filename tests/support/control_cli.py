@@ -17,6 +17,10 @@ words = sys.argv[1:]
 with open(HERE + "/answers.json") as file:
     answers = json.load(file)
 answer = answers.get(" ".join(words), answers.get("*", {{}}))
+with open(HERE + "/begun", "a") as file:
+    file.write(" ".join(words) + "\\n")
+while answer.get("held") and not os.path.exists(HERE + "/released"):
+    time.sleep(0.01)
 note = {{
     "words": words,
     "environment": dict(os.environ),
@@ -63,8 +67,12 @@ class FakeCtl:
         errors: str = "",
         takes_s: float = 0,
         reads: bool = True,
+        held: bool = False,
     ) -> None:
-        """From now on answer the call `words` so; what is no text is made JSON."""
+        """From now on answer the call `words` so; what is no text is made JSON.
+
+        One that is `held` does not answer before `release`.
+        """
         text = output if isinstance(output, str) else json.dumps(output)
         self._answers[words] = {
             "output": text,
@@ -72,6 +80,7 @@ class FakeCtl:
             "errors": errors,
             "takes_s": takes_s,
             "reads": reads,
+            "held": held,
         }
         self._write()
 
@@ -85,6 +94,15 @@ class FakeCtl:
     def words(self) -> list[str]:
         """The words of the calls so far."""
         return [" ".join(call["words"]) for call in self.calls()]
+
+    def begun(self) -> list[str]:
+        """The words of the calls that have begun so far."""
+        path = self.folder / "begun"
+        return path.read_text().splitlines() if path.exists() else []
+
+    def release(self) -> None:
+        """Let the calls answer that are held."""
+        (self.folder / "released").touch()
 
     @property
     def environment(self) -> dict[str, str]:
