@@ -77,31 +77,17 @@ def test_the_readme_has_commands_to_run() -> None:
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_every_block_says_what_it_holds(name: str) -> None:
-    text = (ROOT / name).read_text("utf-8")
+def test_a_document_names_languages_verbs_of_make_and_files_that_exist(name: str) -> None:
+    text, folder = (ROOT / name).read_text("utf-8"), (ROOT / name).parent
     assert {language for language, _ in FENCE.findall(text)} <= LANGUAGES
     assert text.count("\n```") % 2 == 0
-
-
-@pytest.mark.parametrize("name", DOCUMENTS)
-def test_every_verb_of_make_that_is_named_exists(name: str) -> None:
-    text = (ROOT / name).read_text("utf-8")
     code = [*re.findall(r"`([^`\n]+)`", text), *(body for _, body in FENCE.findall(text))]
     named = {verb for part in code for verb in re.findall(r"\bmake ([a-z-]+)", part)}
     verbs = re.findall(r"^\.PHONY: (.+)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
     assert named <= set(verbs)
-
-
-@pytest.mark.parametrize("name", DOCUMENTS)
-def test_every_file_that_is_linked_exists(name: str) -> None:
-    text = FENCE.sub("", (ROOT / name).read_text("utf-8"))
-    targets = [
-        target.partition("#")[0]
-        for target in re.findall(r"\]\(([^)\s]+)\)", text)
-        if not re.match(r"[a-z]+:|#", target)
-    ]
-    folder = (ROOT / name).parent
-    assert [target for target in targets if not (folder / target).exists()] == []
+    links = re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", text))
+    files = [link.partition("#")[0] for link in links if not re.match(r"[a-z]+:|#", link)]
+    assert [file for file in files if not (folder / file).exists()] == []
 
 
 def test_the_verbs_that_make_lists_are_those_of_the_makefile() -> None:
@@ -115,17 +101,5 @@ def test_the_verbs_that_make_lists_are_those_of_the_makefile() -> None:
         check=True,
     ).stdout
     verbs = re.findall(r"^  make ([a-z]+) +\S", listed, re.MULTILINE)
-    assert verbs == [
-        "help",
-        "run",
-        "wizard",
-        "test",
-        "bench",
-        "release",
-        "deb",
-        "lint",
-        "format",
-        "lock",
-        "messages",
-        "clean",
-    ]
+    said = "help run wizard test bench release deb lint format lock messages clean"
+    assert verbs == said.split()

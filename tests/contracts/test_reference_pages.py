@@ -19,7 +19,7 @@ PAGES = {program: (ROOT / f"docs/{program}.md").read_text("utf-8") for program i
 FORMAT_PAGE = (ROOT / "docs/manifest.md").read_text("utf-8")
 JSON_BLOCK = re.compile(r"^```json\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCKS = [
-    pytest.param(block, id=f"{program}-{number}")
+    pytest.param(program, block, id=f"{program}-{number}")
     for program, page in PAGES.items()
     for number, block in enumerate(JSON_BLOCK.findall(page))
 ]
@@ -49,17 +49,8 @@ def test_a_command_has_a_section_with_every_option(call: Call) -> None:
     options -= {"--json"} if call.words[0] == "platformctl" else set()
     said = section(call)
     assert said.strip()
+    assert call not in WORKING or len(call.words) == 2 or " ".join(call.words[1:]) in said
     assert {option for option in options if option not in said} == set()
-
-
-@pytest.mark.parametrize("call", WORKING, ids=str)
-def test_a_command_is_named_in_its_section(call: Call) -> None:
-    assert " ".join(call.words[1:]) in section(call) or len(call.words) == 2
-
-
-@pytest.mark.parametrize("block", BLOCKS)
-def test_an_example_document_is_json(block: str) -> None:
-    assert isinstance(json.loads(block), dict | list)
 
 
 def test_the_example_manifest_is_valid_and_as_the_program_would_write_it() -> None:
@@ -67,14 +58,11 @@ def test_the_example_manifest_is_valid_and_as_the_program_would_write_it() -> No
     assert render(parse(example.encode())).decode() == example
 
 
-@pytest.mark.parametrize("program", PAGES)
-def test_every_exit_code_of_the_help_is_on_the_page(program: str) -> None:
-    assert all(f"| {code} |" in PAGES[program] for code in EXIT_CODES[program])
-
-
-def test_the_exit_codes_of_release_tools_are_in_the_readme() -> None:
+def test_every_exit_code_of_the_help_is_on_the_page() -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
-    assert all(f"| {code} |" in readme for code in EXIT_CODES["release-tools"])
+    for program, page in PAGES.items():
+        assert [code for code in EXIT_CODES[program] if f"| {code} |" not in page] == []
+    assert [code for code in EXIT_CODES["release-tools"] if f"| {code} |" not in readme] == []
 
 
 def test_every_check_of_doctor_has_a_row_and_every_row_a_check() -> None:
@@ -84,7 +72,13 @@ def test_every_check_of_doctor_has_a_row_and_every_row_a_check() -> None:
     assert rows[: len(CHECKS)] == list(CHECKS)
 
 
-@pytest.mark.parametrize("block", JSON_BLOCK.findall(PAGES["platformctl"]), ids=lambda b: b[:40])
-def test_an_example_answer_is_what_one_of_the_schemas_says(block: str) -> None:
+@pytest.mark.parametrize(("program", "block"), BLOCKS)
+def test_an_example_document_is_json_and_an_answer_is_what_one_of_the_schemas_says(
+    program: str, block: str
+) -> None:
+    document = json.loads(block)
+    assert isinstance(document, dict | list)
     schemas = [json.loads(path.read_bytes()) for path in (ROOT / "schemas/control").glob("*.json")]
-    assert any(Draft202012Validator(schema).is_valid(json.loads(block)) for schema in schemas)
+    assert program != "platformctl" or any(
+        Draft202012Validator(schema).is_valid(document) for schema in schemas
+    )

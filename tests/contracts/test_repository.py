@@ -5,7 +5,6 @@ from __future__ import annotations
 import configparser
 import json
 import re
-from pathlib import Path
 
 import pytest
 
@@ -45,36 +44,25 @@ def test_no_file_names_a_package_registry() -> None:
 
 
 @pytest.mark.parametrize(
-    "line",
+    ("line", "found"),
     [
-        pytest.param("cd /" + "work/main", id="a-checkout"),
-        pytest.param("FOLDER=/" + "root/x", id="a-root-home"),
-        pytest.param('"/' + 'home/someone/keys"', id="a-home"),
+        pytest.param("cd /" + "work/main", True, id="a-checkout"),
+        pytest.param("FOLDER=/" + "root/x", True, id="a-root-home"),
+        pytest.param('"/' + 'home/someone/keys"', True, id="a-home"),
+        pytest.param("/home/agent/.khoj", False, id="the-user-of-the-appliance"),
     ],
 )
-def test_a_path_of_one_machine_is_recognised(line: str) -> None:
-    assert MACHINE.search(line)
+def test_a_path_of_one_machine_is_recognised(line: str, found: bool) -> None:
+    assert bool(MACHINE.search(line)) is found
 
 
-def test_the_user_of_the_appliance_is_no_machine_path() -> None:
-    assert MACHINE.search("/home/agent/.khoj") is None
+def test_a_picture_is_small() -> None:
+    assert [name for name in PICTURES if (ROOT / name).stat().st_size >= 60_000] == []
 
 
-@pytest.mark.parametrize("name", PICTURES)
-def test_a_picture_is_small(name: str) -> None:
-    assert (ROOT / name).stat().st_size < 60_000
-
-
-def test_every_file_ends_in_one_newline() -> None:
+def test_every_file_ends_in_one_newline_and_no_line_in_a_blank() -> None:
     contents = {name: text(name) for name in FILES}
-    assert [
-        name
-        for name, content in contents.items()
-        if content and (not content.endswith("\n") or content.endswith("\n\n"))
-    ] == []
-
-
-def test_no_line_ends_in_a_blank() -> None:
+    assert [name for name, said in contents.items() if not re.search(r"(\A|[^\n]\n)\Z", said)] == []
     assert naming(re.compile(r"[ \t\r]$")) == []
 
 
@@ -82,12 +70,15 @@ def test_artefact_is_spelt_one_way() -> None:
     assert naming(re.compile(r"(?i)arti[f]act")) == []
 
 
-def test_no_secret_key_is_tracked() -> None:
+def test_no_secret_key_is_tracked(key_pair: KeyPair) -> None:
+    assert SECRET_KEY.search(key_pair.secret.read_text())
     assert naming(SECRET_KEY) == []
 
 
-def test_a_secret_key_is_recognised(key_pair: KeyPair) -> None:
-    assert SECRET_KEY.search(key_pair.secret.read_text())
+def test_pytest_collects_no_module_of_a_package() -> None:
+    collected = re.compile(r"(?!tests/)(.*/)?(test_[^/]*|[^/]*_test|conftest)\.py")
+    assert collected.fullmatch("platformctl/key_test.py")
+    assert [name for name in FILES if collected.fullmatch(name)] == []
 
 
 # The lock files.
@@ -125,19 +116,14 @@ APART = frozenset(
 
 
 def test_there_is_a_lock_file_for_every_use() -> None:
-    names = [Path(name).stem for name in LOCKS]
-    apart = [Path(name).stem for name in APART]
-    assert sorted(names) == sorted(["dev", "lint", "package", "run", *apart])
+    used = {f"requirements/{name}.txt" for name in ("dev", "lint", "package", "run")}
+    assert set(LOCKS) == used | APART
 
 
 @pytest.mark.parametrize("name", LOCKS)
-def test_a_lock_file_holds_pins_with_hashes(name: str) -> None:
+def test_a_lock_file_holds_pins_with_hashes_and_agrees_with_the_others(name: str) -> None:
     assert pins(name)
-
-
-@pytest.mark.parametrize("name", [name for name in LOCKS if name not in APART])
-def test_the_lock_files_agree(name: str) -> None:
-    assert pins(name).items() <= pins("requirements/dev.txt").items()
+    assert name in APART or pins(name).items() <= pins("requirements/dev.txt").items()
 
 
 @pytest.mark.parametrize(
@@ -158,16 +144,12 @@ def test_release_tools_runs_without_a_web_framework() -> None:
     assert {"flask", "werkzeug", "jinja2", "gunicorn"}.isdisjoint(extra("release"))
 
 
-NODE_LOCKS = [name for name in FILES if name.endswith("package-lock.json")]
-
-
-def test_there_are_lock_files_of_node() -> None:
-    folders = [Path(name).parent.as_posix() for name in NODE_LOCKS]
-    assert folders == ["requirements/browser-tools", "requirements/lighthouse"]
+NODE_LOCKS = [f"requirements/{name}/package-lock.json" for name in ("browser-tools", "lighthouse")]
 
 
 @pytest.mark.parametrize("name", NODE_LOCKS)
 def test_a_lock_file_of_node_holds_hashes_and_no_address(name: str) -> None:
+    assert [name for name in FILES if name.endswith("package-lock.json")] == NODE_LOCKS
     packages = json.loads(text(name))["packages"]
     asked = json.loads(text(name.replace("package-lock", "package")))
     assert packages.pop("")["dependencies"] == asked["dependencies"]
