@@ -27,9 +27,9 @@ def _change(shape: type[Any], function: AtOnce) -> Operation:
 
 def _test(paths: Paths, asked: models.Testing) -> KeyCheck:
     # It alone needs HTTP.
-    from platformctl import key_test
+    from platformctl import key_check
 
-    return key_test.test_asked(paths, asked)
+    return key_check.check_asked(paths, asked)
 
 
 def _doctor(paths: Paths, _: models.Nothing) -> Verdict:

@@ -22,7 +22,7 @@ class _Group(click.Group):
         if cmd_name != "test":
             return super().get_command(ctx, cmd_name)
         # It alone needs HTTP.
-        from platformctl.commands.model_test import command as test_command
+        from platformctl.commands.model_check import command as test_command
 
         return test_command
 

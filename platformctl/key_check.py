@@ -50,7 +50,7 @@ def run(
     return Tested(provider.id if provider else "", check)
 
 
-def test_asked(paths: Paths, asked: models.Testing) -> KeyCheck:
+def check_asked(paths: Paths, asked: models.Testing) -> KeyCheck:
     """The helper's operation `model-test`; raises `PlatformError`."""
     provider = models.named(paths, asked.provider, "")[0]
     if provider.takes_address and asked.given:

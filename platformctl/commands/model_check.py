@@ -8,7 +8,7 @@ from platform_common.command_line import Text, print_json, warn
 from platform_common.errors import PlatformError
 from platform_common.paths import Paths
 from platform_common.views import ModelTest, to_json
-from platformctl import key_test
+from platformctl import key_check
 from platformctl.asking import ask_secret, at_terminal
 from platformctl.key_input import GivenKey, read_given
 from platformctl.printing import as_json, print_facts, styled
@@ -46,7 +46,7 @@ def command(
     One request, which costs nothing, lists its models; it ends within ten seconds.
     """
     given = _given() if key_from_stdin else None
-    provider_id, check = key_test.run(paths, provider_id, model, given)
+    provider_id, check = key_check.run(paths, provider_id, model, given)
     if as_json:
         print_json(
             to_json(
