@@ -44,7 +44,7 @@ def line(days_ago: float = 0, **members: Any) -> str:
 
 def cost(device: Device, **env: str) -> views.Cost:
     """The answer to `cost --json`, read as the applications read it."""
-    done = device.ctl("cost", "--json", env=env)
+    done = device.call("cost", "--json", env=env)
     assert done.returncode == 0, done.stderr
     return from_json(done.stdout.encode(), views.Cost)
 
@@ -117,7 +117,7 @@ def test_the_variable_names_another_ledger(device: Device, tmp_path: Path) -> No
 @pytest.mark.parametrize("last", ["\n", ""], ids=["whole", "torn"])
 def test_lines_that_are_none_are_told_of_and_stop_nothing(device: Device, last: str) -> None:
     device.put(LEDGER, line(cost_usd=1) + "\x00\x1b[31m\n" + line(cost_usd=2) + '{"timest' + last)
-    done = device.ctl("cost", "--json")
+    done = device.call("cost", "--json")
     assert (done.returncode, json.loads(done.stdout)["today_usd"]) == (0, 3.0)
     ledger = device.path(LEDGER)
     assert done.stderr == f"warning: {ledger}: could not read 2 lines, which the sums leave out\n"
@@ -125,7 +125,7 @@ def test_lines_that_are_none_are_told_of_and_stop_nothing(device: Device, last: 
 
 def test_clk_01_a_day_that_has_not_come_is_told_of(device: Device) -> None:
     device.put(LEDGER, line(cost_usd=1) + line(-400, cost_usd=9))
-    done = device.ctl("cost")
+    done = device.call("cost")
     assert "left out 1 line of a day that has not come" in done.stderr
     assert "hint: See whether the clock is right" in done.stderr
     assert "$1.00 of $5.00" in done.stdout
@@ -147,11 +147,11 @@ def test_a_broken_record_is_named_with_its_place(
     device: Device, path: str, content: str | bytes, problem: str
 ) -> None:
     broken = device.put(path, content)
-    done = device.ctl("cost", "--json")
+    done = device.call("cost", "--json")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(f"error: {broken}")
     assert problem in done.stderr
-    assert device.ctl("limits", "--json").returncode == 0
+    assert device.call("limits", "--json").returncode == 0
 
 
 @pytest.mark.parametrize("kind", ["folder", "fifo", "link", "hard-link", "unreadable"])
@@ -206,7 +206,7 @@ def test_a_pipe_gets_plain_text(device: Device) -> None:
 def test_set_changes_what_is_given_and_keeps_the_rest(device: Device) -> None:
     text = '# mine\n[behaviour]\non_cap_trip = "warn" # not pause\n\n[caps]\ndaily_usd = 1\nx = 2\n'
     device.put(CAPS, text, mode=0o600)
-    done = device.ctl("cost", "set", "--daily", "2.5", "--warn-at", "75")
+    done = device.call("cost", "set", "--daily", "2.5", "--warn-at", "75")
     assert done.returncode == 0, done.stderr
     assert device.path(CAPS).read_text() == text.replace(
         "not pause\n", "not pause\nwarn_at_pct = 75\n"
@@ -221,7 +221,7 @@ def test_set_changes_what_is_given_and_keeps_the_rest(device: Device) -> None:
 
 
 def test_set_makes_the_file(device: Device) -> None:
-    done = device.ctl("cost", "set", "--monthly", "0", "--on-trip", "nothing")
+    done = device.call("cost", "set", "--monthly", "0", "--on-trip", "nothing")
     assert done.returncode == 0, done.stderr
     answer = cost(device)
     assert (answer.daily_cap_usd, answer.monthly_cap_usd) == (5.0, 0.0)
@@ -244,13 +244,13 @@ def test_set_makes_the_file(device: Device) -> None:
     ids=" ".join,
 )
 def test_what_cannot_be_set_is_wrong_usage(device: Device, options: Sequence[str]) -> None:
-    assert device.ctl("cost", "set", *options).returncode == 64
+    assert device.call("cost", "set", *options).returncode == 64
     assert not device.path(CAPS).exists()
 
 
 def test_a_broken_file_is_not_written_over(device: Device) -> None:
     device.put(CAPS, "[caps\n")
-    done = device.ctl("cost", "set", "--daily", "1")
+    done = device.call("cost", "set", "--daily", "1")
     assert (done.returncode, device.path(CAPS).read_text()) == (1, "[caps\n")
     assert done.stderr.startswith(f"error: {device.path(CAPS)}: not valid TOML")
 
@@ -270,7 +270,7 @@ def test_two_that_set_at_once_lose_nothing(device: Device) -> None:
 def test_reset_puts_the_ledger_aside_and_loses_nothing(device: Device) -> None:
     text = line(cost_usd=6) + "torn"
     device.put(LEDGER, text)
-    done = device.ctl("cost", "reset", "--yes")
+    done = device.call("cost", "reset", "--yes")
     assert done.returncode == 0, done.stderr
     (aside,) = device.path(LEDGER).parent.iterdir()
     assert re.fullmatch(r"cost-ledger\.[0-9]{8}T[0-9]{6}\.[0-9]{6}Z\.jsonl", aside.name)
@@ -293,7 +293,7 @@ def test_two_resets_of_one_second_lose_nothing(device: Device) -> None:
 def test_a_reset_of_nothing_is_none(device: Device, profile: str) -> None:
     if profile == "none":
         device.path("/etc/platform/active-profile").unlink()
-    done = device.ctl("cost", "reset", "--yes")
+    done = device.call("cost", "reset", "--yes")
     assert (done.returncode, done.stdout) == (0, "There is no ledger; nothing was spent.\n")
 
 
@@ -331,7 +331,7 @@ def test_the_ledger_shows_the_newest_messages_last(device: Device) -> None:
         + line(provider="openai", input_tokens=1_000_000)
         + line(provider="nobody"),
     )
-    done = device.ctl("cost", "ledger", "--lines", "3", "--json")
+    done = device.call("cost", "ledger", "--lines", "3", "--json")
     answer = from_json(done.stdout.encode(), views.Ledger)
     assert [
         (one.provider, one.cost_usd, one.estimated, one.cost_unknown) for one in answer.entries
@@ -342,17 +342,17 @@ def test_the_ledger_shows_the_newest_messages_last(device: Device) -> None:
     ]
     assert (answer.entries[0].request_id, answer.unreadable_lines) == ("a", 1)
     assert done.stderr == "warning: Could not read 1 line among these\n"
-    table = device.ctl("cost", "ledger").stdout.splitlines()
+    table = device.call("cost", "ledger").stdout.splitlines()
     assert [row.split()[-1] for row in table] == ["NOTE", "$1.00", "$0.25", "estimated", "unknown"]
 
 
 def test_a_year_that_utc_does_not_have_is_shown_all_the_same(device: Device) -> None:
     device.put(LEDGER, '{"timestamp": "0001-01-01T00:00:00+14:00", "provider": "x"}\n')
-    assert "0001-01-01 00:00:00" in device.ctl("cost", "ledger").stdout
+    assert "0001-01-01 00:00:00" in device.call("cost", "ledger").stdout
 
 
 def test_an_empty_ledger_says_so(device: Device) -> None:
-    done = device.ctl("cost", "ledger")
+    done = device.call("cost", "ledger")
     assert (done.returncode, done.stdout) == (0, "There is no message in the ledger.\n")
 
 
@@ -360,17 +360,17 @@ def test_an_empty_ledger_says_so(device: Device) -> None:
 def test_a_number_of_lines_that_is_none_is_wrong_usage(
     device: Device, options: Sequence[str]
 ) -> None:
-    assert device.ctl("cost", "ledger", *options).returncode == 64
+    assert device.call("cost", "ledger", *options).returncode == 64
 
 
 def test_json_for_the_wrong_one_of_two_commands_is_wrong_usage(device: Device) -> None:
-    assert device.ctl("cost", "--json", "ledger").returncode == 64
+    assert device.call("cost", "--json", "ledger").returncode == 64
 
 
 def test_a_file_of_junk_is_refused_before_that_takes_long(device: Device) -> None:
     device.put(LEDGER, "xx\n" * 4_000_000)
     for words in (("cost",), ("cost", "ledger")):
-        done = device.ctl(*words)
+        done = device.call(*words)
         assert done.returncode == 1
         assert "is no ledger: more than 1,000,000 of its lines are no messages" in done.stderr
         assert "cost reset" in done.stderr

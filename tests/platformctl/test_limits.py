@@ -16,19 +16,19 @@ def test_the_answer_is_the_record_with_what_we_do_not_know(device: Device) -> No
     record = json.loads(data_path("limits/vultr.json").read_text())
     record |= {"_comment": "x", "gpu": {"cores": 2}}
     device.put("/etc/platform/limits.json", json.dumps(record))
-    ended = device.ctl("limits", "--json")
+    ended = device.call("limits", "--json")
     assert (ended.returncode, ended.stderr) == (0, "")
     assert json.loads(ended.stdout) == record
 
 
 def test_a_bare_machine_counts_as_the_emulated_one_and_says_so(device: Device) -> None:
-    assert json.loads(device.ctl("limits", "--json").stdout)["target"] == "qemu-x86_64"
-    assert "these are the shipped ones" in device.ctl("limits").stdout
+    assert json.loads(device.call("limits", "--json").stdout)["target"] == "qemu-x86_64"
+    assert "these are the shipped ones" in device.call("limits").stdout
 
 
 def test_people_read_what_it_can_what_it_cannot_and_what_would_change_that(device: Device) -> None:
     device.put("/etc/platform/limits.json", data_path("limits/fly-machines.json").read_bytes())
-    ended = device.ctl("limits")
+    ended = device.call("limits")
     assert ended.returncode == 0
     text = ended.stdout
     assert "Device   fly-machines\nTier     low\nMemory   2,048 MB (low)\n" in text
@@ -54,6 +54,6 @@ def test_nothing_in_the_record_reaches_a_terminal_raw(device: Device) -> None:
     record["limitations"][0] = dict.fromkeys(("id", "reason", "unblock"), "\x1b]0;x\x07")
     record["capabilities"]["channels_disabled_by_ram"] = ["\x9b31m"]
     device.put("/etc/platform/limits.json", json.dumps(record))
-    text = device.ctl("limits").stdout
+    text = device.call("limits").stdout
     assert all(character.isprintable() or character == "\n" for character in text)
     assert "\\x1b[2Jx" in text

@@ -14,7 +14,7 @@ _BAD = "[service]\nports = [0]\n"
 
 def test_the_list_tells_name_version_and_which_is_active(device: Device) -> None:
     device.put("/etc/platform/active-profile", "khoj\n")
-    ended = device.ctl("profile", "list", "--json")
+    ended = device.call("profile", "list", "--json")
     assert (ended.returncode, ended.stderr) == (0, "")
     assert json.loads(ended.stdout)[1] == {
         "id": "khoj",
@@ -23,35 +23,35 @@ def test_the_list_tells_name_version_and_which_is_active(device: Device) -> None
         "active": True,
     }
     assert (
-        json.loads(ended.stdout) == json.loads(device.ctl("version", "--json").stdout)["profiles"]
+        json.loads(ended.stdout) == json.loads(device.call("version", "--json").stdout)["profiles"]
     )
 
 
 def test_d8_the_list_keeps_the_good_ones_and_fails_for_a_broken_one(device: Device) -> None:
     device.put("/etc/platform/profiles/good.toml", "[profile]\n")
     bad = device.put("/etc/platform/profiles/bad.toml", _BAD)
-    ended = device.ctl("profile", "list", "--json")
+    ended = device.call("profile", "list", "--json")
     assert ended.returncode == 1
     assert [profile["id"] for profile in json.loads(ended.stdout)] == ["good"]
     assert ended.stderr == f"warning: {bad}: service.ports[0]: must be 1 to 65535\n"
-    version = device.ctl("version", "--json")
+    version = device.call("version", "--json")
     assert version.returncode == 0
     assert [profile["id"] for profile in json.loads(version.stdout)["profiles"]] == ["good"]
-    assert device.ctl("profile", "show", "good").returncode == 0
+    assert device.call("profile", "show", "good").returncode == 0
 
 
 def test_a_broken_active_profile_is_told_of_once(device: Device) -> None:
     device.put("/etc/platform/profiles/bad.toml", _BAD)
     device.put("/etc/platform/active-profile", "bad\n")
-    assert device.ctl("profile", "list").stderr.count("must be 1 to 65535") == 1
+    assert device.call("profile", "list").stderr.count("must be 1 to 65535") == 1
 
 
 def test_one_profile_is_shown_with_what_is_usual_filled_in(device: Device) -> None:
     device.put("/etc/platform/profiles/my-bot.toml", '[channels]\nports = {sms = ["443/tcp"]}\n')
-    document = json.loads(device.ctl("profile", "show", "my-bot", "--json").stdout)
+    document = json.loads(device.call("profile", "show", "my-bot", "--json").stdout)
     assert document["unit"] == "my-bot-gateway.service"
     assert document["channel_ports"] == {"sms": ["443/tcp"]}
-    text = device.ctl("profile", "show", "my-bot").stdout
+    text = device.call("profile", "show", "my-bot").stdout
     assert "Unit          my-bot-gateway.service\n" in text
     assert "Health        -\n" in text
     assert "Ports of sms  443/tcp\n" in text
@@ -59,7 +59,7 @@ def test_one_profile_is_shown_with_what_is_usual_filled_in(device: Device) -> No
 
 @pytest.mark.parametrize("name", ["nobody", "../etc/passwd", "", "A"])
 def test_a_profile_that_is_not_there_is_an_error(device: Device, name: str) -> None:
-    ended = device.ctl("profile", "show", name, "--json")
+    ended = device.call("profile", "show", name, "--json")
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr.startswith("error: ")
 
@@ -67,19 +67,19 @@ def test_a_profile_that_is_not_there_is_an_error(device: Device, name: str) -> N
 def test_all_installed_profiles_are_checked_unless_some_are_named(device: Device) -> None:
     bad = device.put("/etc/platform/profiles/bad.toml", _BAD)
     good = device.put("/etc/platform/profiles/good.toml", "[profile]\n")
-    ended = device.ctl("profile", "validate")
+    ended = device.call("profile", "validate")
     assert ended.returncode == 1
     assert ended.stdout == f"good  {good}\n"
     assert ended.stderr == f"error: {bad}: service.ports[0]: must be 1 to 65535\n"
-    assert device.ctl("profile", "validate", "good").returncode == 0
-    assert device.ctl("profile", "validate", "good", "none").returncode == 1
+    assert device.call("profile", "validate", "good").returncode == 0
+    assert device.call("profile", "validate", "good", "none").returncode == 1
 
 
 def test_a_file_is_checked_before_it_is_installed(device: Device) -> None:
     text = data_path("profiles/khoj.toml").read_text()
     good = device.put("/home/khoj.toml", text)
     other = device.put("/home/other.toml", text)
-    ended = device.ctl("profile", "validate", good, other, "--json")
+    ended = device.call("profile", "validate", good, other, "--json")
     assert ended.returncode == 1
     assert json.loads(ended.stdout) == [
         {"file": str(good), "ok": True, "error": ""},

@@ -38,7 +38,7 @@ NO_SYSTEMD = {"PATH": "/nowhere"}
 
 def status(device: Device) -> tuple[dict[str, object], str]:
     """What the program says, and its warnings."""
-    done = device.ctl("status", "--json", env=NO_SYSTEMD)
+    done = device.call("status", "--json", env=NO_SYSTEMD)
     assert done.returncode == 0, done.stderr
     answer: dict[str, object] = json.loads(done.stdout)
     return answer, done.stderr.replace(str(device.root), "")
@@ -110,7 +110,7 @@ def test_answers_that_only_others_may_read_tell_of_no_channel(device: Device) ->
 
 def test_the_answers_are_found_where_their_variable_says(device: Device) -> None:
     kept = device.put("/elsewhere.json", answers("done", "irc"))
-    done = device.ctl("status", "--json", env=NO_SYSTEMD | {"WIZARD_STATE_FILE": str(kept)})
+    done = device.call("status", "--json", env=NO_SYSTEMD | {"WIZARD_STATE_FILE": str(kept)})
     assert json.loads(done.stdout)["channels"] == ["irc"]
 
 
@@ -195,7 +195,7 @@ def test_records_that_nobody_asked_for_do_not_disturb(device: Device) -> None:
 def test_for_people_it_is_a_column_of_facts(device: Device) -> None:
     set_up(device)
     device.put(ANSWERS, answers("done", "telegram", "irc"))
-    done = device.ctl("status", env=NO_SYSTEMD)
+    done = device.call("status", env=NO_SYSTEMD)
     assert done.stdout == (
         "Profile   OpenClaw  openclaw\n"
         "Provider  OpenAI  openai gpt-4o\n"

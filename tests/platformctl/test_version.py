@@ -18,7 +18,7 @@ from tests.support.releases import clean_environment
 
 
 def _version(device: Device) -> dict[str, Any]:
-    ended = device.ctl("version", "--json")
+    ended = device.call("version", "--json")
     assert (ended.returncode, ended.stderr) == (0, "")
     document: dict[str, Any] = json.loads(ended.stdout)
     return document
@@ -79,7 +79,7 @@ def test_the_members_are_those_of_the_view(device: Device) -> None:
 
 def test_people_read_it_in_columns_without_colour_in_a_pipe(device: Device) -> None:
     device.put("/etc/platform/active-profile", "khoj\n")
-    ended = device.ctl("version")
+    ended = device.call("version")
     assert "\x1b" not in ended.stdout
     assert "Release      -\n" in ended.stdout
     assert "khoj      Khoj          1.32.0     active\n" in ended.stdout

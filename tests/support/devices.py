@@ -10,7 +10,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from click.testing import CliRunner
+
 from platform_common.paths import Paths
+from platformctl.cli import main
 from tests.support.releases import clean_environment, program
 
 # Root reads a file of mode 0 all the same, unless this is taken from it.
@@ -72,6 +75,14 @@ class Device:
             timeout=60,
             check=False,
         )
+
+    def call(
+        self, *args: str | Path, env: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run `platformctl` in this process: quicker, where a process is not the question."""
+        environment = {"PLATFORM_ROOT": str(self.root)} | self.environment | dict(env or {})
+        done = CliRunner().invoke(main, [*map(str, args)], env=environment)
+        return subprocess.CompletedProcess(args, done.exit_code, done.stdout, done.stderr)
 
 
 def set_up(device: Device) -> None:
