@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -74,23 +75,20 @@ def test_another_provider_is_not_asked_at_the_address_of_the_active_one(
     assert server.requests == []
 
 
-def test_people_are_told_in_three_lines_and_a_sentence(device: Device, server: RawServer) -> None:
+def test_people_are_told_in_three_lines_and_how_it_went(device: Device, server: RawServer) -> None:
     choose(device, "openai", f"{server.url}/v1", f"OPENAI_API_KEY={CANARY}")
     done = device.ctl("model", "test")
-    provider, address, status, verdict = done.stdout.splitlines()
+    *facts, status, verdict = done.stdout.splitlines()
     assert (done.returncode, done.stderr) == (0, "")
-    assert provider == "Provider  openai"
-    assert address == f"Address   {server.url}/v1"
+    assert facts == ["Provider  openai", f"Address   {server.url}/v1"]
     assert status.startswith("Answer    HTTP 200, after ")
     assert verdict == "Key works. 1 model available."
-
-
-def test_a_failure_says_why_and_what_to_do(device: Device, server: RawServer) -> None:
+    # And when it went wrong, why, and what to do.
     choose(device, "openai", f"{server.url}/v2", f"OPENAI_API_KEY={CANARY}")
     done = device.ctl("model", "test")
-    host = server.url.removeprefix("http://")
     assert done.returncode == 1
     assert done.stdout.splitlines()[-1].startswith("Answer    HTTP 404, after ")
+    host = server.url.removeprefix("http://")
     assert done.stderr == (
         f"error: {host} answered, but not as a chat-reference service (HTTP 404)\n"
         "hint: Check the base URL; most end in a version such as /v1.\n"
@@ -111,21 +109,17 @@ def test_a_pass_that_proves_nothing_warns(device: Device, server: RawServer, as_
 GIVEN = ("--key-from-stdin", "--provider")
 
 
-def test_a_given_key_is_tested_instead_of_the_stored_one_which_stays(
+def test_a_given_key_is_tested_instead_of_the_stored_one_which_need_not_be_there(
     device: Device, server: RawServer
 ) -> None:
     choose(device, "openai", f"{server.url}/v1", "OPENAI_API_KEY=stored")
     assert answer(device, *GIVEN, "openai", stdin=f"  {CANARY} \r\n")["ok"]
-    assert server.requests[0].headers["authorization"] == f"Bearer {CANARY}"
     assert device.path(SECRETS).read_text() == "OPENAI_API_KEY=stored\n"
-
-
-def test_a_given_key_needs_no_stored_one(device: Device, server: RawServer) -> None:
-    choose(device, "openai", f"{server.url}/v1")
     device.path(SECRETS).unlink()
     device.path(SECRETS).mkdir()
     assert answer(device, "--key-from-stdin", stdin=CANARY)["provider"] == "openai"
-    assert server.requests[0].headers["authorization"] == f"Bearer {CANARY}"
+    sent = [request.headers["authorization"] for request in server.requests]
+    assert sent == [f"Bearer {CANARY}"] * 2
 
 
 @pytest.mark.parametrize(
@@ -185,25 +179,14 @@ def test_a_model_at_home_is_asked_at_the_address_that_is_stored_for_it(
     assert "authorization" not in server.requests[0].headers
 
 
-@pytest.mark.parametrize(
-    ("chosen", "option", "status"),
-    [("", (), 1), ("", ("--model", "m"), 0), ("m", (), 0)],
-    ids=["none", "option", "active"],
-)
 def test_key_10_hosted_inference_takes_the_model_that_is_named_or_active(
-    device: Device, server: RawServer, chosen: str, option: tuple[str, ...], status: int
+    device: Device, server: RawServer
 ) -> None:
     choose(device, "huggingface", server.url, f"HUGGINGFACE_API_KEY={CANARY}")
-    if chosen:
-        device.put("/etc/platform/active-model", f"{chosen}\n")
-    found = answer(device, *option, status=status)
-    assert ("needs the id of a model" in found["error"]) == bool(status)
-
-
-def test_an_unknown_provider_is_wrong_usage(device: Device) -> None:
-    done = device.ctl("model", "test", "--provider", "nobody", "--json")
-    assert (done.returncode, done.stdout) == (64, "")
-    assert "There is no provider of that id" in done.stderr
+    assert "needs the id of a model" in answer(device, status=1)["error"]
+    assert answer(device, "--model", "m")["error"] == ""
+    device.put("/etc/platform/active-model", "m\n")
+    assert answer(device)["error"] == ""
 
 
 @pytest.mark.parametrize(
@@ -213,37 +196,29 @@ def test_an_unknown_provider_is_wrong_usage(device: Device) -> None:
         ("nobody", "", "There is no provider of that id on this device"),
         ("openai", "", "OPENAI_API_KEY of OpenAI is not set"),
         ("openai", "OPENAI_API_KEY=", "OPENAI_API_KEY of OpenAI is not set"),
-        ("bedrock", "AWS_REGION=a-b", "AWS_ACCESS_KEY_ID of {name} is not set"),
+        ("bedrock", "AWS_REGION=a-b", r"AWS_ACCESS_KEY_ID of .* is not set"),
         (
             "bedrock",
             f"AWS_ACCESS_KEY_ID={CANARY}\nAWS_SECRET_ACCESS_KEY={SECRET_CANARY}",
-            "AWS_REGION of {name} is not set",
+            r"AWS_REGION of .* is not set",
         ),
-        ("custom", f"CUSTOM_OPENAI_API_KEY={CANARY}", "The address of {name} is missing"),
+        ("custom", f"CUSTOM_OPENAI_API_KEY={CANARY}", r"The address of .* is missing"),
     ],
     ids=[
         *("none-active", "unknown-active", "no-key", "empty-key", "no-access-key", "no-region"),
         "no-address",
     ],
 )
-def test_what_cannot_be_tested_fails_with_its_reason(
+def test_what_cannot_be_tested_fails_with_its_reason_and_what_to_do(
     device: Device, active: str, secrets: str, error: str
 ) -> None:
     if active:
         choose(device, active, key=secrets)
-    found = answer(device, status=1)
-    expected = error.partition("{name}")
-    assert found["error"].startswith(expected[0])
-    assert found["error"].endswith(expected[2])
+    done = device.call("model", "test", "--json")
+    found = json.loads(done.stdout)
+    assert re.fullmatch(error, found["error"])
     assert (found["ok"], found["http_status"], found["endpoint"]) == (False, None, "")
-
-
-def test_a_missing_variable_comes_with_the_call_that_sets_it(device: Device) -> None:
-    choose(device, "bedrock", key=f"AWS_ACCESS_KEY_ID={CANARY}")
-    done = device.ctl("model", "test")
-    assert "platformctl model set --provider bedrock --variable AWS_SECRET_ACCESS_KEY" in (
-        done.stderr
-    )
+    assert "REGION of" not in error or "--provider bedrock --variable AWS_REGION" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -277,6 +252,12 @@ def test_key_05_no_setting_of_the_environment_comes_between(
     choose(device, "openai", f"{server.url}/v1", f"OPENAI_API_KEY={CANARY}")
     assert answer(device)["ok"]
     assert server.requests[0].headers["authorization"] == f"Bearer {CANARY}"
+
+
+def test_an_unknown_provider_is_wrong_usage(device: Device) -> None:
+    done = device.call("model", "test", "--provider", "nobody", "--json")
+    assert (done.returncode, done.stdout) == (64, "")
+    assert "There is no provider of that id" in done.stderr
 
 
 def entry(name: str, kind: str, endpoint: str = "") -> dict[str, Any]:

@@ -37,10 +37,6 @@ def told(root: Path, copies: Path | None = None) -> list[str]:
     return command(Paths(root, {}), copies)
 
 
-def test_without_credentials_it_is_a_quick_tunnel_to_the_gateway(root: Path) -> None:
-    assert told(root) == [*START, "--url", GATEWAY]
-
-
 @pytest.mark.parametrize(
     ("credentials", "name"),
     [

@@ -21,6 +21,7 @@ from platform_common.resources import data_path
 from platformctl import microphone, voice
 from tests.support.devices import Device
 from tests.support.releases import clean_environment, program
+from tests.support.stand_in import stand_in
 from tests.support.terminals import at_a_terminal
 
 CONFIG = "/etc/platform/voice.toml"
@@ -51,7 +52,7 @@ def on(target: str, root: Path) -> Device:
 
 def status(device: Device) -> VoiceStatus:
     """The answer to `voice status --json`, read as the applications read it."""
-    done = device.ctl("voice", "status", "--json")
+    done = device.call("voice", "status", "--json")
     assert done.returncode == 0, done.stderr
     return from_json(done.stdout.encode(), VoiceStatus)
 
@@ -80,24 +81,25 @@ def test_the_operators_settings_are_shown(device: Device) -> None:
     device.put(CONFIG, OPERATORS)
     answer = status(device)
     assert (answer.voice.wake_word, answer.relay.source_tag) == ("jeeves", "kitchen")
-    shown = device.ctl("voice", "status").stdout
+    assert (answer.reason, answer.unblock) == ("", "")
+    shown = device.call("voice", "status").stdout
     assert "Wake word       jeeves" in shown
     assert "This device     can hear a wake word" in shown
 
 
 def test_enable_and_disable_change_one_word_of_the_operators_file(device: Device) -> None:
     device.put(CONFIG, OPERATORS, mode=0o600)
-    done = device.ctl("voice", "enable", "--yes")
+    done = device.call("voice", "enable", "--yes")
     assert done.returncode == 0, done.stderr
     assert device.path(CONFIG).read_text() == OPERATORS.replace("= false", "= true")
     assert stat.S_IMODE(device.path(CONFIG).stat().st_mode) == 0o644
-    assert device.ctl("voice", "disable").returncode == 0
+    assert device.call("voice", "disable").returncode == 0
     assert device.path(CONFIG).read_text() == OPERATORS
 
 
 def test_without_a_file_it_begins_with_the_shipped_one(tmp_path: Path) -> None:
     device = on("x86_64-mini-pc", tmp_path)
-    done = device.ctl("voice", "enable", "--yes")
+    done = device.call("voice", "enable", "--yes")
     assert done.returncode == 0, done.stderr
     text = device.path(CONFIG).read_text()
     assert text.count("#") == data_path("voice.toml").read_text().count("#")
@@ -108,18 +110,10 @@ def test_without_a_file_it_begins_with_the_shipped_one(tmp_path: Path) -> None:
 
 def test_a_device_without_voice_is_told_why_and_nothing_is_written(tmp_path: Path) -> None:
     device = on("digitalocean", tmp_path)
-    done = device.ctl("voice", "enable", "--yes")
-    assert done.returncode == 1
-    assert done.stderr.startswith("error: This device has no voice: ")
-    assert "hint: " in done.stderr
-    assert not device.path(CONFIG).exists()
-    answer = status(device)
-    assert f"error: This device has no voice: {answer.reason.rstrip('.')}\n" in done.stderr
-    assert f"hint: {answer.unblock}\n" in done.stderr
-
-
-def test_a_device_with_voice_has_no_reason_against_it(device: Device) -> None:
-    assert (status(device).reason, status(device).unblock) == ("", "")
+    done, answer = device.call("voice", "enable", "--yes"), status(device)
+    assert (done.returncode, device.path(CONFIG).exists()) == (1, False)
+    why = f"error: This device has no voice: {answer.reason.rstrip('.')}\n"
+    assert done.stderr == f"{why}hint: {answer.unblock}\n"
 
 
 @pytest.mark.parametrize(
@@ -146,19 +140,16 @@ def test_without_a_terminal_consent_must_be_given_as_an_option(device: Device) -
     assert (done.returncode, device.path(CONFIG).exists()) == (64, False)
 
 
-@pytest.mark.parametrize("word", ["computer", "Zoë", "r2-d2", "o'clock", "7", "x" * 32])
+@pytest.mark.parametrize(
+    "word", ["computer", "Zoë", "Zoe\u0308", "r2-d2", "o'clock", "7", "x" * 32], ids=ascii
+)
 def test_a_wake_word_is_set(device: Device, word: str) -> None:
     device.put(CONFIG, OPERATORS)
-    done = device.ctl("voice", "set-wake-word", word)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert status(device).voice.wake_word == word
-    after = device.path(CONFIG).read_text()
-    assert after == OPERATORS.replace("'jeeves'", f'"{word}"')
-
-
-def test_a_letter_and_its_accent_are_one_character(device: Device) -> None:
-    assert device.ctl("voice", "set-wake-word", "Zoe\u0308").returncode == 0
-    assert status(device).voice.wake_word == "Zo\u00eb"
+    done = device.call("voice", "set-wake-word", word)
+    # A letter and its accent are one character.
+    word = word.replace("e\u0308", "ë")
+    assert (done.returncode, done.stderr, status(device).voice.wake_word) == (0, "", word)
+    assert device.path(CONFIG).read_text() == OPERATORS.replace("'jeeves'", f'"{word}"')
 
 
 @pytest.mark.parametrize(
@@ -191,7 +182,7 @@ def test_a_broken_file_is_named_with_its_place_and_stays(
 ) -> None:
     path = device.put(CONFIG, content)
     before = path.read_bytes()
-    done = device.ctl("voice", *call.split())
+    done = device.call("voice", *call.split())
     assert (done.returncode, done.stdout, path.read_bytes()) == (1, "", before)
     assert done.stderr.startswith(f"error: {path}")
     assert problem in done.stderr
@@ -210,23 +201,14 @@ def test_two_that_change_it_at_once_lose_nothing(device: Device) -> None:
 def test_fs_02_on_a_read_only_file_system_the_old_file_stays(device: Device) -> None:
     path = device.put(CONFIG, OPERATORS)
     lock = path.with_name(".voice.toml.lock")
-    faulty = [
-        "strace",
-        "-qq",
-        "-o",
-        "/dev/null",
-        "-P",
-        str(lock),
-        "-e",
-        "inject=openat:error=EROFS",
-    ]
+    faulty = ("strace", "-qq", "-o", "/dev/null", "-P", lock, "-e", "inject=openat:error=EROFS")
     done = subprocess.run(
         [*faulty, program("platformctl"), "voice", "disable"],
         env=clean_environment() | {"PLATFORM_ROOT": str(device.root)},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=60,
         check=False,
     )
     assert (done.returncode, path.read_text()) == (1, OPERATORS)
@@ -237,20 +219,15 @@ def test_fs_02_on_a_read_only_file_system_the_old_file_stays(device: Device) -> 
 @pytest.fixture
 def systemctl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A stand-in for systemctl that knows the relay, and the log of what it was asked."""
-    log = tmp_path / "calls"
-    stand_in = tmp_path / "bin" / "systemctl"
-    stand_in.parent.mkdir()
-    stand_in.write_text(
-        "#!/bin/sh\n"
-        f'echo "$*" >>{log}\n'
+    script = (
+        f'echo "$*" >>{tmp_path}/calls\n'
         "case $1 in\n"
         'show) printf "LoadState=loaded\\nActiveState=active\\nUnitFileState=enabled\\n";;\n'
         f"*) test ! -e {tmp_path}/broken || {{ echo no such thing >&2; exit 5; }};;\n"
-        "esac\n"
+        "esac"
     )
-    stand_in.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{stand_in.parent}:{os.environ['PATH']}")
-    return log
+    monkeypatch.setenv("PATH", stand_in(tmp_path / "bin", "systemctl", script)["PATH"])
+    return tmp_path / "calls"
 
 
 def at_root(device: Device) -> Paths:
@@ -289,7 +266,7 @@ def test_a_device_in_a_folder_never_switches_the_services_of_this_machine(
 def test_a_running_relay_is_to_be_started_anew_for_another_word(
     device: Device, systemctl: Path
 ) -> None:
-    done = device.ctl("voice", "set-wake-word", "computer", env={"PATH": os.environ["PATH"]})
+    done = device.call("voice", "set-wake-word", "computer", env={"PATH": os.environ["PATH"]})
     assert f"systemctl restart {voice.UNIT}" in done.stdout
     assert status(device).service_active
 
@@ -314,19 +291,16 @@ def checked(device: Device, **environment: str) -> tuple[int, VoiceCheck]:
     return done.returncode, from_json(done.stdout.encode(), VoiceCheck)
 
 
-def test_a_microphone_that_hears_something_works(device: Device, tmp_path: Path) -> None:
-    environment = microphone_of(tmp_path, _TONE)
+def test_a_microphone_that_hears_something_works_and_nothing_of_it_is_kept(
+    device: Device, tmp_path: Path
+) -> None:
+    environment = microphone_of(tmp_path, _TONE) | {"TMPDIR": str(tmp_path)}
+    before = sorted(tmp_path.rglob("*"))
     assert checked(device, **environment) == (0, VoiceCheck("default", ok=True, peak_dbfs=-12.0))
     shown = device.ctl("voice", "check", env=environment)
     assert (shown.returncode, shown.stderr) == (0, "")
     assert "Loudest sound  -12.0 dB below full scale" in shown.stdout
-
-
-def test_what_was_heard_is_kept_nowhere(device: Device, tmp_path: Path) -> None:
-    environment = microphone_of(tmp_path, _TONE) | {"TMPDIR": str(tmp_path)}
-    before = sorted(path for path in tmp_path.rglob("*"))
-    assert checked(device, **environment)[0] == 0
-    assert sorted(path for path in tmp_path.rglob("*")) == before
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_a_microphone_that_is_silent_does_not_work(device: Device, tmp_path: Path) -> None:
@@ -376,14 +350,14 @@ def test_without_a_microphone_it_says_which_was_looked_for(device: Device, tmp_p
 def test_what_arecord_says_becomes_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, error: str
 ) -> None:
-    stand_in_for_arecord(tmp_path, monkeypatch, script)
+    monkeypatch.setenv("PATH", stand_in(tmp_path / "bin", "arecord", script)["PATH"])
     assert microphone.check("default") == VoiceCheck("default", error=error)
 
 
 def test_a_sound_card_that_stands_still_is_left_in_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stand_in_for_arecord(tmp_path, monkeypatch, "exec sleep 60")
+    monkeypatch.setenv("PATH", stand_in(tmp_path / "bin", "arecord", "exec sleep 60")["PATH"])
     monkeypatch.setattr(microphone, "_TIMEOUT_S", 0.3)
     began = time.monotonic()
     assert microphone.check("default").error == "The microphone default gave no sound in 0.3 s"
@@ -398,26 +372,10 @@ def test_without_arecord_the_package_is_named(
     assert microphone.check("default").error == error
 
 
-def stand_in_for_arecord(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
-    program = folder / "bin" / "arecord"
-    program.parent.mkdir()
-    program.write_text(f"#!/bin/sh\n{script}\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-
-
-@pytest.mark.parametrize(
-    ("samples", "loudest"),
-    [
-        ([0, 0], None),
-        ([], None),
-        ([0, 1], -90.3),
-        ([-1, 0], -90.3),
-        ([16_384, -3], -6.0),
-        ([-32_768], 0.0),
-    ],
-    ids=str,
-)
-def test_the_loudest_sample_counts(samples: list[int], loudest: float | None) -> None:
-    assert microphone.peak(struct.pack(f"<{len(samples)}h", *samples)) == loudest
-    assert microphone.peak(struct.pack(f"<{len(samples)}h", *samples) + b"\x7f") == loudest
+def test_the_loudest_sample_counts() -> None:
+    for samples, loudest in (
+        *(([0, 0], None), ([], None), ([0, 1], -90.3), ([-1, 0], -90.3)),
+        *(([16_384, -3], -6.0), ([-32_768], 0.0)),
+    ):
+        sound = struct.pack(f"<{len(samples)}h", *samples)
+        assert microphone.peak(sound) == microphone.peak(sound + b"\x7f") == loudest
