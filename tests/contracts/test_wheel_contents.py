@@ -68,20 +68,16 @@ def test_the_wheel_holds_the_tracked_files_of_the_packages_and_no_other_top_leve
 
 def test_the_wheel_holds_one_of_every_kind(built: Distributions) -> None:
     assert names_in(built.wheel) >= {
-        *(f"platform_common/{name}" for name in ("py.typed", "data/targets.toml")),
         *("platform_common/data/profiles/khoj.toml", "platform_common/data/limits/rpi5.json"),
-        *("platform_common/schemas/manifest.v1.schema.json", "platform_common/data/providers.json"),
-        *(
-            "platform_common/schemas/control/status.schema.json",
-            "platform_common/web/locales/de.po",
-        ),
-        *("platform_common/systemd/platform-pwa.service", "platform_common/web/static/app.js"),
-        *("platform_common/templates/__init__.py", "platform_common/templates/pwa/layout.html"),
-        *("platform_common/templates/base.html", "platform_common/web/static/style.css"),
+        *("platform_common/data/targets.toml", "platform_common/data/providers.json"),
+        *("platform_common/schemas/wizard-state.schema.json", "platform_common/py.typed"),
+        "platform_common/schemas/control/status.schema.json",
+        *("platform_common/systemd/platform-pwa.service", "platform_common/web/locales/de.po"),
+        *("platform_common/templates/__init__.py", "platform_common/templates/base.html"),
         *("platform_common/templates/wizard/steps/mesh-vpn.html", "pwa_app/static/icon-180.png"),
+        *("platform_common/web/static/style.css", "platform_common/web/static/icon.svg"),
         *("platformctl/commands/status.py", "platformctl/py.typed", "pwa_app/py.typed"),
-        *("pwa_app/wsgi.py", "release_tools/py.typed", "wizard_app/py.typed"),
-        *("wizard_app/static/wizard.js", "wizard_app/steps/system.py", "wizard_app/wsgi.py"),
+        *("release_tools/py.typed", "wizard_app/py.typed", "wizard_app/static/wizard.js"),
     }
 
 
