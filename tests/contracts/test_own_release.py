@@ -36,7 +36,7 @@ def test_release_tools_and_the_minisign_program_trust_it(
     assert f"TRUSTED: release {VERSION} (dev), 2 of 2 artefacts read" in verified.stdout
     for name in ("manifest.json", *(f"{VERSION}/{name}" for name in NAMES)):
         file = own_release / "dev" / name
-        minisign = ["minisign", "-V", "-H", "-q", "-p", key_pair.public, "-m", file]
+        minisign = ("minisign", "-V", "-H", "-q", "-p", str(key_pair.public), "-m", str(file))
         subprocess.run(minisign, timeout=LONG_S, check=True)
 
 

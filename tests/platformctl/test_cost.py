@@ -75,7 +75,8 @@ def test_a_window_is_ok_warns_or_is_tripped() -> None:
         *((0, 1e-12, 0.0, "ok"), (1, 1e-12, 100.0, "tripped")),
     ):
         found = costs.window_state(spent_nano, cap_usd, 80.0)
-        assert found == (pytest.approx(pct), state)
+        assert found[0] == pytest.approx(pct)
+        assert found[1] == state
 
 
 def test_fifty_times_ten_cents_reach_a_cap_of_five_dollars(device: Device) -> None:

@@ -194,21 +194,13 @@ def test_more_than_anyone_reads_is_left_out_and_counted(client: FlaskClient, ctl
     assert len(text) < 60_000
 
 
-STATE_WORDS = {
-    "active": "Running",
-    "activating": "Starting",
-    "deactivating": "Stopping",
-    "reloading": "Reloading",
-    "inactive": "Stopped",
-    "failed": "Failed",
-    "unavailable": "Unknown",
-    "<b>": "Unknown",
-}
-
-
 def test_the_state_of_the_gateway_is_a_word(client: FlaskClient, ctl: FakeCtl) -> None:
-    for state, word in STATE_WORDS.items():
-        status = {"active_state": state, "agent": {"active_state": state}}
+    for state, word in (
+        *(("active", "Running"), ("activating", "Starting"), ("deactivating", "Stopping")),
+        *(("reloading", "Reloading"), ("inactive", "Stopped"), ("failed", "Failed")),
+        *(("unavailable", "Unknown"), ("<b>", "Unknown")),
+    ):
+        status: dict[str, object] = {"active_state": state, "agent": {"active_state": state}}
         said = words(shown(client, ctl, status=status), "gateway")
         assert re.search(rf"Gateway [●▲■○] {word} ", said)
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -30,13 +28,16 @@ from tests.support.devices import Device
 from tests.support.key_servers import Amazon, OpenAiProxy, amazon, openai_proxy
 from tests.support.key_states import HOSTILE
 from tests.support.network import free_port
+from tests.support.process_watch import watched
 from tests.support.raw_server import RawServer, response
 from tests.support.releases import program
 from tests.support.waiting import wait_until
 from tests.support.web_servers import served
+from tests.support.wizard_secrets import found
 
-CANARY = "sk-canary-0123456789abcdef"
-SECRET_CANARY = "SeCrEtCaNaRy/+abcdef0123456789"
+# Of these tests alone, as they are looked for on the whole machine.
+CANARY = "sk-canary-rotation-0123456789"
+SECRET_CANARY = "SeCrEtCaNaRy/+rotation0123456789"
 SET = "model set --provider openai --key-from-stdin --yes"
 TEST = "model test --provider openai --key-from-stdin --json"
 TEST_STORED = "model test --provider openai --json"
@@ -157,54 +158,20 @@ def test_what_can_be_no_key_is_refused_without_a_call(client: FlaskClient, ready
 
 def holds(data: bytes, *secrets: str) -> bool:
     """Whether `data` holds a secret in any usual form."""
-    for secret in secrets:
-        raw = secret.encode()
-        plain = base64.b64encode(raw).rstrip(b"=")
-        escaped = json.dumps(secret).strip('"').encode()
-        if any(f in data for f in (raw, quote(secret, safe="").encode(), plain, escaped)):
-            return True
-        if raw.hex().encode() in data.lower():
-            return True
-    return False
-
-
-@contextlib.contextmanager
-def watching(*secrets: str) -> Iterator[list[str]]:
-    """Look at the arguments and environment of every process while the block lasts.
-
-    What is found is a list of file names: those that held one of `secrets`.
-    """
-    found: list[str] = []
-    over = threading.Event()
-
-    def look() -> None:
-        while not over.is_set():
-            for folder in Path("/proc").glob("[0-9]*"):
-                for name in ("cmdline", "environ"):
-                    with contextlib.suppress(OSError):
-                        if holds((folder / name).read_bytes(), *secrets):
-                            found.append(f"{folder.name}/{name}")
-
-    thread = threading.Thread(target=look)
-    thread.start()
-    try:
-        yield found
-    finally:
-        over.set()
-        thread.join()
+    return any(found(secret, data) for secret in secrets)
 
 
 def test_key_12_no_argument_and_no_environment_holds_the_key(
-    client: FlaskClient, ready: FakeCtl
+    client: FlaskClient, ready: FakeCtl, tmp_path: Path
 ) -> None:
     ready.answer(SET, takes_s=0.5)
     ready.answer(TEST, {"ok": True, "http_status": 200}, takes_s=0.5)
-    with watching(CANARY) as found:
+    with watched(tmp_path / "processes"):
         assert rotate(client, test="1").startswith("Rotated openai successfully.")
-    assert found == []
     assert changes(ready) == [TEST, SET]
-    for call in ready.calls():
-        assert not holds(json.dumps([call["words"], call["environment"]]).encode(), CANARY)
+    seen = [[call["words"], call["environment"]] for call in ready.calls()]
+    assert not holds(json.dumps(seen).encode(), CANARY)
+    assert not holds((tmp_path / "processes").read_bytes(), CANARY)
 
 
 def impatient(client: FlaskClient) -> FlaskClient:
@@ -571,7 +538,7 @@ def test_leak_01_a_rotation_leaves_the_key_in_its_file_and_nowhere_else(
     with (
         RawServer(echo) as server,
         served("pwa-app", environment, tmp_path / "log") as app,
-        watching(CANARY, SECRET_CANARY) as found,
+        watched(tmp_path / "processes"),
         requests.Session() as session,
     ):
         session.trust_env = False
@@ -584,9 +551,9 @@ def test_leak_01_a_rotation_leaves_the_key_in_its_file_and_nowhere_else(
                 pages.append(session.post(f"{app.url}/app/keys/rotate", data).content)
             pages.append(session.post(f"{app.url}/app/keys/test", {"provider": "mine"}).content)
             assert b"flash" in pages[-1]
-    assert found == []
     assert not any(holds(page, CANARY, SECRET_CANARY) for page in pages)
-    assert not holds((tmp_path / "log").read_bytes(), CANARY, SECRET_CANARY)
+    for seen in ("log", "processes"):
+        assert not holds((tmp_path / seen).read_bytes(), CANARY, SECRET_CANARY)
     holders = [
         path.name
         for path in device.root.rglob("*")
