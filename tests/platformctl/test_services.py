@@ -160,15 +160,12 @@ def test_a_disk_that_fills_up_leaves_everything_as_it_was(
     assert (image / PWA).read_text() == "# of an older version\n"
 
 
-NO_SYSTEM, NO_PROGRAMS, NO_TOOLS = "no-system", "no-programs", "no-tools"
-
-
 @pytest.mark.parametrize(
     ("spoilt", "said"),
     [
-        (NO_SYSTEM, "is no system: it has no /etc/passwd"),
-        (NO_PROGRAMS, "There is no pwa-app in"),
-        (NO_TOOLS, "systemd-sysusers is not installed"),
+        ("no-system", "is no system: it has no /etc/passwd"),
+        ("no-programs", "There is no pwa-app in"),
+        ("no-tools", "systemd-sysusers is not installed"),
     ],
 )
 def test_what_cannot_be_done_is_said_before_anything_is_written(

@@ -21,7 +21,7 @@ from platform_common.resources import data_path
 from platformctl import microphone, voice
 from tests.support.devices import Device
 from tests.support.releases import clean_environment, program
-from tests.support.stand_in import stand_in
+from tests.support.stand_in import path_without, stand_in
 from tests.support.terminals import at_a_terminal
 
 CONFIG = "/etc/platform/voice.toml"
@@ -241,26 +241,19 @@ def at_root(device: Device) -> Paths:
     )
 
 
-@pytest.mark.parametrize("verb", ["enable", "disable"])
-def test_the_service_follows_the_switch(device: Device, systemctl: Path, verb: str) -> None:
-    assert voice.switch(at_root(device), on=verb == "enable")
-    assert systemctl.read_text().splitlines()[1:] == [f"{verb} --now -- {voice.UNIT}"]
-    assert voice.status(at_root(device)).voice.enabled is (verb == "enable")
-
-
-def test_a_service_that_cannot_be_switched_is_told_of(
+def test_the_service_follows_the_switch_and_is_told_of_when_it_cannot(
     device: Device, systemctl: Path, tmp_path: Path
 ) -> None:
+    # A device in a folder never switches the services of this machine.
+    assert not voice.switch(device.paths, on=True)
+    assert not systemctl.exists()
+    for verb in ("enable", "disable"):
+        assert voice.switch(at_root(device), on=verb == "enable")
+        assert systemctl.read_text().splitlines()[-1] == f"{verb} --now -- {voice.UNIT}"
+        assert voice.status(at_root(device)).voice.enabled is (verb == "enable")
     (tmp_path / "broken").touch()
     with pytest.raises(PlatformError, match="no such thing"):
         voice.switch(at_root(device), on=True)
-
-
-def test_a_device_in_a_folder_never_switches_the_services_of_this_machine(
-    device: Device, systemctl: Path
-) -> None:
-    assert not voice.switch(device.paths, on=True)
-    assert not systemctl.exists()
 
 
 def test_a_running_relay_is_to_be_started_anew_for_another_word(
@@ -272,6 +265,9 @@ def test_a_running_relay_is_to_be_started_anew_for_another_word(
 
 
 # The microphone, heard by the real arecord through devices that ALSA makes up.
+
+OPENING = "echo 'arecord: main:831: audio open error:"
+UNUSABLE = "The microphone default could not be used:"
 
 _TONE = struct.pack("<16000h", *(int(8192 * math.sin(n / 8)) for n in range(16_000)))
 
@@ -322,36 +318,24 @@ def test_without_a_microphone_it_says_which_was_looked_for(device: Device, tmp_p
 @pytest.mark.parametrize(
     ("script", "error"),
     [
-        pytest.param(
-            "echo 'arecord: main:831: audio open error: Device or resource busy' >&2; exit 1",
-            "Another program uses the microphone default",
-            id="busy",
-        ),
-        pytest.param(
-            "echo 'arecord: main:831: audio open error: Permission denied' >&2; exit 1",
-            "This user may not use the microphone default",
-            id="no-permission",
-        ),
-        pytest.param(
-            "echo 'arecord: pcm_read:2178: read error: Input/output error' >&2; exit 1",
-            "The microphone default could not be used:"
-            " arecord: pcm_read:2178: read error: Input/output error",
-            id="unplugged",
-        ),
-        pytest.param("exit 3", "The microphone default could not be used: exit code 3", id="mute"),
-        pytest.param("exit 0", "The microphone default gives nothing but silence", id="nothing"),
-        pytest.param(
-            "exec cat /dev/zero",
-            "The device default gives more than it was asked for",
-            id="without-end",
-        ),
+        (f"{OPENING} Device or resource busy' >&2; exit 1", "Another program uses the microphone"),
+        (f"{OPENING} Permission denied' >&2; exit 1", "This user may not use the microphone"),
+        ("echo 'arecord: read error: Input' >&2; exit 1", f"{UNUSABLE} arecord: read error: Input"),
+        ("exit 3", f"{UNUSABLE} exit code 3"),
+        ("exit 0", "The microphone default gives nothing but silence"),
+        ("exec cat /dev/zero", "The device default gives more than it was asked for"),
+        ("", "arecord is not installed: it is in the package alsa-utils"),
     ],
+    ids=["busy", "no-permission", "unplugged", "mute", "nothing", "without-end", "no-arecord"],
 )
 def test_what_arecord_says_becomes_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, error: str
 ) -> None:
-    monkeypatch.setenv("PATH", stand_in(tmp_path / "bin", "arecord", script)["PATH"])
-    assert microphone.check("default") == VoiceCheck("default", error=error)
+    folder = tmp_path / "bin"
+    there = stand_in(folder, "arecord", script) if script else path_without("arecord", folder)
+    monkeypatch.setenv("PATH", there["PATH"])
+    whole = f"{error} default" if error.endswith("microphone") else error
+    assert microphone.check("default") == VoiceCheck("default", error=whole)
 
 
 def test_a_sound_card_that_stands_still_is_left_in_time(
@@ -362,14 +346,6 @@ def test_a_sound_card_that_stands_still_is_left_in_time(
     began = time.monotonic()
     assert microphone.check("default").error == "The microphone default gave no sound in 0.3 s"
     assert time.monotonic() - began < 20
-
-
-def test_without_arecord_the_package_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    error = "arecord is not installed: it is in the package alsa-utils"
-    assert microphone.check("default").error == error
 
 
 def test_the_loudest_sample_counts() -> None:
