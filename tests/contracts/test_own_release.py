@@ -28,6 +28,7 @@ def own_release(tmp_path_factory: pytest.TempPathFactory, key_pair: KeyPair) -> 
     return output
 
 
+@pytest.mark.long
 def test_release_tools_and_the_minisign_program_trust_it(
     own_release: Path, tools: Tools, key_pair: KeyPair
 ) -> None:
@@ -40,6 +41,7 @@ def test_release_tools_and_the_minisign_program_trust_it(
         subprocess.run(minisign, timeout=LONG_S, check=True)
 
 
+@pytest.mark.long
 def test_it_holds_the_sdist_and_the_wheel(own_release: Path) -> None:
     folder = own_release / "dev" / VERSION
     with tarfile.open(folder / NAMES[0]) as sdist:

@@ -46,6 +46,7 @@ def after_make_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in DOCUMENTS if blocks(name, "bash")])
 def test_the_commands_of_a_document_run_one_after_the_other(
     name: str, after_make_run: Path, tmp_path: Path

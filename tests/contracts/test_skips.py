@@ -18,12 +18,13 @@ SKIPPED = "import pytest\n\ndef test_that_is_skipped():\n    pytest." + "skip('w
 
 
 @pytest.mark.parametrize(
-    ("variables", "status"),
-    [pytest.param({}, 0, id="at-home"), pytest.param({"CI": "true"}, 1, id="in-CI")],
-)
-@pytest.mark.parametrize(
-    "manner",
-    [pytest.param((), id="one-by-one"), pytest.param(("-n", "1"), id="in-a-worker")],
+    ("variables", "status", "manner"),
+    [
+        pytest.param({}, 0, (), id="one-by-one-at-home"),
+        pytest.param({"CI": "true"}, 1, (), id="one-by-one-in-CI", marks=pytest.mark.long),
+        pytest.param({}, 0, ("-n", "1"), id="in-a-worker-at-home", marks=pytest.mark.long),
+        pytest.param({"CI": "true"}, 1, ("-n", "1"), id="in-a-worker-in-CI"),
+    ],
 )
 def test_a_skipped_test_fails_the_run(
     variables: dict[str, str], status: int, manner: tuple[str, ...], tmp_path: Path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import fnmatch
 import re
 import tarfile
 import zipfile
@@ -58,6 +59,7 @@ def names_in(wheel: Path) -> set[str]:
         return {name for name in archive.namelist() if ".dist-info/" not in name}
 
 
+@pytest.mark.long
 def test_the_wheel_holds_the_tracked_files_of_the_packages_and_no_other_top_level_name(
     built: Distributions, settings: configparser.ConfigParser
 ) -> None:
@@ -66,6 +68,7 @@ def test_the_wheel_holds_the_tracked_files_of_the_packages_and_no_other_top_leve
     assert {name.split("/")[0] for name in names_in(built.wheel)} == tops
 
 
+@pytest.mark.long
 def test_the_wheel_holds_one_of_every_kind(built: Distributions) -> None:
     assert names_in(built.wheel) >= {
         *("platform_common/data/profiles/khoj.toml", "platform_common/data/limits/rpi5.json"),
@@ -81,6 +84,25 @@ def test_the_wheel_holds_one_of_every_kind(built: Distributions) -> None:
     }
 
 
+def test_the_settings_name_every_tracked_file_of_the_packages(
+    settings: configparser.ConfigParser,
+) -> None:
+    data = settings["options.package_data"]
+    patterns = {
+        package.replace(".", "/"): re.split(r", |\n", data.get(package, "").replace("**/", ""))
+        for package in settings["options"]["packages"].split()
+    }
+
+    def is_named(name: str) -> bool:
+        package = max((one for one in patterns if name.startswith(f"{one}/")), key=len)
+        inside = name.removeprefix(f"{package}/")
+        return any(fnmatch.fnmatchcase(inside, pattern) for pattern in patterns[package])
+
+    assert [
+        name for name in expected(settings) if not name.endswith(".py") and not is_named(name)
+    ] == []
+
+
 def test_every_folder_of_modules_is_a_package_of_the_wheel(
     settings: configparser.ConfigParser,
 ) -> None:
@@ -93,6 +115,7 @@ def test_every_folder_of_modules_is_a_package_of_the_wheel(
     assert with_modules == set(folders(settings))
 
 
+@pytest.mark.long
 def test_the_metadata_names_the_licence_and_the_commands(built: Distributions) -> None:
     with zipfile.ZipFile(built.wheel) as archive:
         (points,) = (name for name in archive.namelist() if name.endswith("/entry_points.txt"))
@@ -102,6 +125,7 @@ def test_the_metadata_names_the_licence_and_the_commands(built: Distributions) -
         assert any(name.endswith("/LICENSE") for name in archive.namelist())
 
 
+@pytest.mark.long
 def test_the_sdist_holds_no_more_than_what_builds_the_wheel(built: Distributions) -> None:
     with tarfile.open(built.sdist) as archive:
         tops = {name.split("/")[1] for name in archive.getnames() if "/" in name}

@@ -344,6 +344,7 @@ def test_a_second_run_keeps_the_images_and_the_key_and_leaves_a_port_alone_that_
     assert {path: path.stat().st_mtime_ns for folder in kept for path in folder.iterdir()} == before
 
 
+@pytest.mark.long
 def test_a_step_that_fails_ends_it_before_anything_is_served(tmp_path: Path) -> None:
     stranger = tmp_path / "out/artefacts/notes.txt"
     stranger.parent.mkdir(parents=True)

@@ -417,18 +417,30 @@ def any_answer(tmp_path_factory: pytest.TempPathFactory) -> tuple[Answering, Fla
     return cli, create_app(settings, cli=cli).test_client()
 
 
-@examples(150)
+def is_a_page_in_form(any_answer: tuple[Answering, FlaskClient], answers: dict[str, Any]) -> None:
+    cli, client = any_answer
+    cli.answers = answers
+    html5lib.HTMLParser(strict=True).parse(page(client))
+
+
+@examples(30)
 @given(answers=ANSWERS)
 def test_cli_14_no_answer_breaks_the_page(
     any_answer: tuple[Answering, FlaskClient], answers: dict[str, Any]
 ) -> None:
-    cli, client = any_answer
-    cli.answers = answers
-    text = page(client)
-    html5lib.HTMLParser(strict=True).parse(text)
+    is_a_page_in_form(any_answer, answers)
 
 
-@examples(100)
+@pytest.mark.long
+@examples(300)
+@given(answers=ANSWERS)
+def test_cli_14_none_of_many_answers_breaks_the_page(
+    any_answer: tuple[Answering, FlaskClient], answers: dict[str, Any]
+) -> None:
+    is_a_page_in_form(any_answer, answers)
+
+
+@examples(50)
 @given(
     answer=st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(),

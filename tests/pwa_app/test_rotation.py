@@ -462,6 +462,7 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Amazon]:
         yield running
 
 
+@pytest.mark.long
 def test_the_real_program_and_a_real_server_take_the_right_key_and_keep_it_from_a_wrong_one(
     device: Device, proxy: OpenAiProxy
 ) -> None:
@@ -483,6 +484,7 @@ def test_the_real_program_and_a_real_server_take_the_right_key_and_keep_it_from_
     assert flash(client, "/app/keys/mine").startswith("The stored key does not work: Mine rejected")
 
 
+@pytest.mark.long
 def test_the_real_program_and_a_real_cloud_take_all_three_values(
     device: Device, cloud: Amazon
 ) -> None:
