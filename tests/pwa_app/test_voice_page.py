@@ -113,6 +113,20 @@ def test_with_consent_and_a_microphone_that_works_voice_is_switched_on_and_off_a
     assert fine.words() == [CHECK, ENABLE, shown, shown, DISABLE, shown]
 
 
+def test_what_was_asked_before_a_switch_is_not_shown_after_it(
+    client: FlaskClient, fine: FakeCtl
+) -> None:
+    fine.answer("voice status --json", voice(), held=True)
+    with ThreadPoolExecutor(1) as pool:
+        early = pool.submit(page, client.application.test_client())
+        wait_until(fine.begun)
+        fine.answer("voice status --json", voice(enabled=True, active=True))
+        client.post("/app/voice/enable", data=CONSENT)
+        assert "Listening" in page(client)
+        fine.release()
+        assert "Listening" not in early.result()
+
+
 @pytest.mark.parametrize("form", [{}, {"consent": ""}, {"consent": "0"}, {"consent": "on"}])
 def test_without_consent_nothing_is_asked_of_the_device(
     client: FlaskClient, fine: FakeCtl, form: dict[str, str]
