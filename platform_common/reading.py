@@ -46,7 +46,8 @@ def descriptor_of(
     except OSError as error:
         if error.errno == errno.ELOOP and not follow_link:
             raise UnreadableError(f"{path} is a symbolic link, not a regular file") from error
-        if error.errno in _NOT_REGULAR:
+        # A device on a file system mounted without devices is refused like a file of another user.
+        if error.errno in _NOT_REGULAR or (error.errno == errno.EACCES and _is_odd(path)):
             raise UnreadableError(f"{path} is not a regular file") from error
         raise UnreadableError.of(path, error) from error
     return descriptor
@@ -56,6 +57,12 @@ def close(descriptor: int) -> None:
     """Close a file whose content is safe, or was only read: no failure here says anything."""
     with contextlib.suppress(OSError):
         os.close(descriptor)
+
+
+def _is_odd(path: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return not stat.S_ISREG(path.stat().st_mode)
+    return False
 
 
 def _refuse_oddities(path: Path, status: os.stat_result, *, one_name: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -39,12 +40,28 @@ def test_fs_07_a_file_of_the_device_has_one_name(tmp_path: Path, kind: str) -> N
         read_own(path, 10)
 
 
-def test_fs_07_a_link_to_itself_and_a_terminal_are_refused(tmp_path: Path) -> None:
+def test_fs_07_a_link_to_itself_is_refused(tmp_path: Path) -> None:
     path = make("link to itself", tmp_path / "f")
     with pytest.raises(UnreadableError, match="f: Too many levels of symbolic links"):
         read_bounded(path, 10)
-    with pytest.raises(UnreadableError, match="/dev/ptmx is not a regular file"):
-        read_bounded(Path("/dev/ptmx"), 10)
+
+
+def test_fs_07_a_device_that_opens_and_reads_is_refused(tmp_path: Path) -> None:
+    # Devices of every machine, which any user opens: two of memory, and a terminal's two ends.
+    ours, theirs = os.openpty()
+    os.write(ours, b"x\n")
+    link = tmp_path / "link"
+    for path in (Path("/dev/null"), Path("/dev/zero"), Path("/dev/ptmx"), os.ttyname(theirs)):
+        link.symlink_to(path)
+        for name in (Path(path), link):
+            with pytest.raises(UnreadableError, match=f"^{name} is not a regular file$"):
+                read_bounded(name, 10)
+        link.unlink()
+    for refuse in (partial(read_own, limit_bytes=10), partial(descriptor_of, flags=os.O_RDWR)):
+        with pytest.raises(UnreadableError, match="^/dev/zero is not a regular file$"):
+            refuse(Path("/dev/zero"))
+    for end in (ours, theirs):
+        os.close(end)
 
 
 def test_a_file_of_the_device_is_read_or_missing(tmp_path: Path) -> None:
