@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,13 +27,6 @@ _DATA = pseudo_random(3 * BUFFER_BYTES + 17, "image")
 
 # A build reaches ioctl(2) for the reflink and to ask whether it writes to a terminal.
 _NO_REFLINK = "ioctl:error=EOPNOTSUPP"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultServer]:
-    """What starts builds with system calls that fail."""
-    with FaultServer(tmp_path_factory.mktemp("runs")) as server:
-        yield server
 
 
 def test_an_artefact_of_the_same_file_system_is_linked(tmp_path: Path, server: FaultServer) -> None:

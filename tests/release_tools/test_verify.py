@@ -9,7 +9,7 @@ import re
 import shutil
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -81,20 +81,15 @@ def test_a_good_release_is_trusted(
         "file:": (signed_release / "stable/manifest.json").as_uri(),
         "file root": signed_release.as_uri(),
     }
-    done = tools("verify", urls.get(place, place), "-p", key_pair.public)
+    args = (urls.get(place, place), "-p", key_pair.public)
+    done = tools("verify", *args)
     assert (done.returncode, done.stderr) == (0, "")
     assert re.fullmatch(
         r"TRUSTED: release 2026\.11\.1 \(stable\), 3 of 3 artefacts read,"
         r" signed by [0-9A-F]{16}",
         done.stdout.splitlines()[-1],
     )
-
-
-def test_a_good_release_as_json(signed_release: Path, tools: Tools, key_pair: KeyPair) -> None:
-    done = tools("verify", "dist", "-p", key_pair.public, "--json")
-    document = json.loads(done.stdout)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert set(document) == {"ok", "exit_code", "verdict", "location", "releases", "findings"}
+    document = json.loads(tools("verify", *args, "--json").stdout)
     assert (document["ok"], document["exit_code"], document["findings"]) == (True, 0, [])
     (release,) = document["releases"]
     assert (release["ok"], release["release_version"]) == (True, VERSION)
@@ -118,20 +113,14 @@ def _break_six_things(channel: Path, key_pair: KeyPair) -> None:
 SIX = ["E_COMMENT", "E_HASH", "E_MISSING", "E_SIG", "E_SIZE", "E_UNEXPECTED"]
 
 
-def test_six_faults_are_six_findings(
-    channel: Path, release: Path, tools: Tools, key_pair: KeyPair
+def test_six_faults_are_six_findings_for_people_and_for_programs(
+    channel: Path, tools: Tools, key_pair: KeyPair
 ) -> None:
     _break_six_things(channel, key_pair)
     done = tools("verify", "dist", "-p", key_pair.public)
     assert done.returncode == 1
     assert sorted(re.findall(r"^  (E_[A-Z]+) ", done.stdout, re.MULTILINE)) == SIX
     assert done.stdout.splitlines()[-1].startswith("DO NOT TRUST: 6 findings, the first E_UNEX")
-
-
-def test_six_faults_are_six_findings_in_json(
-    channel: Path, release: Path, tools: Tools, key_pair: KeyPair
-) -> None:
-    _break_six_things(channel, key_pair)
     done = tools("verify", "dist", "-p", key_pair.public, "--json")
     document = json.loads(done.stdout)
     assert (done.returncode, document["ok"], document["exit_code"]) == (1, False, 1)
@@ -139,21 +128,21 @@ def test_six_faults_are_six_findings_in_json(
     assert document["verdict"].startswith("DO NOT TRUST: 6 findings")
 
 
-def test_a_file_that_the_manifest_does_not_list_is_named(
-    release: Path, key_pair: KeyPair, signed_release: Path
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (lambda release: (release / "stranger.txt").touch(), "UNEXPECTED 2026.11.1/stranger.txt"),
+        (lambda release: (release / IMAGE).unlink(), f"MISSING {IMAGE}"),
+        (lambda release: (release / f"{IMAGE}.minisig").unlink(), f"MISSING {IMAGE}.minisig"),
+    ],
+    ids=["a file more", "no artefact", "no signature"],
+)
+def test_a_file_too_many_or_too_few_is_named(
+    change: Callable[[Path], object], found: str, release: Path, key_pair: KeyPair
 ) -> None:
-    (release / "stranger.txt").write_bytes(b"?")
-    (finding,) = verify(signed_release, key_pair).errors
-    assert (finding.code, finding.where) == ("E_UNEXPECTED", f"{VERSION}/stranger.txt")
-
-
-@pytest.mark.parametrize("name", [IMAGE, f"{IMAGE}.minisig"], ids=["artefact", "signature"])
-def test_a_missing_file_is_named(
-    name: str, release: Path, key_pair: KeyPair, signed_release: Path
-) -> None:
-    (release / name).unlink()
-    (finding,) = verify(signed_release, key_pair).errors
-    assert (finding.code, finding.where) == ("E_MISSING", name)
+    change(release)
+    (finding,) = verify(release.parent, key_pair).errors
+    assert f"{finding.code} {finding.where}" == f"E_{found}"
 
 
 def test_a_failed_check_outweighs_what_could_not_be_read(
@@ -221,22 +210,20 @@ def test_rel_12_one_bit_changed_anywhere_is_found(
 
 
 @pytest.mark.parametrize(
-    "change",
-    [lambda data: data[:-1], lambda data: data + b"\0", lambda data: b""],
-    ids=["cut", "longer", "empty"],
+    ("change", "found"),
+    [
+        (lambda data: data[:-1], ["E_SIZE"]),
+        (lambda data: data + b"\0", ["E_SIZE"]),
+        (lambda data: b"", ["E_SIZE"]),
+        (lambda data: bytes(len(data)), ["E_HASH", "E_SIG"]),
+    ],
+    ids=["cut", "longer", "empty", "zeros"],
 )
-def test_rel_12_another_size_is_found(
-    change: Callable[[bytes], bytes], release: Path, signed_release: Path, key_pair: KeyPair
+def test_rel_12_other_bytes_are_found(
+    change: Callable[[bytes], bytes], found: list[str], release: Path, key_pair: KeyPair
 ) -> None:
     (release / DISK).write_bytes(change((release / DISK).read_bytes()))
-    assert codes(verify(signed_release, key_pair)) == ["E_SIZE"]
-
-
-def test_rel_12_zeros_of_the_right_size_are_found(
-    release: Path, signed_release: Path, key_pair: KeyPair
-) -> None:
-    (release / DISK).write_bytes(bytes((release / DISK).stat().st_size))
-    assert codes(verify(signed_release, key_pair)) == ["E_HASH", "E_SIG"]
+    assert codes(verify(release.parent, key_pair)) == found
 
 
 def test_rel_13_a_good_artefact_under_anothers_name_is_found(
@@ -275,17 +262,14 @@ def test_rel_14_an_endless_artefact_is_cut_off(
     assert sent[0] < 32 << 20
 
 
-def test_rel_14_a_size_that_the_server_contradicts_is_found_before_reading(
+def test_rel_14_a_size_that_the_server_contradicts_is_found(
     channel: Path, signed_release: Path, key_pair: KeyPair
 ) -> None:
-    def huge(document: dict[str, Any]) -> None:
-        _artefact(document, IMAGE)["size_bytes"] = 10**15
-
-    change_manifest(channel, key_pair, huge)
+    change_manifest(
+        channel, key_pair, lambda document: _artefact(document, IMAGE).update(size_bytes=10**15)
+    )
     with serving(served(signed_release)) as server:
-        started = time.monotonic()
         assert codes(verify(server.url, key_pair)) == ["E_SIZE"]
-        assert time.monotonic() - started < 5
 
 
 _ELSEWHERE = {
@@ -309,8 +293,8 @@ def test_rel_16_a_manifest_from_a_server_cannot_lead_elsewhere(
         assert not [path for path in server.paths if "beta" in path or ".." in path]
 
 
-def test_rel_16_another_web_server_may_hold_an_artefact(
-    channel: Path, release: Path, signed_release: Path, key_pair: KeyPair
+def test_rel_16_another_web_server_may_hold_an_artefact_and_a_registry_a_reference(
+    channel: Path, release: Path, signed_release: Path, tools: Tools, key_pair: KeyPair
 ) -> None:
     with serving({"/image": (release / IMAGE).read_bytes()}) as elsewhere:
         change_manifest(
@@ -319,17 +303,10 @@ def test_rel_16_another_web_server_may_hold_an_artefact(
             lambda document: _artefact(document, IMAGE).update(url=f"{elsewhere.url}/image"),
         )
         with serving(served(signed_release)) as server:
-            report = verify(server.url, key_pair)
-        assert codes(report) == []
+            done = tools("verify", server.url, "-p", key_pair.public)
+        assert done.returncode == 0, done.stdout
         assert elsewhere.paths == ["/image"]
-
-
-def test_rel_16_a_reference_is_shown_and_never_fetched(
-    signed_release: Path, tools: Tools, key_pair: KeyPair
-) -> None:
-    with serving(served(signed_release)) as server:
-        done = tools("verify", server.url, "-p", key_pair.public)
-    assert done.returncode == 0
+    # A reference is shown and never fetched: nothing of this test could answer.
     assert f"= oci://registry.example/appliance@sha256:{'a' * 64}" in done.stdout
 
 
@@ -357,13 +334,6 @@ def test_rel_05_a_manifest_of_another_channel_is_refused_before_any_artefact(
         report = verify(f"{server.url}/beta", key_pair)
         assert codes(report) == ["E_CHANNEL"]
         assert server.paths == ["/beta/manifest.json", "/beta/manifest.json.minisig"]
-
-
-def test_rel_05_a_channel_asked_for_is_the_one_it_must_be(
-    signed_release: Path, tools: Tools, key_pair: KeyPair
-) -> None:
-    done = tools("verify", "dist", "-p", key_pair.public, "--channel", "beta")
-    assert (done.returncode, "E_CHANNEL" in done.stdout) == (1, True)
 
 
 def _stale_signature(dist: Path, key_pair: KeyPair, times: int) -> RawServer:
@@ -398,14 +368,6 @@ def test_rel_06_a_pair_that_does_not_match_is_fetched_again_twice(
     assert server.paths.count("/stable/manifest.json") == min(times, 2) + 1
 
 
-def test_rel_06_the_pause_is_real(signed_release: Path, tools: Tools, key_pair: KeyPair) -> None:
-    with _stale_signature(signed_release, key_pair, 1) as server:
-        started = time.monotonic()
-        done = tools("verify", f"{server.url}/stable", "-p", key_pair.public)
-        assert time.monotonic() - started > 1
-    assert done.returncode == 0, done.stdout
-
-
 def test_rel_06_a_mismatch_in_a_folder_is_told_at_once(channel: Path, key_pair: KeyPair) -> None:
     stale = sign_bytes(b"the manifest before", key_pair, "file:manifest.json")
     (channel / "manifest.json.minisig").write_bytes(stale)
@@ -427,12 +389,12 @@ def test_a_channel_that_cannot_be_read_hides_nothing_of_the_others(
     assert (codes(beta), codes(stable)) == (["E_UNREADABLE"], [])
 
 
-def test_rel_05_a_link_to_another_channel_is_no_release_of_this_one(
+def test_rel_05_a_release_of_another_channel_than_asked_for_or_linked_to_is_refused(
     signed_release: Path, tools: Tools, key_pair: KeyPair
 ) -> None:
     (signed_release / "beta").symlink_to("stable")
-    for place in ("dist/beta", "dist/beta/manifest.json"):
-        done = tools("verify", place, "-p", key_pair.public)
+    for args in (["dist/beta"], ["dist/beta/manifest.json"], ["dist/stable", "--channel", "beta"]):
+        done = tools("verify", *args, "-p", key_pair.public)
         assert done.returncode == 1
         assert "DO NOT TRUST: 1 finding, the first E_CHANNEL" in done.stdout
 
@@ -483,7 +445,7 @@ def test_only_what_was_selected_is_read(
 
 @pytest.mark.parametrize(
     ("floor", "code"),
-    [("2026.11.1", 0), ("2026.11.1-rc1", 0), ("2026.10.31", 0), ("2026.11.2", 1), ("2027.1.1", 1)],
+    [("2026.11.1", 0), ("2026.11.2", 1)],
 )
 def test_a_release_before_the_floor_is_a_rollback(
     floor: str, code: int, signed_release: Path, tools: Tools, key_pair: KeyPair
@@ -515,15 +477,10 @@ def test_pub_03_an_unsigned_release_is_refused(
         done = tools("verify", place, "-p", key_pair.public)
         assert (done.returncode, done.stdout) == (1, "")
         assert "is not signed and must not be trusted" in done.stderr
-
-
-def test_pub_03_an_unsigned_manifest_under_the_signed_name_is_refused(
-    channel: Path, tools: Tools, key_pair: KeyPair
-) -> None:
-    (channel / "manifest.json.minisig").unlink()
+    unsigned.rename(manifest)
+    manifest.with_name("manifest.json.minisig").unlink()
     done = tools("verify", "dist", "-p", key_pair.public)
-    assert done.returncode == 1
-    assert "E_MISSING" in done.stdout
+    assert (done.returncode, "E_MISSING" in done.stdout) == (1, True)
 
 
 # The signature file: REL-19, REL-20, REL-21.
@@ -658,88 +615,17 @@ def test_rel_21_an_edited_trusted_comment_is_refused(
 
 
 @pytest.mark.parametrize(
-    "words",
-    [f"file:{IMAGE}", f"file:{DISK}\trelease:2026.11.2", f"file:{DISK}\tchannel:beta"],
-    ids=["file", "release", "channel"],
+    ("file", "words"),
+    [
+        (f"{VERSION}/{DISK}", f"file:{IMAGE}"),
+        (f"{VERSION}/{DISK}", f"file:{DISK}\trelease:2026.11.2"),
+        (f"{VERSION}/{DISK}", f"file:{DISK}\tchannel:beta"),
+        ("manifest.json", "file:other.json"),
+    ],
+    ids=["file", "release", "channel", "manifest"],
 )
 def test_rel_21_a_trusted_comment_of_something_else_is_refused(
-    words: str, channel: Path, release: Path, key_pair: KeyPair
+    file: str, words: str, channel: Path, key_pair: KeyPair
 ) -> None:
-    sign_file(release / DISK, key_pair, words)
+    sign_file(channel / file, key_pair, words)
     assert codes(verify(channel, key_pair)) == ["E_COMMENT"]
-
-
-def test_rel_21_a_manifest_signature_made_for_another_file_is_refused(
-    channel: Path, key_pair: KeyPair
-) -> None:
-    sign_file(channel / "manifest.json", key_pair, "file:other.json")
-    assert codes(verify(channel, key_pair)) == ["E_COMMENT"]
-
-
-# JSON: one document on stdout, also for errors.
-
-
-def _commands(key: Path) -> Iterator[tuple[str, tuple[str | Path, ...], int, set[str]]]:
-    error = {"ok", "exit_code", "error"}
-    yield "verify", ("verify", "dist", "-p", key), 0, {"ok", "releases", "findings", "verdict"}
-    yield "verify nothing", ("verify", "nowhere", "-p", key), 5, error
-    yield "verify scheme", ("verify", "ftp://x/y", "-p", key), 5, error
-    yield "verify without key", ("verify", "dist", "-p", "none.pub"), 5, error
-    yield "verify with a bad key", ("verify", "dist", "-p", "notes.txt"), 2, error
-    yield "inspect", ("inspect", "dist"), 0, {"manifest", "verified", "artefacts"}
-    yield "inspect nothing", ("inspect", "nowhere"), 5, error
-    yield "inspect garbage", ("inspect", "notes.txt"), 3, error
-    yield "verify-file", ("verify-file", "notes.txt", "-p", key), 0, {"ok", "key_id", "warnings"}
-    yield (
-        "verify-file bad",
-        ("verify-file", "dist/stable/manifest.json", "-p", key, "--signature", "notes.txt.minisig"),
-        1,
-        error,
-    )
-    yield "verify-file unsigned", ("verify-file", "none.txt", "-p", key), 5, error
-    yield "compare", ("compare", "2026.1.1", "2026.1.2"), 0, {"order"}
-    yield "compare nonsense", ("compare", "2026.1.1", "x"), 3, error
-    yield (
-        "keygen",
-        ("keygen", "--no-password", "--secret-key", "a", "--public-key", "b"),
-        0,
-        {"ok", "key_id", "secret_key", "public_key"},
-    )
-    yield (
-        "keygen again",
-        ("keygen", "--no-password", "--secret-key", "notes.txt", "--public-key", "b"),
-        1,
-        error,
-    )
-    yield (
-        "build",
-        ("build", "artefacts", "--version", VERSION, "--channel", "stable", "--output", "new"),
-        0,
-        {"ok", "manifest", "signed", "artefacts"},
-    )
-    yield "build nothing", ("build", "dist", "--version", VERSION, "--channel", "stable"), 1, error
-    yield "sign", ("sign", "notes.txt"), 0, {"ok", "signatures"}
-    yield "sign nothing", ("sign", "none.txt"), 5, error
-
-
-_JSON_IDS = [name for name, *_ in _commands(Path())]
-
-
-@pytest.mark.parametrize("name", _JSON_IDS)
-def test_json_is_one_document_and_nothing_else_on_stdout(
-    name: str, signed_release: Path, tools: Tools, key_pair: KeyPair
-) -> None:
-    notes = tools.folder / "notes.txt"
-    notes.write_bytes(b"notes")
-    sign_file(notes, key_pair)
-    (found,) = (row for row in _commands(key_pair.public) if row[0] == name)
-    _, command, code, members = found
-    done = tools(*command, "--json", env={"SIGNING_SECRET_KEY": str(key_pair.secret)})
-    assert done.returncode == code, done.stderr
-    document = json.loads(done.stdout)
-    assert members <= set(document)
-    if "error" in document:
-        assert (document["ok"], document["exit_code"]) == (False, code)
-        assert done.stderr.startswith("error: ")
-    else:
-        assert done.stderr == ""

@@ -1,0 +1,51 @@
+"""`release-tools` many times: runs that are copies of a process which has imported everything."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support.faults import FaultServer
+from tests.support.releases import Tools
+
+
+@dataclass
+class Copies(Tools):
+    """`Tools`, each run of which costs a fork and not a start of Python."""
+
+    server: FaultServer | None = None
+
+    def __call__(
+        self, *args: str | Path, env: Mapping[str, str] | None = None, timeout: float = 60
+    ) -> subprocess.CompletedProcess[str]:
+        assert self.server is not None
+        words = [str(arg) for arg in args]
+        started = self.server.start(*words, cwd=self.folder, env=dict(env or {}))
+        limit = threading.Timer(timeout, started.kill, [signal.SIGKILL])
+        limit.start()
+        try:
+            run = started.wait()
+        finally:
+            limit.cancel()
+        if run.returncode == -signal.SIGKILL:
+            raise subprocess.TimeoutExpired(words, timeout)
+        return subprocess.CompletedProcess(words, run.returncode, run.stdout, run.stderr)
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultServer]:
+    """What starts the runs, also with system calls that fail."""
+    with FaultServer(tmp_path_factory.mktemp("runs")) as server:
+        yield server
+
+
+@pytest.fixture
+def tools(tmp_path: Path, server: FaultServer) -> Tools:
+    """The program `release-tools`, run in this test's folder."""
+    return Copies(tmp_path, server=server)
