@@ -11,17 +11,20 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from platform_common import appending, locks
 from platform_common.appending import append_line, drop_lines, put_aside
-from platform_common.errors import PlatformError, UnreadableError
+from platform_common.errors import UnreadableError
 from platform_common.files import ExistsError
 from platform_common.locks import LockedError
 from tests.support.odd_files import LINKS, NOT_REGULAR, make, picture
+
+
+Away = Callable[[int], list[Path]]
 
 
 @contextlib.contextmanager
@@ -34,16 +37,24 @@ def held_by_another(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+def drop(path: Path, *lines: bytes) -> int:
+    return drop_lines(path, lines.__contains__, limit_bytes=1 << 20)
+
+
 @pytest.mark.parametrize("mask", [0o000, 0o077])
 def test_the_first_line_makes_the_file_with_its_mode(tmp_path: Path, mask: int) -> None:
-    before = os.umask(mask)
+    path, before = tmp_path / "f", os.umask(mask)
     try:
-        append_line(tmp_path / "f", b"first", mode=0o640)
+        append_line(path, b"first", mode=0o640)
+        append_line(path, b"second", mode=0o600)
+        assert path.read_bytes() == b"first\nsecond\n"
+        assert stat.S_IMODE(path.stat().st_mode) == 0o640
+        # With fewer lines it has the mode that is asked for.
+        path.chmod(0o666)
+        drop(path, b"first")
     finally:
         os.umask(before)
-    append_line(tmp_path / "f", b"second", mode=0o600)
-    assert (tmp_path / "f").read_bytes() == b"first\nsecond\n"
-    assert stat.S_IMODE((tmp_path / "f").stat().st_mode) == 0o640
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
 @pytest.mark.parametrize(
@@ -61,12 +72,6 @@ def test_a_line_is_on_a_line_of_its_own(tmp_path: Path, there: bytes, afterwards
     (tmp_path / "f").write_bytes(there)
     append_line(tmp_path / "f", b"new")
     assert (tmp_path / "f").read_bytes() == afterwards
-
-
-def test_two_lines_are_no_line(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="one line holds no line feed"):
-        append_line(tmp_path / "f", b"one\ntwo")
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("taken", [0, 3])
@@ -100,7 +105,7 @@ def test_what_cannot_be_taken_back_either_is_a_torn_line_and_no_more(
 
 
 @pytest.mark.parametrize("kind", [*NOT_REGULAR, *LINKS])
-def test_fs_07_nothing_but_a_file_with_one_name_is_added_to_or_put_aside(
+def test_fs_07_nothing_but_a_file_with_one_name_is_added_to_shortened_or_put_aside(
     tmp_path: Path, kind: str
 ) -> None:
     path = make(kind, tmp_path / "f")
@@ -110,6 +115,11 @@ def test_fs_07_nothing_but_a_file_with_one_name_is_added_to_or_put_aside(
     with pytest.raises(UnreadableError, match=f"^{path} is "):
         put_aside(path, tmp_path / "aside")
     assert picture(tmp_path) == before
+    with pytest.raises(UnreadableError, match=f"^{path} is "):
+        drop(path, b"precious")
+    after = picture(tmp_path)
+    del after[".f.lock"]
+    assert after == before
 
 
 def test_nobody_waits_for_ever_for_the_end_of_a_file(
@@ -125,10 +135,19 @@ def test_nobody_waits_for_ever_for_the_end_of_a_file(
     assert (tmp_path / "f").read_bytes() == b"old\n"
 
 
-def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+def test_nothing_is_made_of_what_is_missing(tmp_path: Path) -> None:
     with pytest.raises(UnreadableError, match="none/f: No such file or directory"):
         append_line(tmp_path / "none" / "f", b"line")
-    assert put_aside(tmp_path / "none" / "f", tmp_path / "aside") is False
+    with pytest.raises(ValueError, match="one line holds no line feed"):
+        append_line(tmp_path / "f", b"one\ntwo")
+    for missing in (tmp_path / "f", tmp_path / "none" / "f"):
+        assert put_aside(missing, tmp_path / "aside") is False
+        assert drop(missing, b"b") == 0
+    assert list(tmp_path.iterdir()) == []
+    append_line(tmp_path / "f", b"line")
+    with pytest.raises(UnreadableError, match="none/aside: No such file or directory"):
+        put_aside(tmp_path / "f", tmp_path / "none" / "aside")
+    assert (tmp_path / "f").read_bytes() == b"line\n"
 
 
 # Putting aside.
@@ -161,53 +180,63 @@ def test_fs_07_what_has_the_other_name_stays(tmp_path: Path, kind: str) -> None:
     assert picture(tmp_path) == before
 
 
-def test_a_file_is_not_put_aside_into_nowhere(tmp_path: Path) -> None:
-    append_line(tmp_path / "f", b"line")
-    with pytest.raises(UnreadableError, match="none/aside: No such file or directory"):
-        put_aside(tmp_path / "f", tmp_path / "none" / "aside")
-    assert (tmp_path / "f").read_bytes() == b"line\n"
-
-
-def _away_once_locked(path: Path, monkeypatch: pytest.MonkeyPatch, times: int) -> list[Path]:
-    """Have another program put the file aside each time just before we get its lock."""
-    away: list[Path] = []
+@pytest.fixture
+def away_once_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[int], list[Path]]:
+    """Have another program put the file aside so many times, just before we get its lock."""
+    (tmp_path / "f").write_bytes(b"old\n")
     hold = locks.hold
 
-    def wait(descriptor: int, locked: Path) -> None:
-        if len(away) < times:
-            away.append(path.rename(path.with_name(f"away.{len(away)}")))
-        hold(descriptor, locked)
+    def away(times: int) -> list[Path]:
+        gone: list[Path] = []
 
-    monkeypatch.setattr(appending, "hold", wait)
+        def wait(descriptor: int, locked: Path) -> None:
+            if len(gone) < times:
+                gone.append(locked.rename(locked.with_name(f"away.{len(gone)}")))
+            hold(descriptor, locked)
+
+        monkeypatch.setattr(appending, "hold", wait)
+        return gone
+
     return away
 
 
 def test_a_line_goes_into_the_file_that_has_the_name_now(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, away_once_locked: Away
 ) -> None:
-    (tmp_path / "f").write_bytes(b"old\n")
-    [*_, gone] = [_away_once_locked(tmp_path / "f", monkeypatch, times=2)]
+    gone = away_once_locked(2)
     append_line(tmp_path / "f", b"new")
     assert [path.read_bytes() for path in gone] == [b"old\n", b""]
     assert (tmp_path / "f").read_bytes() == b"new\n"
 
 
-def test_what_another_program_has_put_aside_already_is_not_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_what_is_put_aside_already_is_not_there_and_what_always_is_is_given_up(
+    tmp_path: Path, away_once_locked: Away
 ) -> None:
-    (tmp_path / "f").write_bytes(b"old\n")
-    _away_once_locked(tmp_path / "f", monkeypatch, times=1)
+    away_once_locked(1)
     assert put_aside(tmp_path / "f", tmp_path / "aside") is False
     assert not (tmp_path / "aside").exists()
-
-
-def test_a_file_that_never_stays_is_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "f").write_bytes(b"old\n")
-    _away_once_locked(tmp_path / "f", monkeypatch, times=1000)
+    away_once_locked(1000)
     with pytest.raises(LockedError, match="f is put aside again and again by another program"):
         append_line(tmp_path / "f", b"new")
+
+
+def test_putting_aside_takes_the_file_that_has_the_name_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "f").write_bytes(b"a\nb\n")
+    (tmp_path / "new").write_bytes(b"a\n")
+    hold = locks.hold
+
+    def wait(descriptor: int, locked: Path) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            (tmp_path / "new").rename(locked)
+        hold(descriptor, locked)
+
+    monkeypatch.setattr(appending, "hold", wait)
+    assert put_aside(tmp_path / "f", tmp_path / "aside")
+    assert (tmp_path / "aside").read_bytes() == b"a\n"
 
 
 def test_a_file_that_somebody_else_makes_in_the_meantime_keeps_its_lines(
@@ -225,12 +254,6 @@ def test_a_file_that_somebody_else_makes_in_the_meantime_keeps_its_lines(
 
 
 # Dropping lines.
-
-_MEBIBYTE = 1 << 20
-
-
-def drop(path: Path, *lines: bytes) -> int:
-    return drop_lines(path, lines.__contains__, limit_bytes=_MEBIBYTE)
 
 
 @pytest.mark.parametrize(
@@ -256,40 +279,11 @@ def test_only_the_unwanted_lines_go(
     assert not list(tmp_path.glob("*.tmp"))
 
 
-def test_of_a_file_that_is_not_there_nothing_goes_and_nothing_is_made(tmp_path: Path) -> None:
-    assert drop(tmp_path / "f", b"b") == 0
-    assert drop(tmp_path / "none" / "f", b"b") == 0
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("mask", [0o000, 0o077])
-def test_a_file_with_fewer_lines_has_the_mode_that_is_asked_for(tmp_path: Path, mask: int) -> None:
-    (tmp_path / "f").write_bytes(b"a\nb\n")
-    (tmp_path / "f").chmod(0o666)
-    before = os.umask(mask)
-    try:
-        drop(tmp_path / "f", b"b")
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE((tmp_path / "f").stat().st_mode) == 0o640
-
-
 def test_a_file_that_is_too_large_is_left_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"b\n" * 10)
     with pytest.raises(UnreadableError, match="f is larger than 19 bytes"):
         drop_lines(tmp_path / "f", lambda line: True, limit_bytes=19)
     assert drop_lines(tmp_path / "f", lambda line: True, limit_bytes=20) == 10
-
-
-@pytest.mark.parametrize("kind", [*NOT_REGULAR, *LINKS])
-def test_fs_07_from_nothing_but_a_file_with_one_name_a_line_goes(tmp_path: Path, kind: str) -> None:
-    path = make(kind, tmp_path / "f")
-    before = picture(tmp_path)
-    with pytest.raises(UnreadableError, match=f"^{path} is "):
-        drop(path, b"precious")
-    after = picture(tmp_path)
-    del after[".f.lock"]
-    assert after == before
 
 
 def test_fs_01_when_the_shorter_file_cannot_be_written_the_old_one_stays(
@@ -367,26 +361,6 @@ def test_a_program_that_is_killed_while_lines_go_loses_no_other_line(tmp_path: P
     assert sorted(entry.name for entry in tmp_path.iterdir()) == [".f.lock", "f"]
 
 
-def test_putting_aside_takes_the_file_that_has_the_name_now(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "f"
-    path.write_bytes(b"a\nb\n")
-    hold = locks.hold
-    replaced: list[int] = []
-
-    def wait(descriptor: int, locked: Path) -> None:
-        if not replaced:
-            replaced.append(1)
-            (tmp_path / "new").write_bytes(b"a\n")
-            (tmp_path / "new").rename(path)
-        hold(descriptor, locked)
-
-    monkeypatch.setattr(appending, "hold", wait)
-    assert put_aside(path, tmp_path / "aside")
-    assert (tmp_path / "aside").read_bytes() == b"a\n"
-
-
 def test_fs_03_a_disk_that_fails_under_the_lock_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -404,8 +378,3 @@ def test_fs_03_a_disk_that_fails_under_the_lock_is_told(
         assert path.read_bytes() == b"old\n"
     append_line(path, b"new")
     assert path.read_bytes() == b"old\nnew\n"
-
-
-def test_the_errors_are_ones_that_a_person_may_see() -> None:
-    assert issubclass(LockedError, PlatformError)
-    assert issubclass(ExistsError, PlatformError)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import tomllib
-from typing import Any
 
-import jsonschema
 import pytest
+from jsonschema import Draft202012Validator
 
 from platform_common.decoding import DecodingError
 from platform_common.records.cost_caps import Behaviour, Caps, CostCaps, edited, parse
 from platform_common.resources import schema
 
+VALIDATOR = Draft202012Validator(schema("cost"))
 WHOLE = b"""\
 [caps]
 daily_usd = 2.5
@@ -35,7 +36,7 @@ def test_what_is_left_out_has_its_default(data: bytes) -> None:
 def test_an_amount_is_taken(amount: str) -> None:
     data = f"[caps]\ndaily_usd = {amount}\n"
     assert parse(data.encode()).caps.daily_usd == float(amount)
-    jsonschema.validate(tomllib.loads(data), schema("cost"))
+    VALIDATOR.validate(tomllib.loads(data))
 
 
 BAD = [
@@ -57,17 +58,16 @@ BAD = [
 
 
 @pytest.mark.parametrize(("text", "problem"), BAD)
-def test_a_bad_value_is_refused_with_its_place(text: str, problem: str) -> None:
-    with pytest.raises(DecodingError) as caught:
-        parse(text.encode())
-    assert problem in caught.value.message
-
-
-@pytest.mark.parametrize(("text", "problem"), BAD)
-def test_a_broken_file_is_never_changed(text: str, problem: str) -> None:
-    with pytest.raises(DecodingError) as caught:
-        edited(text.encode(), {("caps", "daily_usd"): 1.0})
-    assert problem in caught.value.message
+def test_a_bad_value_is_refused_with_its_place_and_by_the_schema_and_its_file_not_changed(
+    text: str, problem: str
+) -> None:
+    for use in (parse, lambda data: edited(data, {("caps", "daily_usd"): 1.0})):
+        with pytest.raises(DecodingError) as caught:
+            use(text.encode())
+        assert problem in caught.value.message
+    # The schema refuses the same, but for what no JSON can hold.
+    with contextlib.suppress(tomllib.TOMLDecodeError):
+        assert "nan" in text or "-inf" in text or not VALIDATOR.is_valid(tomllib.loads(text))
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e7, "5"])
@@ -80,18 +80,3 @@ def test_a_new_file_explains_itself() -> None:
     data = edited(None, {("caps", "daily_usd"): 1.0, ("behaviour", "on_cap_trip"): "nothing"})
     assert parse(data) == CostCaps(Caps(1.0, 100.0), Behaviour("nothing", 80.0))
     assert data.count(b"#") == 4
-
-
-@pytest.mark.parametrize(
-    "tree",
-    [
-        {"caps": {"daily_usd": "5"}},
-        {"caps": {"daily_usd": 1e7}},
-        {"behaviour": {"on_cap_trip": "stop"}},
-        {"behaviour": {"warn_at_pct": 0}},
-    ],
-    ids=str,
-)
-def test_the_schema_refuses_the_same(tree: dict[str, Any]) -> None:
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(tree, schema("cost"))

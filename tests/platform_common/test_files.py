@@ -24,6 +24,7 @@ from platform_common.files import (
     write_atomic,
     write_atomic_together,
 )
+from tests.support.odd_files import LINKS, NOT_REGULAR, make, picture
 
 
 def mode_of(path: Path) -> int:
@@ -91,21 +92,18 @@ def test_the_mode_is_set_before_the_name_is_seen(
     assert seen == [0o600, 0o640]
 
 
-def test_a_new_file_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
-    path = tmp_path / "f"
+def test_a_new_file_takes_the_place_of_the_old_one_or_of_a_link(tmp_path: Path) -> None:
+    path, link = tmp_path / ("n" * 255), tmp_path / "link"
     path.write_bytes(b"old")
+    link.symlink_to(path.name)
     with path.open("rb") as reader:
+        write_atomic(link, b"of the link")
+        assert path.read_bytes() == b"old"
         write_atomic(path, b"new")
         assert reader.read() == b"old"
-    assert path.read_bytes() == b"new"
-
-
-def test_a_link_is_replaced_and_what_it_names_is_not_touched(tmp_path: Path) -> None:
-    (tmp_path / "precious").write_bytes(b"old")
-    (tmp_path / "f").symlink_to("precious")
-    write_atomic(tmp_path / "f", b"new")
-    assert (tmp_path / "precious").read_bytes() == b"old"
-    assert not (tmp_path / "f").is_symlink()
+    assert (path.read_bytes(), link.is_symlink()) == (b"new", False)
+    with pytest.raises(UnreadableError, match=r"none/f: No such file or directory$"):
+        write_atomic(tmp_path / "none" / "f", b"x")
 
 
 def test_several_files_change_together(tmp_path: Path) -> None:
@@ -115,21 +113,20 @@ def test_several_files_change_together(tmp_path: Path) -> None:
     assert names(tmp_path) == ["a", "b"]
 
 
-def test_fs_01_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
-    (tmp_path / "f").write_bytes(b"old")
-    with files_no_larger_than(4096), pytest.raises(UnreadableError, match="File too large"):
-        write_atomic(tmp_path / "f", b"x" * 8192)
-    assert (tmp_path / "f").read_bytes() == b"old"
-    assert names(tmp_path) == ["f"]
-
-
-def test_fs_01_of_several_files_none_changes_when_the_last_does_not_fit(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        (tmp_path / name).write_bytes(b"old")
-    with files_no_larger_than(4096), pytest.raises(UnreadableError, match="File too large"):
-        write_atomic_together({tmp_path / "a": b"new", tmp_path / "b": b"x" * 8192})
-    assert {(tmp_path / name).read_bytes() for name in ("a", "b")} == {b"old"}
-    assert names(tmp_path) == ["a", "b"]
+def test_fs_01_a_full_disk_leaves_the_old_files_and_nothing_else(tmp_path: Path) -> None:
+    path, other, new = (tmp_path / name for name in ("a", "b", "new"))
+    path.write_bytes(b"old")
+    other.write_bytes(b"old")
+    much = b"x" * 8192
+    for write in (
+        lambda: write_atomic(path, much),
+        lambda: write_atomic_together({other: b"new", path: much}),
+        lambda: create_exclusive(new, much, mode=0o600),
+    ):
+        with files_no_larger_than(4096), pytest.raises(UnreadableError, match="File too large"):
+            write()
+        assert (path.read_bytes(), other.read_bytes()) == (b"old", b"old")
+        assert names(tmp_path) == ["a", "b"]
 
 
 @pytest.mark.parametrize("old", [None, b"old"], ids=["new", "existing"])
@@ -146,45 +143,18 @@ def test_a_name_that_cannot_be_taken_leaves_the_others_as_they_were(
     assert old is None or (tmp_path / "a").read_bytes() == old
 
 
-def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableError, match=r"none/f: No such file or directory$"):
-        write_atomic(tmp_path / "none" / "f", b"x")
-
-
-def test_a_very_long_name_can_be_written(tmp_path: Path) -> None:
-    write_atomic(tmp_path / ("n" * 255), b"x")
-    assert names(tmp_path) == ["n" * 255]
-
-
-def test_a_file_is_created_once(tmp_path: Path) -> None:
-    create_exclusive(tmp_path / "f", b"first", mode=0o600)
-    with pytest.raises(PlatformError, match="exists already and is not overwritten"):
-        create_exclusive(tmp_path / "f", b"second", mode=0o600)
-    assert (tmp_path / "f").read_bytes() == b"first"
-    assert mode_of(tmp_path / "f") == 0o600
-    assert names(tmp_path) == ["f"]
-
-
-@pytest.mark.parametrize("kind", ["folder", "link", "dangling link", "fifo"])
-def test_fs_07_whatever_has_the_name_stays(tmp_path: Path, kind: str) -> None:
-    folder, path = tmp_path / "d", tmp_path / "d" / "f"
-    folder.mkdir()
-    match kind:
-        case "folder":
-            path.mkdir()
-        case "link":
-            (tmp_path / "precious").write_bytes(b"old")
-            path.symlink_to(tmp_path / "precious")
-        case "dangling link":
-            path.symlink_to(tmp_path / "elsewhere")
-        case "fifo":
-            os.mkfifo(path)
-    before = path.lstat()
-    with pytest.raises(PlatformError, match="exists already"):
-        create_exclusive(path, b"new", mode=0o600)
-    assert (path.lstat().st_ino, path.lstat().st_mode) == (before.st_ino, before.st_mode)
-    assert names(folder) == ["f"]
-    assert not (tmp_path / "elsewhere").exists()
+@pytest.mark.parametrize("kind", [*NOT_REGULAR, *LINKS])
+def test_fs_07_a_file_is_created_once_and_whatever_has_the_name_stays(
+    tmp_path: Path, kind: str
+) -> None:
+    create_exclusive(tmp_path / "g", b"first", mode=0o600)
+    assert (mode_of(tmp_path / "g"), (tmp_path / "g").read_bytes()) == (0o600, b"first")
+    path = make(kind, tmp_path / "f")
+    before = picture(tmp_path)
+    for there in (path, tmp_path / "g"):
+        with pytest.raises(PlatformError, match="exists already and is not overwritten"):
+            create_exclusive(there, b"new", mode=0o600)
+    assert picture(tmp_path) == before
 
 
 def test_of_many_who_create_one_file_one_succeeds(tmp_path: Path) -> None:
@@ -208,12 +178,6 @@ def test_of_many_who_create_one_file_one_succeeds(tmp_path: Path) -> None:
     (winner,) = (number for number in outcomes if number is not None)
     assert (tmp_path / "f").read_bytes() == b"%d" % winner
     assert names(tmp_path) == ["f"]
-
-
-def test_fs_01_a_file_that_does_not_fit_is_not_created(tmp_path: Path) -> None:
-    with files_no_larger_than(4096), pytest.raises(UnreadableError, match="File too large"):
-        create_exclusive(tmp_path / "f", b"x" * 8192, mode=0o600)
-    assert names(tmp_path) == []
 
 
 # Disks that fail, and file systems that cannot do all.

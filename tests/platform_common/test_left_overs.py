@@ -16,6 +16,7 @@ from platform_common.left_overs import (
     signals_held,
     temporary_name,
 )
+from tests.support.process_users import another_user
 
 
 def names(folder: Path) -> list[str]:
@@ -38,39 +39,30 @@ def test_only_our_own_left_overs_are_removed(tmp_path: Path) -> None:
     ]
 
 
-def test_left_overs_of_another_user_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / temporary_name("f")).touch()
-    monkeypatch.setattr(os, "geteuid", lambda: 12_345)
-    remove_left_overs(tmp_path)
-    assert len(names(tmp_path)) == 1
-
-
 def test_leak_06_of_one_name_only_regular_files_of_that_name_go(tmp_path: Path) -> None:
     kept = {temporary_name("other"), temporary_name("name.toml"), "name", ".name.lock"}
     for name in (*kept, temporary_name("name"), temporary_name("name")):
         (tmp_path / name).touch()
+    (tmp_path / temporary_name("n" * 255)).touch()
+    remove_left_overs(tmp_path, of_name="n" * 255)
     folder, link = (tmp_path / temporary_name("name") for _ in range(2))
     folder.mkdir()
     link.symlink_to("name")
     remove_left_overs(tmp_path, of_name="name")
     assert set(names(tmp_path)) == kept | {folder.name, link.name}
+    with pytest.raises(UnreadableError, match="none: No such file or directory"):
+        remove_left_overs(tmp_path / "none")
 
 
-def test_a_left_over_of_a_very_long_name_goes(tmp_path: Path) -> None:
-    name = "n" * 255
-    (tmp_path / temporary_name(name)).touch()
-    remove_left_overs(tmp_path, of_name=name)
-    assert names(tmp_path) == []
-
-
-def test_leak_06_what_is_really_of_another_user_stays(tmp_path: Path) -> None:
-    theirs, ours = (tmp_path / temporary_name("f") for _ in range(2))
-    for path in (theirs, ours):
-        path.touch()
-    root = os.geteuid() == 0
-    os.chown(theirs, 12_345 if root else -1, -1)
-    remove_left_overs(tmp_path, of_name="f")
-    assert names(tmp_path) == ([theirs.name] if root else [])
+def test_leak_06_what_is_of_another_user_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = tmp_path / temporary_name("f")
+    theirs.touch()
+    with another_user(tmp_path, monkeypatch):
+        remove_left_overs(Path())
+        remove_left_overs(Path(), of_name="f")
+    assert names(tmp_path) == [theirs.name]
 
 
 def test_a_left_over_that_just_went_is_none(
@@ -89,11 +81,6 @@ def test_a_left_over_that_just_went_is_none(
     assert names(tmp_path) == []
 
 
-def test_a_folder_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableError, match="none: No such file or directory"):
-        remove_left_overs(tmp_path / "none")
-
-
 def test_what_this_process_left_goes_when_the_block_fails(tmp_path: Path) -> None:
     other = ".f.1.01234567.tmp"
     for name in (temporary_name("f"), other):
@@ -103,15 +90,12 @@ def test_what_this_process_left_goes_when_the_block_fails(tmp_path: Path) -> Non
     assert names(tmp_path) == [other]
 
 
-def test_a_signal_that_comes_as_the_others_are_being_held_is_not_lost() -> None:
+def test_a_signal_waits_until_the_names_are_changed_and_is_not_lost() -> None:
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     with pytest.raises(KeyboardInterrupt), signals_held():  # noqa: PT012 - what is interrupted
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
-
-
-def test_a_signal_waits_until_the_names_are_changed() -> None:
     done: list[str] = []
     with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - the block is what is interrupted
         with signals_held():
@@ -119,7 +103,6 @@ def test_a_signal_waits_until_the_names_are_changed() -> None:
             done.append("inside")
         done.append("behind")
     assert done == ["inside"]
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_signals_are_held_on_the_main_thread_alone() -> None:

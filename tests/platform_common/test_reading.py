@@ -58,7 +58,7 @@ def test_fs_07_a_device_that_opens_and_reads_is_refused(tmp_path: Path) -> None:
                 read_bounded(name, 10)
         link.unlink()
     for refuse in (partial(read_own, limit_bytes=10), partial(descriptor_of, flags=os.O_RDWR)):
-        with pytest.raises(UnreadableError, match="^/dev/zero is not a regular file$"):
+        with pytest.raises(UnreadableError, match=r"^/dev/zero is not a regular file$"):
             refuse(Path("/dev/zero"))
     for end in (ours, theirs):
         os.close(end)

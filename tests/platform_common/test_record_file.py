@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from platform_common.decoding import DecodingError
-from platform_common.errors import PlatformError, UnreadableError
+from platform_common.errors import UnreadableError
 from platform_common.files import Owner
 from platform_common.left_overs import temporary_name
 from platform_common.paths import Found
 from platform_common.records import record_file
 from platform_common.records.record_file import MissingRecordError, RecordError
 from tests.support.odd_files import LINKS, NOT_REGULAR, make, picture
+from tests.support.process_users import another_user
 
 ROOT = Owner("root", "root")
 DAEMON = Owner("root", "daemon")
@@ -38,27 +39,25 @@ def test_a_record_is_what_its_parser_makes_of_the_file(tmp_path: Path) -> None:
     assert record_file.read(Found(tmp_path / "f"), bytes.upper) == b"DATA"
 
 
-def test_an_error_names_the_file_and_the_place(tmp_path: Path) -> None:
+def test_an_error_names_the_file_once_and_the_place(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.touch()
     with pytest.raises(RecordError) as caught:
         record_file.read(Found(path), refuse)
     assert caught.value.message == f"{path}: providers[0].id: is missing"
 
-
-def test_an_error_that_names_the_file_names_it_once(tmp_path: Path) -> None:
     def parse(data: bytes) -> bytes:
         raise RecordError("as it is", hint="And this.")
 
-    (tmp_path / "f").touch()
     with pytest.raises(RecordError, match=r"^as it is$") as caught:
-        record_file.read(Found(tmp_path / "f"), parse)
+        record_file.read(Found(path), parse)
     assert caught.value.hint == "And this."
 
 
 def test_a_missing_record_is_told_from_one_that_is_broken(tmp_path: Path) -> None:
     with pytest.raises(MissingRecordError, match="none: there is no such file"):
         record_file.read(Found(tmp_path / "none"), bytes)
+    assert record_file.read_line(tmp_path / "none") is None
 
 
 @pytest.mark.parametrize("kind", [*NOT_REGULAR, *LINKS])
@@ -99,10 +98,6 @@ def test_anything_else_is_no_file_of_one_line(tmp_path: Path, data: bytes) -> No
         record_file.read_line(tmp_path / "f")
 
 
-def test_where_there_is_no_file_there_is_no_line(tmp_path: Path) -> None:
-    assert record_file.read_line(tmp_path / "none") is None
-
-
 # Writing.
 
 
@@ -130,17 +125,15 @@ def test_an_edit_gets_what_is_there_and_repairs_the_mode(tmp_path: Path) -> None
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_an_owner_that_this_machine_does_not_know_is_no_obstacle(tmp_path: Path) -> None:
-    replace(tmp_path / "f", owner=Owner("nobody-like-this", "no-such-group"))
-    assert (tmp_path / "f").stat().st_uid == os.geteuid()
-
-
 def test_who_is_not_root_gives_no_file_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 12_345)
-    replace(tmp_path / "f", owner=DAEMON)
-    assert (tmp_path / "f").stat().st_gid == os.getegid()
+    with another_user(tmp_path, monkeypatch):
+        replace(Path("f"), owner=DAEMON)
+        assert Path("f").stat().st_gid == os.getegid()
+    # Nor does anybody to an owner whom this machine does not know.
+    replace(tmp_path / "g", owner=Owner("nobody-like-this", "no-such-group"))
+    assert (tmp_path / "g").stat().st_uid == os.geteuid()
 
 
 @pytest.mark.parametrize(
@@ -218,7 +211,3 @@ def test_env_08_and_leak_05_nobody_ever_sees_another_mode_or_owner(tmp_path: Pat
         (True, 0o600, group),
         (True, 0o640, group),
     }
-
-
-def test_every_error_is_one_that_a_person_may_see() -> None:
-    assert issubclass(RecordError, PlatformError)

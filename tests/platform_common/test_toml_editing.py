@@ -79,19 +79,8 @@ def test_only_the_value_changes(before: str, after: str) -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        "it's",
-        'a "b"',
-        "C:\\n",
-        "é\u2028",
-        "#",
-        "]",
-        "a\nb\t\r",
-        "\x7f\x00",
-        True,
-        7,
-        0.1,
-        1e-7,
-        1e15,
+        *("it's", 'a "b"', "C:\\n", "é\u2028", "#", "]", "a\nb\t\r", "\x7f\x00"),
+        *(True, 7, 0.1, 1e-7, 1e15),
     ],
     ids=repr,
 )
@@ -100,13 +89,7 @@ def test_a_value_is_read_back_as_it_was_given(value: str | float) -> None:
         assert said(with_values(before, {ENABLED: value}))["voice"]["enabled"] == value
 
 
-@pytest.mark.parametrize(
-    "before",
-    [
-        pytest.param(b"voice = 1\n", id="no-table"),
-        pytest.param(b"[[voice]]\nenabled = false\n", id="an-array-of-tables"),
-    ],
-)
+@pytest.mark.parametrize("before", [b"voice = 1\n", b"[[voice]]\nenabled = false\n"])
 def test_what_cannot_be_changed_is_refused(before: bytes) -> None:
     with pytest.raises(DecodingError, match=r"\[voice\] enabled cannot be changed by program"):
         with_values(before, {ENABLED: True})
@@ -130,18 +113,8 @@ def test_what_is_no_toml_is_refused(before: bytes) -> None:
 
 
 _COMMENT = st.sampled_from(["", " # c", "  # ünï [x] = \"'"])
-_VALUE = st.sampled_from(
-    [
-        "1",
-        '"a"',
-        "'b'",
-        "[1, 2,\n 3] ",
-        "{ a = 1, b.c = 2 }",
-        '"""x\n# no comment\n"""',
-        "nan",
-        "1979-05-27",
-    ]
-)
+_VALUES = ("1", '"a"', "'b'", "[1, 2,\n 3] ", "{ a = 1, b.c = 2 }", "nan", "1979-05-27")
+_VALUE = st.sampled_from([*_VALUES, '"""x\n# no comment\n"""'])
 _KEY = st.sampled_from(["a", "b.c", "b.d", '"q q"', "voice.k", "stt.binary"])
 _HEAD = st.sampled_from(["[voice]", "[stt]", "[stt.deep]", "[voice.deep]", "[[list]]", "[ a . z ]"])
 _LINE = st.one_of(
@@ -152,7 +125,7 @@ _LINE = st.one_of(
 )
 
 
-@examples(400)
+@examples(200)
 @given(st.lists(_LINE, max_size=8), st.sampled_from(["\n", "\r\n"]))
 def test_in_odd_files_all_else_stays_or_the_file_is_refused(lines: list[str], end: str) -> None:
     text = "".join(line.replace("\n", end) + end for line in lines)

@@ -11,109 +11,32 @@ OWN_NAME = "Kitchen"
 LISTED = "dash.example.org, agent.tailnet.example."
 
 OURS = [
-    "127.0.0.1",
-    "127.0.0.1:8089",
-    "127.0.0.1.",
-    "192.168.1.20:8089",
-    "203.0.113.9",
-    "[::1]",
-    "[::1]:8089",
-    "[fd00::1]",
-    "[::ffff:192.168.1.20]:80",
-    "localhost",
-    "LOCALHOST:8089",
-    "localhost.",
-    "app.localhost:8089",
-    "kitchen.local",
-    "Kitchen.Local:8089",
-    "kitchen.local.:8089",
-    "xn--kche-0ra.local",
-    "kitchen",
-    "KITCHEN:1",
-    "dash.example.org",
-    "Dash.Example.Org.:443",
-    "agent.tailnet.example",
+    *("127.0.0.1", "127.0.0.1:8089", "127.0.0.1.", "192.168.1.20:8089", "203.0.113.9", "[::1]"),
+    *("[::1]:8089", "[fd00::1]", "[::ffff:192.168.1.20]:80", "localhost", "LOCALHOST:8089"),
+    *("localhost.", "app.localhost:8089", "kitchen.local", "Kitchen.Local:8089"),
+    *("kitchen.local.:8089", "xn--kche-0ra.local", "kitchen", "KITCHEN:1", "dash.example.org"),
+    *("Dash.Example.Org.:443", "agent.tailnet.example"),
 ]
 FOREIGN = [
-    "",
-    " ",
-    ":8089",
-    ".",
-    "..",
-    "evil.example",
-    "evil.example:8089",
-    "localhost.evil.example",
-    "127.0.0.1.evil.example",
-    "127.0.0.1.nip.example",
-    "evil.example.local.evil.example",
-    "evillocalhost",
-    "notlocal",
-    "local",
-    ".local",
-    ".localhost",
-    "evil..local",
-    "-evil.local",
-    "evil-.local",
-    "kitchen.evil.example",
-    "xdash.example.org",
-    "sub.dash.example.org",
-    "dash.example.org.evil.example",
-    "localhost:",
-    "localhost:http",
-    "localhost:-1",
-    "localhost:+80",
-    "localhost:65536",
-    "localhost:123456",
-    "localhost:80:80",
-    "localhost:٨٠",
-    "user@localhost",
-    "user:word@localhost",
-    "localhost@evil.example",
-    "localhost/evil.example",
-    "localhost\\evil.example",
-    "localhost?x",
-    "localhost#x",
-    "localhost, evil.example",
-    "localhost,localhost",
-    "localhost evil.example",
-    "localhost\tx",
-    "localhost\x00",
-    "loc%61lhost",
-    # Its second letter is Greek.
-    "lοcalhost",
-    "2130706433",
-    "0x7f.0.0.1",
-    "127.1",
-    "0127.0.0.1",
-    "::1",
-    "[::1",
-    "::1]",
-    "[::1]8089",
-    "[::1]:",
-    "[::1].evil.example",
-    "[127.0.0.1]",
-    "[localhost]",
-    "[fe80::1%eth0]",
-    "[]",
-    "a" * 300,
-    f"{'a' * 64}.local",
-    f"{'a.' * 130}local",
+    # One has a Greek letter for its second.
+    *("", " ", ":8089", ".", "..", "evil.example", "evil.example:8089", "localhost.evil.example"),
+    *("127.0.0.1.evil.example", "127.0.0.1.nip.example", "evil.example.local.evil.example"),
+    *("evillocalhost", "notlocal", "local", ".local", ".localhost", "evil..local", "-evil.local"),
+    *("evil-.local", "kitchen.evil.example", "xdash.example.org", "sub.dash.example.org"),
+    *("dash.example.org.evil.example", "localhost:", "localhost:http", "localhost:-1"),
+    *("localhost:+80", "localhost:65536", "localhost:123456", "localhost:80:80", "localhost:٨٠"),
+    *("user@localhost", "user:word@localhost", "localhost@evil.example", "localhost/evil.example"),
+    *("localhost\\evil.example", "localhost?x", "localhost#x", "localhost, evil.example"),
+    *("localhost,localhost", "localhost evil.example", "localhost\tx", "localhost\x00"),
+    *("loc%61lhost", "lοcalhost", "2130706433", "0x7f.0.0.1", "127.1", "0127.0.0.1", "::1", "[::1"),
+    *("::1]", "[::1]8089", "[::1]:", "[::1].evil.example", "[127.0.0.1]", "[localhost]"),
+    *("[fe80::1%eth0]", "[]", "a" * 300, f"{'a' * 64}.local", f"{'a.' * 130}local"),
 ]
 
 
-@pytest.mark.parametrize("host", OURS)
-def test_http_07_a_host_of_this_machine_is_served(host: str) -> None:
-    assert host_is_ours(host, allowed_hosts(LISTED), lambda: OWN_NAME)
-
-
-@pytest.mark.parametrize("host", FOREIGN)
-def test_http_07_any_other_host_is_not(host: str) -> None:
-    assert not host_is_ours(host, allowed_hosts(LISTED), lambda: OWN_NAME)
-
-
-def test_the_table_is_as_large_as_it_should_be() -> None:
-    assert len(OURS) >= 12
-    assert len(FOREIGN) >= 28
+@pytest.mark.parametrize("host", [*OURS, *FOREIGN])
+def test_http_07_a_host_of_this_machine_is_served_and_no_other(host: str) -> None:
+    assert host_is_ours(host, allowed_hosts(LISTED), lambda: OWN_NAME) is (host in OURS)
 
 
 @pytest.mark.parametrize(
@@ -206,7 +129,3 @@ def test_http_09_and_10_only_our_own_pages_may_change_something(
     scheme, host = own
     found = comes_from_another_site(method, site, origin, scheme=scheme, host=host)
     assert found is refused
-
-
-def test_the_table_of_sites_covers_both_anchors() -> None:
-    assert len(SITES) >= 22 + 24

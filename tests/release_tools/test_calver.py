@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from release_tools.calver import CalVer, CalVerError, compare
@@ -30,17 +30,6 @@ def place(text: str) -> str:
     numbers, dash, suffix = text.partition("-")
     year, month, day = numbers.split(".")
     return year + month.zfill(2) + day.zfill(2) + (suffix if dash else "~")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("2026.1.1", "2026.11.1", "2026.1.11", "2026.01.01", "2026.1.1-rc1", "2026.1.1-pre.1"),
-        *("2026.1.1-0", "2026.1.1--", "2026.1.1-a-b", "2026.1.1-..", "0000.0.0", "9999.99.99-z"),
-    ],
-)
-def test_a_version_keeps_its_spelling(text: str) -> None:
-    assert str(CalVer.parse(text)) == text
 
 
 @pytest.mark.parametrize(
@@ -91,46 +80,40 @@ def test_rel_29_two_spellings_of_one_version_are_equal(one: str, other: str) -> 
     assert hash(a) == hash(b)
 
 
-def test_a_version_equals_no_text() -> None:
-    assert CalVer.parse("2026.1.1") != "2026.1.1"
-
-
-@examples(500)
+@examples(300)
+@example("0000.0.0")
+@example("9999.99.99-z")
+@example("2026.1.1--")
+@example("2026.1.1-..")
+@example("2026.01.01")
 @given(texts())
 def test_every_valid_text_is_read_and_written_alike(text: str) -> None:
     version = CalVer.parse(text)
     assert version.text == str(version) == text
+    assert version != text
     numbers, dash, suffix = text.partition("-")
     assert version.parts == tuple(int(part) for part in numbers.split("."))
     assert version.suffix == (suffix if dash else None)
 
 
-@examples(600)
-@given(texts(), texts())
-def test_rel_29_the_order_agrees_with_an_order_of_texts(one: str, other: str) -> None:
-    expected = (place(one) > place(other)) - (place(one) < place(other))
-    assert compare(CalVer.parse(one), CalVer.parse(other)) == expected
-
-
-@examples(600)
-@given(texts(), texts())
-def test_rel_29_the_order_is_antisymmetric_and_total(one: str, other: str) -> None:
-    a, b = CalVer.parse(one), CalVer.parse(other)
-    assert compare(a, b) == -compare(b, a)
-    assert [a < b, a == b, a > b].count(True) == 1
-    assert (a <= b, a >= b) == (not a > b, not a < b)
-    assert a != b or hash(a) == hash(b)
-
-
-@examples(600)
+@examples(400)
 @given(texts(), texts(), texts())
-def test_rel_29_the_order_is_transitive(one: str, other: str, third: str) -> None:
-    low, middle, high = sorted(CalVer.parse(text) for text in (one, other, third))
+def test_rel_29_the_order_is_a_total_one_and_that_of_texts(
+    one: str, other: str, third: str
+) -> None:
+    a, b = CalVer.parse(one), CalVer.parse(other)
+    expected = (place(one) > place(other)) - (place(one) < place(other))
+    assert (compare(a, b), compare(b, a)) == (expected, -expected)
+    assert [a < b, a == b, a > b].index(True) == expected + 1
+    assert [a < b, a == b, a > b].count(True) == 1
+    assert (a <= b, a >= b) == (expected <= 0, expected >= 0)
+    assert a != b or hash(a) == hash(b)
+    low, middle, high = sorted(map(CalVer.parse, (one, other, third)))
     assert low <= middle <= high
     assert low <= high
 
 
-@examples(500)
+@examples(300)
 @given(st.text("0129.-ab\n٠é ", max_size=14))
 def test_any_other_text_is_a_version_or_refused(text: str) -> None:
     try:

@@ -254,6 +254,7 @@ def test_leak_04_the_minisign_program_gets_no_key_in_its_environment(
         "PATH": f"{stand_in.parent}:{os.environ['PATH']}",
         "SIGNING_SECRET_KEY": key_pair.secret.read_text(),
         "SIGNING_SECRET_KEY_PASSWORD": _PASSWORD,
+        "AWS_SECRET_ACCESS_KEY": "hidden",
     }
     args = ("verify", "dist", "-p", key_pair.public, "--verifier", "system")
     assert tools(*args, env=env).returncode == 0
@@ -261,6 +262,7 @@ def test_leak_04_the_minisign_program_gets_no_key_in_its_environment(
     assert "PATH=" in seen
     assert "SIGNING_SECRET_KEY" not in seen
     assert _PASSWORD not in seen
+    assert "hidden" not in seen
 
 
 def test_leak_08_no_traceback_with_its_variables_shows_the_key(

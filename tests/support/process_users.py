@@ -5,6 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+NOBODY = 65534
 
 
 @contextlib.contextmanager
@@ -20,3 +25,20 @@ def as_user(user: int) -> Iterator[None]:
         os.seteuid(0)
         os.setegid(0)
         os.setgroups(groups)
+
+
+@contextlib.contextmanager
+def another_user(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Work in `folder`, where all may change things, as a user who owns nothing there.
+
+    Root really is that user; for anybody else `os.geteuid` says so. A path in `folder` is
+    relative meanwhile, as that user may not go through the folders above it.
+    """
+    folder.chmod(0o777)
+    patch.chdir(folder)
+    with contextlib.ExitStack() as stack:
+        if os.geteuid() == 0:
+            stack.enter_context(as_user(NOBODY))
+        else:
+            stack.enter_context(patch.context()).setattr(os, "geteuid", lambda: NOBODY)
+        yield
