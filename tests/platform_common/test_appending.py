@@ -23,7 +23,6 @@ from platform_common.files import ExistsError
 from platform_common.locks import LockedError
 from tests.support.odd_files import LINKS, NOT_REGULAR, make, picture
 
-
 Away = Callable[[int], list[Path]]
 
 

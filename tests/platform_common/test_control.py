@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,6 +23,7 @@ from platform_common.views import (
     read_models,
 )
 from tests.support.control_cli import FakeCtl
+from tests.support.waiting import wait_until
 
 VIEWS: dict[str, View[object]] = {
     name: object_view((name, "--json"), shape)
@@ -54,34 +54,18 @@ class Saying:
         return self.finished
 
 
-# What no call may answer with: name to output.
+# What no call may answer with; `test_jsonread.py` has what else is no JSON.
 NONSENSE = {
     "nothing": b"",
-    "blanks": b" \n",
     "text": b"Everything is fine.\n",
     "null": b"null",
     "array": b"[]",
-    "string": b'"{}"',
-    "number": b"1",
-    "true": b"true",
     "half": b'{"active_state": "act',
     "two": b"{} {}",
-    "text-before": b"warning: x\n{}",
     "not-utf-8": b'{"x": "\xff"}',
-    "utf-16": "{}".encode("utf-16"),
-    "byte-order-mark": b"\xef\xbb\xbf{}",
     "nan": b'{"x": NaN}',
-    "infinity": b'{"x": -Infinity}',
-    "too-large": b'{"x": 1e999}',
-    "too-many-digits": b'{"x": %s}' % (b"9" * 5000),
-    "deep-array": b'{"x": %s}' % (b"[" * 100_000),
-    "deep-object": b'{"x":' * 100_000,
-    "deep-and-closed": b'{"x": %s%s}' % (b"[" * 500, b"]" * 500),
+    "deep": b'{"x":' * 100_000,
     "twice": b'{"x": 1, "x": 2}',
-    "lone-surrogate": b'{"x": "\\ud800"}',
-    "raw-control": b'{"x": "\x01"}',
-    "nul-bytes": b"\0" * 100,
-    "html": b"<!DOCTYPE html><title>502</title>",
 }
 # Right JSON with a member of another type: call to its outputs.
 WRONG_TYPES = {
@@ -141,16 +125,10 @@ def test_a_call_that_the_program_does_not_know_is_told_apart() -> None:
     assert str(VIEWS["cost"].load(Saying(status=64)).reason) == "cost --json failed: exit code 64"
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        MemoryError(),
-        RuntimeError("can't start new thread"),
-        RecursionError(),
-        OSError(11, "EAGAIN"),
-    ],
-    ids=lambda error: type(error).__name__,
-)
+_ERRORS = (MemoryError(), RuntimeError("no new thread"), RecursionError(), OSError(11, "EAGAIN"))
+
+
+@pytest.mark.parametrize("error", _ERRORS, ids=lambda error: type(error).__name__)
 def test_cli_05_whatever_keeps_a_call_from_being_made_is_a_reason(error: Exception) -> None:
     cli = Saying()
     cli.error = error
@@ -174,28 +152,24 @@ def test_what_is_null_counts_as_left_out_wherever_it_stands() -> None:
     models: View[tuple[Model, ...]] = View(("model", "list", "--json"), read_models, ())
     listed = models.load(Saying(b'{"providers": [{"id": "openai", "masked_key_prefix": null}]}'))
     assert listed.value == (Model("openai"),)
+    # An answer that is no object has a reader of its own.
+    assert models.load(Saying(b'[{"id": "openai"}]')).value == (Model("openai"),)
+    assert models.load(Saying(b"{}")).stub
 
 
-def test_what_no_page_can_show_is_a_dot() -> None:
-    output = '{"kernel": "a\\u0000b\\u001b[1m\x7f\x9f\ufffe\U0001ffff ok\\n\\u00e4"}'.encode()
-    assert VIEWS["version"].load(Saying(output)).value == Version(kernel="a·b·[1m···· ok\nä")
+def test_a_text_may_be_long_and_what_no_page_can_show_is_a_dot() -> None:
+    for sent, shown in (
+        ("a\\u0000b\\u001b[1m\x7f\x9f\ufffe\U0001ffff ok\\n\\u00e4", "a·b·[1m···· ok\nä"),
+        ("x" * 500_000, "x" * 500_000),
+    ):
+        answer = Saying(f'{{"kernel": "{sent}"}}'.encode())
+        assert VIEWS["version"].load(answer).value == Version(kernel=shown)
 
 
 def test_the_same_bytes_are_read_as_the_shape_that_is_asked_for() -> None:
     for _ in range(2):
         assert VIEWS["cost"].load(Saying(b"{}")).value == Cost()
         assert VIEWS["status"].load(Saying(b"{}")).value == Status()
-
-
-def test_a_large_answer_is_read_too() -> None:
-    output = b'{"kernel": "%s"}' % (b"x" * 500_000)
-    assert VIEWS["version"].load(Saying(output)).value == Version(kernel="x" * 500_000)
-
-
-def test_an_answer_that_is_no_object_has_a_reader_of_its_own() -> None:
-    view: View[tuple[Model, ...]] = View(("model", "list", "--json"), read_models, ())
-    assert view.load(Saying(b'[{"id": "openai"}]')).value == (Model("openai"),)
-    assert view.load(Saying(b"{}")).stub
 
 
 @pytest.mark.parametrize(
@@ -226,15 +200,12 @@ def test_cli_05_a_program_that_is_not_there_is_a_reason(tmp_path: Path) -> None:
     assert "could not be started: No such file" in str(found.reason)
 
 
-def test_cli_01_a_call_that_hangs_has_the_limit_as_its_reason(tmp_path: Path) -> None:
-    cli = SubprocessCli(script(tmp_path, "exec sleep 60"), {}, limit_s=0.5)
-    assert "did not finish in 0.5 s" in str(VIEWS["cost"].load(cli).reason)
-
-
-def test_a_view_may_have_a_limit_of_its_own(tmp_path: Path) -> None:
-    cli = SubprocessCli(script(tmp_path, "exec sleep 60"), {}, limit_s=60)
-    view = object_view(("update", "--check", "--json"), Cost(), limit_s=0.5)
-    assert "did not finish in 0.5 s" in str(view.load(cli).reason)
+def test_cli_01_a_call_that_hangs_has_its_limit_as_its_reason(tmp_path: Path) -> None:
+    hanging = script(tmp_path, "exec sleep 60")
+    own = object_view(("update", "--check", "--json"), Cost(), limit_s=0.5)
+    for limit_s, view in ((0.5, VIEWS["cost"]), (60, own)):
+        cli = SubprocessCli(hanging, {}, limit_s=limit_s)
+        assert "did not finish in 0.5 s" in str(view.load(cli).reason)
 
 
 def test_cli_03_a_call_that_floods_is_a_reason(tmp_path: Path) -> None:
@@ -288,11 +259,9 @@ def test_who_finds_no_room_in_half_its_time_is_told_so(tmp_path: Path) -> None:
     begun.mkdir()
     program = script(tmp_path, f"> {begun}/$$; exec sleep 60")
     cli = SubprocessCli(program, {}, limit_s=6)
-    deadline = time.monotonic() + 20
     with ThreadPoolExecutor(8) as pool:
         hanging = [pool.submit(VIEWS["cost"].load, cli) for _ in range(8)]
-        while len(list(begun.iterdir())) < 8 and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until(lambda: len(list(begun.iterdir())) == 8)
         with pytest.raises(BusyError, match="busy"):
             cli.run(["x"], limit_s=0.2)
         assert all(call.result().stub for call in hanging)

@@ -20,60 +20,37 @@ def said(data: bytes) -> dict[str, Any]:
     return tomllib.loads(data.decode())
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        pytest.param(
-            "# top\n[voice] # head\n  enabled  =  false   # why\nx = 1\n\n# end\n",
-            "# top\n[voice] # head\n  enabled  =  true   # why\nx = 1\n\n# end\n",
-            id="comments-and-blanks",
-        ),
-        pytest.param(
-            "[voice]\r\nenabled = false # c\r\n[stt]\r\n",
-            "[voice]\r\nenabled = true # c\r\n[stt]\r\n",
-            id="windows-line-ends",
-        ),
-        pytest.param(
-            "[voice]\r\nx = 1\r\n[stt]\r\n",
-            "[voice]\r\nx = 1\r\nenabled = true\r\n[stt]\r\n",
-            id="a-new-key-among-windows-line-ends",
-        ),
-        pytest.param(
-            "voice.enabled = false # c\nvoice.x = 1\n",
-            "voice.enabled = true # c\nvoice.x = 1\n",
-            id="dotted-keys",
-        ),
-        pytest.param(
-            "voice = { enabled = false } # c\n",
-            "voice = { enabled = true } # c\n",
-            id="an-inline-table",
-        ),
-        pytest.param(
-            "[voice.sub]\na = 1\n[stt]\nb = 1\n[voice]\nenabled = false\n",
-            "[voice.sub]\na = 1\n[stt]\nb = 1\n[voice]\nenabled = true\n",
-            id="a-section-after-its-part",
-        ),
-        pytest.param(
-            "a = 1\n[[x]]\nb = 1\n[[x]]\nb = 2 # end\n",
-            "a = 1\n[[x]]\nb = 1\n[[x]]\nb = 2 # end\n\n[voice]\nenabled = true\n",
-            id="no-section-after-arrays-of-tables",
-        ),
-        pytest.param("", "[voice]\nenabled = true\n", id="an-empty-file"),
-        pytest.param(
-            '[voice]\n"enabled" = false\n', '[voice]\n"enabled" = true\n', id="a-quoted-key"
-        ),
-        pytest.param(
-            "[voice]\nenabled = false", "[voice]\nenabled = true", id="no-line-feed-at-the-end"
-        ),
-        pytest.param(
-            "[voice]\nx = nan\ny = 0x1F\n",
-            "[voice]\nx = nan\ny = 0x1F\nenabled = true\n",
-            id="numbers-as-they-were-written",
-        ),
-    ],
-)
-def test_only_the_value_changes(before: str, after: str) -> None:
-    assert with_values(before.encode(), {ENABLED: True}).decode() == after
+# Where {} is, the value changes.
+_CHANGED = {
+    "comments-and-blanks": ("# top\n[voice] # head\n  enabled  =  {}   # why\nx = 1\n\n# end\n"),
+    "windows-line-ends": "[voice]\r\nenabled = {} # c\r\n[stt]\r\n",
+    "dotted-keys": "voice.enabled = {} # c\nvoice.x = 1\n",
+    "an-inline-table": "voice = { enabled = {} } # c\n",
+    "a-section-after-its-part": "[voice.sub]\na = 1\n[stt]\nb = 1\n[voice]\nenabled = {}\n",
+    "a-quoted-key": '[voice]\n"enabled" = {}\n',
+    "no-line-feed-at-the-end": "[voice]\nenabled = {}",
+}
+# Where {} is, this is added.
+_ADDED = {
+    "a-new-key-among-windows-line-ends": (
+        "[voice]\r\nx = 1\r\n{}[stt]\r\n", "enabled = true\r\n"),
+    "no-section-after-arrays-of-tables": (
+        "a = 1\n[[x]]\nb = 1\n[[x]]\nb = 2 # end\n{}", "\n[voice]\nenabled = true\n"),
+    "an-empty-file": ("{}", "[voice]\nenabled = true\n"),
+    "numbers-as-they-were-written": ("[voice]\nx = nan\ny = 0x1F\n{}", "enabled = true\n"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", _CHANGED.values(), ids=_CHANGED)
+def test_only_the_value_changes(text: str) -> None:
+    changed = with_values(text.replace("{}", "false").encode(), {ENABLED: True})
+    assert changed.decode() == text.replace("{}", "true")
+
+
+@pytest.mark.parametrize(("text", "added"), _ADDED.values(), ids=_ADDED)
+def test_what_is_not_there_is_added(text: str, added: str) -> None:
+    changed = with_values(text.replace("{}", "").encode(), {ENABLED: True})
+    assert changed.decode() == text.replace("{}", added)
 
 
 @pytest.mark.parametrize(

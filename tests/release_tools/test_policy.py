@@ -37,10 +37,6 @@ def codes(manifest: Manifest = MANIFEST, **asked: Any) -> list[tuple[str, bool]]
     return [(finding.code, finding.warning) for finding in findings(manifest, **asked)]
 
 
-def test_a_release_of_today_has_no_findings() -> None:
-    assert findings() == []
-
-
 @pytest.mark.parametrize(
     ("age", "expected"),
     [
@@ -76,31 +72,25 @@ def test_rel_03_rel_04_an_age_limit_asked_for_is_an_error(
     assert codes(now=RELEASED + age, max_age=timedelta(days=7)) == expected
 
 
-def test_an_age_limit_of_nothing_is_one() -> None:
+def test_rel_03_an_age_limit_may_be_nothing_or_silence_the_warning() -> None:
     assert codes(now=RELEASED, max_age=timedelta(0)) == []
     assert codes(now=RELEASED + SECOND, max_age=timedelta(0)) == [("E_FREEZE", False)]
-
-
-def test_a_longer_age_limit_silences_the_warning() -> None:
     assert codes(now=RELEASED + timedelta(days=60), max_age=timedelta(days=90)) == []
 
 
 @pytest.mark.parametrize(
-    ("floor", "expected"),
+    ("floor", "rollback"),
     [
-        ("2026.11.1", []),
-        ("2026.11.01", []),
-        ("2026.11.1-rc1", []),
-        ("2025.12.31", []),
-        ("2026.11.2-rc1", [("E_ROLLBACK", False)]),
-        ("2026.11.10", [("E_ROLLBACK", False)]),
-        ("9999.12.31", [("E_ROLLBACK", False)]),
+        *(("2026.11.1", False), ("2026.11.01", False), ("2026.11.1-rc1", False)),
+        *(("2025.12.31", False), ("2026.11.2-rc1", True), ("2026.11.10", True)),
+        ("9999.12.31", True),
     ],
 )
 def test_rel_01_an_older_release_than_asked_for_is_a_rollback(
-    floor: str, expected: list[tuple[str, bool]]
+    floor: str, *, rollback: bool
 ) -> None:
-    assert codes(not_older_than=CalVer.parse(floor)) == expected
+    found = codes(not_older_than=CalVer.parse(floor))
+    assert found == ([("E_ROLLBACK", False)] if rollback else [])
 
 
 @pytest.mark.parametrize(
@@ -127,6 +117,9 @@ def test_all_findings_come_together_and_name_the_manifest() -> None:
 # File names.
 
 
+_NAMED = "platform-khoj-qemu-x86_64"
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
@@ -134,14 +127,8 @@ def test_all_findings_come_together_and_name_the_manifest() -> None:
         ({"filename": "image.qcow2"}, [("E_NAME", True)]),
         ({"profile": "hermes"}, [("E_NAME", True)]),
         ({"target": "qemu-aarch64"}, [("E_NAME", True)]),
-        (
-            {"filename": "platform-khoj-qemu-x86_64-2026.10.1-stable.qcow2"},
-            [("E_NAME", True)],
-        ),
-        (
-            {"filename": "platform-khoj-qemu-x86_64-2026.11.1-dev.qcow2"},
-            [("E_CHANNEL", False)],
-        ),
+        ({"filename": f"{_NAMED}-2026.10.1-stable.qcow2"}, [("E_NAME", True)]),
+        ({"filename": f"{_NAMED}-2026.11.1-dev.qcow2"}, [("E_CHANNEL", False)]),
         ({"filename": "anything-beta.qcow2"}, [("E_CHANNEL", False)]),
         ({"filename": "anything-beta.img.xz"}, [("E_NAME", True)]),
     ],
@@ -173,24 +160,19 @@ def test_a_file_name_brings_no_words_of_its_own() -> None:
 GOOD = render_comment("f", 5, MANIFEST)
 
 
+WRONG, WARNED = [("E_COMMENT", False)], [("E_COMMENT", True)]
+
+
 @pytest.mark.parametrize(
     ("comment", "expected"),
     [
-        (GOOD, []),
-        ("file:f", []),
-        ("channel:stable\trelease:2026.11.1\tfile:f\tmore:x", []),
-        (GOOD.replace("file:f", "file:g"), [("E_COMMENT", False)]),
-        (GOOD.replace("file:f", "file:"), [("E_COMMENT", False)]),
-        (GOOD.replace("file:f", "file:F"), [("E_COMMENT", False)]),
-        (GOOD.replace("2026.11.1", "2026.11.01"), [("E_COMMENT", False)]),
-        (GOOD.replace("stable", "beta"), [("E_COMMENT", False)]),
-        ("file:g\trelease:1\tchannel:x", [("E_COMMENT", False)] * 3),
-        ("file:g\tfile:f", [("E_COMMENT", False)]),
-        ("file:f\trelease:2026.11.1\trelease:1", [("E_COMMENT", False)]),
-        ("timestamp:5", [("E_COMMENT", True)]),
-        ("", [("E_COMMENT", True)]),
-        ("profile:f", [("E_COMMENT", True)]),
-        ("file f", [("E_COMMENT", True)]),
+        *((GOOD, []), ("file:f", []), ("channel:stable\trelease:2026.11.1\tfile:f\tmore:x", [])),
+        *((GOOD.replace("file:f", f"file:{name}"), WRONG) for name in ("g", "", "F")),
+        (GOOD.replace("2026.11.1", "2026.11.01"), WRONG),
+        (GOOD.replace("stable", "beta"), WRONG),
+        ("file:g\trelease:1\tchannel:x", WRONG * 3),
+        *(("file:g\tfile:f", WRONG), ("file:f\trelease:2026.11.1\trelease:1", WRONG)),
+        *(("timestamp:5", WARNED), ("", WARNED), ("profile:f", WARNED), ("file f", WARNED)),
     ],
     ids=ascii,
 )

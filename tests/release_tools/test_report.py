@@ -15,15 +15,9 @@ ARTEFACT = parse(encode(document())).artefacts[0]
 @pytest.mark.parametrize(
     ("codes", "expected"),
     [
-        ([], 0),
-        (["E_SIG"], 1),
-        (["E_ANYTHING_NEW"], 1),
-        (["E_SCHEMA"], 3),
-        (["E_SCHEMA_VERSION"], 4),
-        (["E_UNREADABLE"], 5),
-        (["E_SLOW"], 5),
-        (["E_UNREADABLE", "E_HASH"], 1),
-        (["E_SCHEMA", "E_COMMENT"], 1),
+        *(([], 0), (["E_SIG"], 1), (["E_ANYTHING_NEW"], 1), (["E_SCHEMA"], 3)),
+        *((["E_SCHEMA_VERSION"], 4), (["E_UNREADABLE"], 5), (["E_SLOW"], 5)),
+        *((["E_UNREADABLE", "E_HASH"], 1), (["E_SCHEMA", "E_COMMENT"], 1)),
         (["E_SCHEMA", "E_UNREADABLE"], 5),
     ],
 )

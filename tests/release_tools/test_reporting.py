@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from release_tools.manifest import Artefact, parse
+from release_tools.manifest import parse
 from release_tools.policy import Finding
 from release_tools.report import CheckedArtefact, ReleaseReport
 from release_tools.reporting import (
@@ -39,14 +39,11 @@ def test_the_verdict_of_a_good_release_names_it_and_its_key() -> None:
     )
 
 
-def test_the_verdict_says_when_no_artefact_was_read() -> None:
-    assert "(stable), the manifest only, signed by" in verdict([report(read=False)])
-
-
 def test_the_verdict_on_several_releases_names_each_and_the_key_once() -> None:
     line = verdict([report(), report(channel="beta")])
     assert "2026.11.1 (stable), 2026.11.1 (beta), 2 of 2 artefacts read" in line
     assert line.endswith(f"signed by {KEY_ID}")
+    assert "(stable), the manifest only, signed by" in verdict([report(read=False)])
 
 
 def test_the_verdict_on_a_bad_release_has_one_line_without_control_characters() -> None:
@@ -75,6 +72,10 @@ def test_people_read_each_artefact_its_findings_and_the_verdict(
     assert lines[3] == f"verified   {NAME}  68.4 KiB"
     assert lines[4] == "  E_FREEZE warning: manifest.json: the manifest is old"
     assert lines[-2].startswith("TRUSTED: ")
+    # A reference is shown with its meaning.
+    reference = entry(format="oci", filename="a.oci", url="oci://registry.example/a")
+    print_verification([report(artefacts=[reference], tracker={})])
+    assert "a.oci  68.4 KiB  = oci://registry.example/a\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -115,48 +116,30 @@ def test_rel_20_nothing_foreign_reaches_the_terminal_raw(
 
 def test_the_json_of_a_verification_has_every_fact() -> None:
     found = verification_json("dist", [report(ERROR, WARNING)])
+    findings = [
+        {name: getattr(finding, name) for name in ("code", "where", "message", "warning")}
+        for finding in (ERROR, WARNING)
+    ]
+    told = ("filename", "target", "profile", "format", "size_bytes", "sha256")
+    artefact = {name: entry()[name] for name in told}
+    release = {
+        "manifest": URL,
+        "ok": False,
+        "release_version": "2026.11.1",
+        "channel": "stable",
+        "released_at": "2026-11-01T12:00:00Z",
+        "key_id": KEY_ID,
+        "trusted_comment": "timestamp:1793534400\tfile:artefact\thashed",
+        "artefacts": [artefact | {"status": "failed", "read_from": URL, "findings": findings}],
+    }
     assert json.loads(json.dumps(found)) == {
         "ok": False,
         "exit_code": 1,
-        "verdict": r"DO NOT TRUST: 1 finding, the first E_HASH at a\x1b[2Jb",
         "location": "dist",
-        "releases": [
-            {
-                "manifest": URL,
-                "ok": False,
-                "release_version": "2026.11.1",
-                "channel": "stable",
-                "released_at": "2026-11-01T12:00:00Z",
-                "key_id": KEY_ID,
-                "trusted_comment": "timestamp:1793534400\tfile:artefact\thashed",
-                "artefacts": [
-                    {
-                        "filename": NAME,
-                        "target": "qemu-x86_64",
-                        "profile": "khoj",
-                        "format": "qcow2",
-                        "size_bytes": 70_000,
-                        "sha256": SHA256,
-                        "status": "failed",
-                        "read_from": URL,
-                        "findings": _FINDINGS,
-                    }
-                ],
-            }
-        ],
-        "findings": _FINDINGS,
+        "verdict": r"DO NOT TRUST: 1 finding, the first E_HASH at a\x1b[2Jb",
+        "releases": [release],
+        "findings": findings,
     }
-
-
-_FINDINGS = [
-    {
-        "code": finding.code,
-        "where": finding.where,
-        "message": finding.message,
-        "warning": finding.warning,
-    }
-    for finding in (ERROR, WARNING)
-]
 
 
 def test_the_json_of_a_release_without_manifest_or_signature_is_short() -> None:
@@ -164,12 +147,6 @@ def test_the_json_of_a_release_without_manifest_or_signature_is_short() -> None:
     found = verification_json("dist", [unread])
     assert found["releases"] == [{"manifest": URL, "ok": False, "artefacts": []}]
     assert (found["ok"], found["exit_code"]) == (False, 5)
-
-
-def test_a_reference_is_shown_with_its_meaning(capsys: pytest.CaptureFixture[str]) -> None:
-    reference = entry(format="oci", filename="a.oci", url="oci://registry.example/a")
-    print_verification([report(artefacts=[reference], tracker={})])
-    assert "a.oci  68.4 KiB  = oci://registry.example/a\n" in capsys.readouterr().out
 
 
 def test_inspecting_shows_all_and_says_that_nothing_was_verified(
@@ -184,13 +161,12 @@ def test_inspecting_shows_all_and_says_that_nothing_was_verified(
     assert f"           https://dl.example/stable/2026.11.1/{NAME}" in lines
     assert f"           sha256 {SHA256}" in lines
     assert lines[-2].startswith("Not verified: ")
-
-
-def test_inspecting_takes_a_size_that_no_float_can_hold(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    print_manifest(URL, parse(encode(document(artefacts=[entry(size_bytes=10**400)]))))
-    assert " TiB\n" in capsys.readouterr().out
+    # An artefact without a URL lies beside the manifest; no float holds this size.
+    bare = {name: value for name, value in entry(size_bytes=10**400).items() if name != "url"}
+    print_manifest(URL, parse(encode(document(artefacts=[bare]))))
+    shown = capsys.readouterr().out
+    assert " TiB\n" in shown
+    assert f"           https://dl.example/stable/{NAME}\n" in shown
 
 
 def test_no_secret_of_an_address_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
@@ -203,13 +179,3 @@ def test_no_secret_of_an_address_is_shown(capsys: pytest.CaptureFixture[str]) ->
     said = capsys.readouterr().out + json.dumps(verification_json(secret_url, [found]))
     assert "hidden" not in said
     assert said.count("https://dl.example/stable/") >= 6
-
-
-def test_an_artefact_without_a_url_lies_beside_the_manifest(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    bare = {name: value for name, value in entry().items() if name != "url"}
-    manifest = parse(encode(document(artefacts=[bare])))
-    assert isinstance(manifest.artefacts[0], Artefact)
-    print_manifest(URL, manifest)
-    assert f"           https://dl.example/stable/{NAME}\n" in capsys.readouterr().out

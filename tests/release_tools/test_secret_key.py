@@ -7,7 +7,6 @@ import pickle
 import resource
 import subprocess
 import sys
-import traceback
 from collections.abc import Callable
 from typing import NoReturn
 
@@ -107,12 +106,6 @@ def test_a_key_file_may_have_these_shapes(change: Callable[[bytes], bytes]) -> N
     assert parse_secret_key(change(PLAIN), not_asked) == secret_key()
 
 
-def test_a_key_that_never_had_a_checksum_is_read() -> None:
-    raw = raw_key()
-    raw[126:] = bytes(32)
-    assert parse_secret_key(file_of(raw), not_asked) == secret_key()
-
-
 # Refusing.
 
 _LINE = PLAIN.split(b"\n")[1]
@@ -151,32 +144,34 @@ def test_a_damaged_key_is_refused_by_its_checksum(at: int) -> None:
     assert caught.value.code == "E_KEY"
 
 
-def test_a_public_half_of_another_key_is_refused() -> None:
+def test_without_a_checksum_the_public_half_must_be_that_of_the_key() -> None:
     raw = raw_key()
+    raw[126:] = bytes(32)
+    assert parse_secret_key(file_of(raw), not_asked) == secret_key()
     raw[94:126] = secret_key("other").public_key.point
     raw[126:] = bytes(32)
     with pytest.raises(SignatureError, match="checksum is wrong"):
         parse_secret_key(file_of(raw), not_asked)
 
 
+MORE = "more work or memory than minisign"
+NO_FIT = "do not fit together"
+
+
 @pytest.mark.parametrize(
-    ("operations", "memory"),
-    [(33_554_433, 1 << 30), (33_554_432, (1 << 30) + 1), (2**64 - 1, 2**64 - 1)],
+    ("operations", "memory", "sentence"),
+    [
+        *((33_554_433, 1 << 30, MORE), (33_554_432, (1 << 30) + 1, MORE), (-1, -1, MORE)),
+        *((0, 0, NO_FIT), (1, 1, NO_FIT), (32_768, 0, NO_FIT)),
+    ],
 )
-def test_a_key_cannot_ask_for_more_than_minisign_does(operations: int, memory: int) -> None:
+def test_a_key_cannot_ask_for_other_limits_than_minisign_has(
+    operations: int, memory: int, sentence: str
+) -> None:
     raw = raw_key()
     raw[2:4] = b"Sc"
-    raw[38:54] = operations.to_bytes(8, "little") + memory.to_bytes(8, "little")
-    with pytest.raises(FormatError, match="more work or memory than minisign"):
-        parse_secret_key(file_of(raw), lambda: "x")
-
-
-@pytest.mark.parametrize(("operations", "memory"), [(0, 0), (1, 1), (32_768, 0)])
-def test_limits_that_do_not_fit_together_are_refused(operations: int, memory: int) -> None:
-    raw = raw_key()
-    raw[2:4] = b"Sc"
-    raw[38:54] = operations.to_bytes(8, "little") + memory.to_bytes(8, "little")
-    with pytest.raises(FormatError, match="do not fit together"):
+    raw[38:54] = b"".join((n % 2**64).to_bytes(8, "little") for n in (operations, memory))
+    with pytest.raises(FormatError, match=sentence):
         parse_secret_key(file_of(raw), lambda: "x")
 
 
@@ -207,11 +202,7 @@ def test_what_is_signed_is_good() -> None:
     check(secret_key().public_key, signature, prehash(MESSAGE))
     assert dict(signature.comment_words)["file"] == "ä"
     assert not signature.legacy
-
-
-def test_signing_twice_gives_the_same_bytes() -> None:
-    one, other = (sign(secret_key(), prehash(MESSAGE), "x").render() for _ in range(2))
-    assert one == other
+    assert sign(secret_key(), prehash(MESSAGE), "file:ä\thashed") == signature
 
 
 def test_the_longest_comment_is_that_of_minisign() -> None:
@@ -237,18 +228,6 @@ def test_leak_08_neither_repr_nor_str_shows_the_seed() -> None:
     for form in (repr(key.seed), key.seed.hex(), base64.b64encode(key.seed).decode()):
         assert form not in shown
     assert repr(key.key_id) in shown
-
-
-def test_leak_08_a_traceback_with_its_variables_does_not_show_the_seed() -> None:
-    key = secret_key()
-    try:
-        sign(key, b"", "\n")
-    except FormatError as error:
-        text = "".join(
-            traceback.TracebackException.from_exception(error, capture_locals=True).format()
-        )
-    assert "key = SecretKey(key_id=" in text
-    assert repr(key.seed) not in text
 
 
 @pytest.mark.usefixtures("cheap")

@@ -70,17 +70,9 @@ def test_rel_16_a_url_leads_where_the_specification_says(
 
 OUTWARD = (
     *("../f", "..", "a/../../f", "/f", "/stable/../f", "//dl.example:1/stable/f"),
-    *(
-        "//other.example/f",
-        "%2e%2e/f",
-        "%2E%2e/f",
-        ".%2e/f",
-        "%2e./f",
-        "a/%2e%2e/%2e%2e/f",
-        "..%2ff",
-        "..%2Ff",
-    ),
-    *("a%2f..%2f..%2ff", "..\\f", "a\\..\\..\\f", "..%5cf", "..%5Cf", "%2e%2e%5Cf", "a/.."),
+    *("//other.example/f", "%2e%2e/f", "%2E%2e/f", ".%2e/f", "%2e./f", "a/%2e%2e/%2e%2e/f"),
+    *("..%2ff", "..%2Ff", "a%2f..%2f..%2ff", "..\\f", "a\\..\\..\\f", "..%5cf", "..%5Cf"),
+    *("%2e%2e%5Cf", "a/.."),
 )
 INWARD = (
     *("f", "v/f", "./f", "v/./f", "v//f", "...", "..f", "f..", "a..b/f", "v/...", "%2e%2ef"),
