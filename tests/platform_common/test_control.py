@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -258,11 +260,13 @@ def test_who_finds_no_room_in_half_its_time_is_told_so(tmp_path: Path) -> None:
     begun = tmp_path / "begun"
     begun.mkdir()
     program = script(tmp_path, f"> {begun}/$$; exec sleep 60")
-    cli = SubprocessCli(program, {}, limit_s=6)
+    cli = SubprocessCli(program, {}, limit_s=60)
     with ThreadPoolExecutor(8) as pool:
         hanging = [pool.submit(VIEWS["cost"].load, cli) for _ in range(8)]
         wait_until(lambda: len(list(begun.iterdir())) == 8)
         with pytest.raises(BusyError, match="busy"):
             cli.run(["x"], limit_s=0.2)
+        for program_id in begun.iterdir():
+            os.kill(int(program_id.name), signal.SIGKILL)
         assert all(call.result().stub for call in hanging)
     assert len(list(begun.iterdir())) == 8

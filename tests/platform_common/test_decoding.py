@@ -28,40 +28,24 @@ class _Box(Struct, frozen=True):
     by_name: dict[str, _Item] = {}
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        pytest.param("", "not valid JSON: Expecting value (line 1, column 1)", id="empty"),
-        pytest.param('{"name": "x"', "not valid JSON: Expecting ',' delimiter", id="truncated"),
-        pytest.param("[]", "expected object, got array", id="another-kind"),
-        pytest.param("{}", "object missing required field name", id="missing"),
-        pytest.param('{"name": 1}', "name: expected str, got int", id="at-the-top"),
-        pytest.param(
-            '{"name": "x", "items": [{}, {"size": "1"}]}',
-            "items[1].size: expected int, got str",
-            id="inside",
-        ),
-        pytest.param(
-            '{"name": "x", "items": [{"size": -1}]}',
-            "items[0].size: must not be negative",
-            id="a-rule-about-a-member",
-        ),
-        pytest.param(
-            '{"name": "x", "items": [{"size": 101}]}',
-            "items[0]: the item is too large: 100 is the most",
-            id="a-rule-about-the-whole",
-        ),
-        pytest.param(
-            '{"name": "x", "by_name": {"a": {"size": -1}}}',
-            "by_name[...].size: must not be negative",
-            id="in-a-map",
-        ),
-        pytest.param('{"name": "x", "name": "y"}', "the member 'name' twice", id="twice"),
-        pytest.param('{"name": "x", "n": NaN}', "holds NaN", id="not-a-number"),
-        pytest.param('{"name": "x", "items": [{"share": true}]}', "expected float", id="true"),
-        pytest.param('{"name": "x", "items": [{"size": 1.5}]}', "expected int", id="a-fraction"),
-    ],
-)
+_JSON = {
+    "": "not valid JSON: Expecting value (line 1, column 1)",
+    '{"name": "x"': "not valid JSON: Expecting ',' delimiter",
+    "[]": "expected object, got array",
+    "{}": "object missing required field name",
+    '{"name": 1}': "name: expected str, got int",
+    '{"name": "x", "items": [{}, {"size": "1"}]}': "items[1].size: expected int, got str",
+    '{"name": "x", "items": [{"size": -1}]}': "items[0].size: must not be negative",
+    '{"name": "x", "items": [{"size": 101}]}': "items[0]: the item is too large: 100 is the most",
+    '{"name": "x", "by_name": {"a": {"size": -1}}}': "by_name[...].size: must not be negative",
+    '{"name": "x", "name": "y"}': "the member 'name' twice",
+    '{"name": "x", "n": NaN}': "holds NaN",
+    '{"name": "x", "items": [{"share": true}]}': "expected float",
+    '{"name": "x", "items": [{"size": 1.5}]}': "expected int",
+}
+
+
+@pytest.mark.parametrize(("data", "message"), _JSON.items())
 def test_a_refusal_of_json_names_the_place(data: str, message: str) -> None:
     with pytest.raises(DecodingError) as error:
         from_json(data.encode(), _Box)

@@ -15,6 +15,8 @@ def test_an_error_is_its_message_with_a_hint_beside_it() -> None:
     error = PlatformError("it failed", hint="Try again.")
     assert (str(error), error.message, error.hint) == ("it failed", "it failed", "Try again.")
     assert PlatformError("it failed").hint == ""
+    # It can be handed to another process.
+    assert pickle.loads(pickle.dumps(UnreadableError("x"))).message == "x"
 
 
 def test_the_system_tells_why_a_file_cannot_be_read() -> None:
@@ -32,10 +34,6 @@ def test_who_may_not_is_told_who_may(
         "root" in UnreadableError.of("x", PermissionError(13, "Permission denied")).hint
     ) == hinted
     assert UnreadableError.of("x", OSError(28, "No space left on device")).hint == ""
-
-
-def test_an_error_can_be_handed_to_another_process() -> None:
-    assert pickle.loads(pickle.dumps(UnreadableError("x"))).message == "x"
 
 
 def test_what_ships_inside_the_package_is_found() -> None:

@@ -119,9 +119,9 @@ def test_fs_01_a_full_disk_leaves_the_old_files_and_nothing_else(tmp_path: Path)
     other.write_bytes(b"old")
     much = b"x" * 8192
     for write in (
-        lambda: write_atomic(path, much),
-        lambda: write_atomic_together({other: b"new", path: much}),
-        lambda: create_exclusive(new, much, mode=0o600),
+        partial(write_atomic, path, much),
+        partial(write_atomic_together, {other: b"new", path: much}),
+        partial(create_exclusive, new, much, mode=0o600),
     ):
         with files_no_larger_than(4096), pytest.raises(UnreadableError, match="File too large"):
             write()

@@ -40,8 +40,12 @@ def gate() -> Gate:
 def test_cli_08_who_asks_at_the_same_time_shares_one_run(gate: Gate) -> None:
     flights = Flights(4)
     asked = [flights.join("status", gate) for _ in range(32)]
+    assert flights.join("cost", lambda: "cost").result(LONG_S) == "cost"
     gate.open.set()
     assert [flight.result(LONG_S) for flight in asked] == [1] * 32
+    # After its end an app still answers.
+    flights._pool.shutdown()
+    assert flights.join("status", lambda: "fine").result(LONG_S) == "fine"
 
 
 def test_who_asks_after_the_end_gets_a_new_run(gate: Gate) -> None:
@@ -49,14 +53,6 @@ def test_who_asks_after_the_end_gets_a_new_run(gate: Gate) -> None:
     gate.open.set()
     # At once after the result: nobody may find the run that has just ended.
     assert [flights.join("status", gate).result(LONG_S) for _ in range(500)] == [*range(1, 501)]
-
-
-def test_another_key_is_other_work(gate: Gate) -> None:
-    flights = Flights(4)
-    held = flights.join("status", gate)
-    assert flights.join("cost", lambda: "cost").result(LONG_S) == "cost"
-    gate.open.set()
-    assert held.result(LONG_S) == 1
 
 
 def test_after_forget_a_run_begins_that_sees_the_change(gate: Gate) -> None:
@@ -93,12 +89,6 @@ def test_cli_05_without_a_thread_who_asks_does_the_work(monkeypatch: pytest.Monk
     # The pool has kept the work of which it could not say that it began: it is not done twice.
     runs: list[Future[str]] = [flights.join("status", lambda: "again") for _ in range(3)]
     assert {run.result(LONG_S) for run in runs} == {"again"}
-
-
-def test_after_its_end_an_app_still_answers(gate: Gate) -> None:
-    flights = Flights(1)
-    flights._pool.shutdown()
-    assert flights.join("status", lambda: "fine").result(LONG_S) == "fine"
 
 
 def test_many_threads_that_ask_for_the_same_get_the_same() -> None:

@@ -30,26 +30,20 @@ def run(body: str, stdout: IO[str] | int = subprocess.PIPE) -> subprocess.Comple
     )
 
 
+_HANGS = "threading.Thread(target=time.sleep, args=(60,), daemon=True).start(); sys.exit(1)"
+
+
 @pytest.mark.parametrize(
-    ("body", "status"),
+    ("body", "status", "told"),
     [
-        ("pass", 0),
-        ("sys.exit()", 0),
-        ("sys.exit(0)", 0),
-        ("sys.exit(5)", 5),
-        ("sys.exit(143)", 143),
-        ("threading.Thread(target=time.sleep, args=(60,), daemon=True).start(); sys.exit(1)", 1),
+        *(("pass", 0, ""), ("sys.exit()", 0, ""), ("sys.exit(0)", 0, ""), ("sys.exit(5)", 5, "")),
+        *(("sys.exit(143)", 143, ""), (_HANGS, 1, ""), ("sys.exit('no way')", 1, "no way\n")),
     ],
-    ids=["returns", "exits", "0", "5", "143", "with a thread that hangs"],
+    ids=["returns", "exits", "0", "5", "143", "with a thread that hangs", "with a text"],
 )
-def test_status_and_output_arrive(body: str, status: int) -> None:
+def test_status_and_output_arrive(body: str, status: int, told: str) -> None:
     done = run(body)
-    assert (done.returncode, done.stdout, done.stderr) == (status, "said\n", "told\n")
-
-
-def test_a_text_as_status_is_told_and_is_1() -> None:
-    done = run("sys.exit('no way')")
-    assert (done.returncode, done.stderr) == (1, "told\nno way\n")
+    assert (done.returncode, done.stdout, done.stderr) == (status, "said\n", f"told\n{told}")
 
 
 def test_an_error_is_not_swallowed() -> None:

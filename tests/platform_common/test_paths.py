@@ -13,7 +13,7 @@ from platform_common.paths import AIRGAP, LIMITS, PROVIDERS, SECRETS, Paths, Pla
 from platform_common.resources import data_path
 from tests.support.devices import Device
 
-_PLACES = {name: place for name, place in vars(places).items() if isinstance(place, Place)}
+_PLACES = [place for place in vars(places).values() if isinstance(place, Place)]
 
 
 def test_the_root_is_that_of_the_machine_unless_told_otherwise() -> None:
@@ -70,30 +70,20 @@ def test_a_default_never_hides_what_lies_on_the_device(device: Device, kind: str
     assert device.paths.find(LIMITS) == places.Found(path)
 
 
-def test_what_nobody_ships_is_looked_for_on_the_device(device: Device) -> None:
-    assert device.paths.find(SECRETS).path == device.root / "etc/platform/secrets.env"
-
-
 def test_a_record_is_written_where_it_is_looked_for_first(device: Device, tmp_path: Path) -> None:
+    assert device.paths.find(SECRETS).path == device.root / "etc/platform/secrets.env"
     assert device.paths.writable(PROVIDERS) == device.root / "etc/platform/providers.json"
     device.environment["PLATFORM_PROVIDERS_FILE"] = str(tmp_path / "x")
     assert device.paths.writable(PROVIDERS) == tmp_path / "x"
-
-
-def test_an_offline_build_bears_a_mark(device: Device) -> None:
     assert not device.paths.has(AIRGAP)
     device.put("/etc/platform/airgap.flag", "")
     assert device.paths.has(AIRGAP)
 
 
-@pytest.mark.parametrize("place", _PLACES.values(), ids=_PLACES)
-def test_every_place_is_absolute_and_what_ships_is_there(place: Place) -> None:
-    assert place.device.startswith("/")
-    assert not place.shipped or data_path(place.shipped).exists()
-
-
-def test_no_two_places_share_a_variable_or_a_path() -> None:
-    variables = [place.variable for place in _PLACES.values() if place.variable]
-    devices = [place.device for place in _PLACES.values()]
-    assert len(set(variables)) == len(variables)
-    assert len(set(devices)) == len(devices)
+def test_every_place_is_absolute_and_its_own_and_what_ships_is_there() -> None:
+    for place in _PLACES:
+        assert place.device.startswith("/")
+        assert not place.shipped or data_path(place.shipped).exists()
+    variables = [place.variable for place in _PLACES if place.variable]
+    for each in (variables, [place.device for place in _PLACES]):
+        assert len(set(each)) == len(each)

@@ -52,19 +52,13 @@ def test_only_channels_that_are_called_from_outside_open_a_port(
 
 
 def test_a_definition_that_says_nothing_is_what_is_usual_for_its_id() -> None:
-    assert parse(b"# nothing\n", "my-bot") == Profile(
-        id="my-bot",
-        display_name="my-bot",
-        min_ram_mb=0,
-        pinned_version="",
-        data_dir="~/.my-bot",
-        unit="my-bot-gateway.service",
-        ports=(),
-        http_check="",
-        channels=(),
-        channel_ports={},
-        chat=Chat(),
+    found = parse(b"# nothing\n", "my-bot")
+    assert (found.id, found.display_name, found.unit) == (
+        *("my-bot", "my-bot", "my-bot-gateway.service"),
     )
+    assert (found.data_dir, found.chat) == ("~/.my-bot", Chat())
+    assert (found.min_ram_mb, found.pinned_version, found.http_check) == (0, "", "")
+    assert (found.ports, found.channels, found.channel_ports) == ((), (), {})
 
 
 @pytest.mark.parametrize("name", ["", "A", "../x", "x/y", "-x", "x.y", "a" * 65, "é"])
@@ -73,17 +67,19 @@ def test_a_file_that_is_called_after_no_id_is_refused(name: str) -> None:
         parse(b"# nothing\n", name)
 
 
-def test_a_definition_of_another_profile_is_refused() -> None:
-    with pytest.raises(DecodingError, match=r"profile\.id: must be x, as the file is called"):
-        parse(b'[profile]\nid = "y"\n', "x")
+_ELSEWHERE = b'[health]\nhttp_check = "http://192.0.2.1:8080/"\n'
 
 
-def test_chat_01_an_address_of_another_machine_is_refused() -> None:
-    with pytest.raises(DecodingError, match=r"health\.http_check: must be an address of this dev"):
-        parse(b'[health]\nhttp_check = "http://192.0.2.1:8080/"\n', "x")
-
-
-@pytest.mark.parametrize("data", [b"", b"\n", b" \n\n"])
-def test_an_empty_file_is_what_a_crash_leaves_and_no_profile(data: bytes) -> None:
-    with pytest.raises(DecodingError, match="the file is empty"):
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        *((data, "the file is empty") for data in (b"", b"\n", b" \n\n")),
+        (b'[profile]\nid = "y"\n', r"profile\.id: must be x, as the file is called"),
+        (_ELSEWHERE, r"health\.http_check: must be an address of this dev"),
+    ],
+)
+def test_chat_01_what_a_crash_leaves_another_profile_or_machine_is_refused(
+    data: bytes, said: str
+) -> None:
+    with pytest.raises(DecodingError, match=said):
         parse(data, "x")

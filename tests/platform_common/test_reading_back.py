@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from platform_common.errors import UnreadableError
 from platform_common.reading_back import LINE_BYTES, blocks_from_end
+from tests.support.odd_files import LINKS, NOT_REGULAR, make
 from tests.support.properties import steady
 
 
@@ -26,12 +28,10 @@ def lines_of(path: Path, block_bytes: int) -> list[bytes]:
     st.integers(1, 9),
 )
 def test_blocks_of_any_size_hold_the_same_lines(data: bytes, block_bytes: int) -> None:
-    path = Path(f"/dev/shm/reading-back-{os.getpid()}")
-    path.write_bytes(data)
-    try:
-        found = lines_of(path, block_bytes)
-    finally:
-        path.unlink()
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        found = lines_of(Path(file.name), block_bytes)
     assert found == [line for line in data.split(b"\n") if line]
 
 
@@ -75,20 +75,8 @@ def test_a_missing_file_is_missing(tmp_path: Path) -> None:
         list(blocks_from_end(tmp_path / "none"))
 
 
-@pytest.mark.parametrize("kind", ["link", "hard-link", "fifo", "folder", "device"])
+@pytest.mark.parametrize("kind", [*NOT_REGULAR, *LINKS])
 def test_fs_07_what_is_no_file_of_one_name_is_refused_and_named(tmp_path: Path, kind: str) -> None:
-    path, other = tmp_path / "ledger", tmp_path / "other"
-    other.write_bytes(b"line\n")
-    match kind:
-        case "link":
-            path.symlink_to(other)
-        case "hard-link":
-            path.hardlink_to(other)
-        case "fifo":
-            os.mkfifo(path)
-        case "folder":
-            path.mkdir()
-        case _:
-            path = Path("/dev/null")
+    path = make(kind, tmp_path / "ledger")
     with pytest.raises(UnreadableError, match=str(path)):
         list(blocks_from_end(path))

@@ -105,7 +105,9 @@ _JSON: dict[tuple[str | Path, ...], set[str]] = {
 }
 
 
-@pytest.mark.parametrize(("command", "members"), _JSON.items(), ids=[args[0] for args in _JSON])
+@pytest.mark.parametrize(
+    ("command", "members"), _JSON.items(), ids=[str(args[0]) for args in _JSON]
+)
 def test_json_is_one_document_and_nothing_else_on_stdout(
     command: tuple[str, ...],
     members: set[str],

@@ -186,7 +186,7 @@ DAMAGED = KEY_LINE[:100] + "!" + KEY_LINE[101:]
         ("/nowhere/key", UnreadableError, "neither a minisign secret key nor a file"),
         (DAMAGED, UnreadableError, "neither a minisign secret key nor a file"),
         (KEY_LINE[:-5], UnreadableError, "neither a minisign secret key nor a file"),
-        ("/", UnreadableError, "neither a minisign secret key nor a file"),
+        ("/proc/self", UnreadableError, "neither a minisign secret key nor a file"),
         (KEY_LINE * 30, UnreadableError, "neither a minisign secret key nor a file"),
         ("a\0b", UnreadableError, "neither a minisign secret key nor a file"),
         ("\udcff\udcfe", UnreadableError, "neither a minisign secret key nor a file"),

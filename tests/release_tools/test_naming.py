@@ -109,9 +109,10 @@ def test_a_file_of_another_release_is_told_from_a_stranger(part: str) -> None:
         read(f"platform-khoj-rpi5-{part}.img.xz")
 
 
-def test_an_unknown_profile_lists_what_is_known() -> None:
+def test_a_stranger_is_shown_plainly_with_what_is_known() -> None:
     with pytest.raises(NamingError) as caught:
-        read("platform-other-rpi5-2026.11.1-stable.img.xz")
+        read("platform-\x1b[31m-2026.11.1-stable.oci")
+    assert "\x1b" not in caught.value.message
     assert "hermes, khoj, openclaw" in caught.value.hint
     assert "fly-machines, qemu-x86_64, rpi5, wsl2" in caught.value.hint
 
@@ -127,17 +128,11 @@ def test_a_name_that_can_be_read_in_two_ways_names_both() -> None:
     assert "profile a on target b-c or profile a-b on target c" in caught.value.message
 
 
-def test_a_control_character_in_a_name_is_escaped() -> None:
-    with pytest.raises(NamingError) as caught:
-        read("platform-\x1b[31m-2026.11.1-stable.oci")
-    assert "\x1b" not in caught.value.message
-
-
 _ids = st.lists(st.sampled_from(["a", "b", "1", "x86_64"]), min_size=1, max_size=3).map("-".join)
 _versions = st.sampled_from(["2026.11.1", "2026.1.01-rc1", "2026.1.1-a-dev-b", "2026.1.1-.."])
 
 
-@examples(500)
+@examples(200)
 @given(
     st.sets(_ids, min_size=1, max_size=4),
     st.dictionaries(_ids, st.sampled_from(FORMATS), min_size=1, max_size=4),
@@ -169,7 +164,7 @@ def test_a_name_is_read_back_unless_two_splits_exist(
             reading()
 
 
-@examples(300)
+@examples(150)
 @given(st.text(st.characters(codec="utf-8")) | st.from_regex(r"platform-[a-z0-9.-]*\.oci"))
 def test_any_text_is_a_name_or_refused(filename: str) -> None:
     try:
@@ -182,24 +177,15 @@ def test_any_text_is_a_name_or_refused(filename: str) -> None:
 # Profiles and targets from files.
 
 
-def test_the_shipped_profiles_have_their_ids() -> None:
-    assert profile_ids(data_path("profiles")) == ["hermes", "khoj", "openclaw"]
-
-
 def test_profiles_are_the_toml_files_of_a_folder(tmp_path: Path) -> None:
     for name in ("b.toml", "a-1.toml", "notes.txt"):
         (tmp_path / name).touch()
     assert profile_ids(tmp_path) == ["a-1", "b"]
-
-
-def test_a_folder_without_profiles_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(PlatformError, match="holds no profile definition"):
-        profile_ids(tmp_path)
-
-
-def test_profiles_must_be_in_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(PlatformError, match="is not a folder"):
-        profile_ids(tmp_path / "none")
+    assert profile_ids(data_path("profiles")) == ["hermes", "khoj", "openclaw"]
+    (tmp_path / "empty").mkdir()
+    for folder, sentence in (("empty", "holds no profile definition"), ("none", "is not a folder")):
+        with pytest.raises(PlatformError, match=sentence):
+            profile_ids(tmp_path / folder)
 
 
 @pytest.mark.parametrize("name", ["-x", ".x", "a b", "ä", "a\nb"], ids=ascii)
@@ -221,6 +207,7 @@ def test_an_id_that_cannot_be_part_of_a_name_is_refused(tmp_path: Path, name: st
         (b"[targets]\n'a/b' = 'oci'\n", "'a/b' cannot be part of a file name"),
         (b"[targets\n", "is not valid TOML"),
         (b"\xff\n", "is not valid TOML"),
+        (b"a=" + b"[" * 100_000, "is nested too deeply"),
         (b"#" * ((1 << 20) + 1), "is larger than"),
     ],
     ids=lambda value: ascii(value)[:24],
@@ -230,6 +217,3 @@ def test_a_bad_target_matrix_is_one_sentence(tmp_path: Path, text: bytes, senten
     path.write_bytes(text)
     with pytest.raises(PlatformError, match=sentence):
         target_matrix(path)
-
-
-# URLs.

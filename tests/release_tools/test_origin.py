@@ -11,24 +11,6 @@ from platform_common.errors import UnreadableError
 from release_tools.origin import MissingError, Origin, RefusedUrlError, path_of, show_url
 
 
-def test_a_file_is_read_whole(tmp_path: Path) -> None:
-    (tmp_path / "a b%.json").write_bytes(b"content")
-    assert Origin().read((tmp_path / "a b%.json").as_uri(), 7) == b"content"
-
-
-def test_a_file_over_its_limit_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"content")
-    with pytest.raises(UnreadableError, match="larger than 6 bytes"):
-        Origin().read((tmp_path / "file").as_uri(), 6)
-
-
-@pytest.mark.parametrize("name", ["none", "file/below"])
-def test_a_file_that_is_not_there_is_missing(name: str, tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"")
-    with pytest.raises((MissingError, UnreadableError)):
-        Origin().read((tmp_path / name).as_uri(), 10)
-
-
 def test_what_is_no_regular_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "folder").mkdir()
@@ -64,17 +46,20 @@ def test_rel_16_a_manifest_must_not_lead_to_a_weaker_origin(of: str, url: str) -
         Origin().read(url, 10, of=of)
 
 
-def test_a_manifest_in_a_folder_may_name_files(tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"content")
-    url = (tmp_path / "file").as_uri()
-    assert Origin().read(url, 10, of="file:///elsewhere/manifest.json") == b"content"
-
-
-def test_a_folder_whose_name_is_not_utf_8_is_read(tmp_path: Path) -> None:
-    path = tmp_path / os.fsdecode(b"\xff?") / "file"
+def test_a_file_is_read_whole_up_to_its_limit_whatever_its_folder_is_called(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / os.fsdecode(b"\xff?") / "a b%.json"
     path.parent.mkdir()
     path.write_bytes(b"content")
-    assert Origin().read(path.as_uri(), 10) == b"content"
+    # A manifest in a folder may name files.
+    for of in (None, "file:///elsewhere/manifest.json"):
+        assert Origin().read(path.as_uri(), 7, of=of) == b"content"
+    with pytest.raises(UnreadableError, match="larger than 6 bytes"):
+        Origin().read(path.as_uri(), 6)
+    for missing in (path.with_name("none"), path / "below"):
+        with pytest.raises((MissingError, UnreadableError)):
+            Origin().read(missing.as_uri(), 10)
 
 
 @pytest.mark.parametrize("url", ["file://host/etc/passwd", "file:///a%00b", "file://10.0.0.1/x"])

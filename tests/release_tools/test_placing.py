@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -31,6 +30,7 @@ _NO_REFLINK = "ioctl:error=EOPNOTSUPP"
 
 def test_an_artefact_of_the_same_file_system_is_linked(tmp_path: Path, server: FaultServer) -> None:
     source = write_artefacts(tmp_path / "artefacts", {_NAME: _DATA}) / _NAME
+    source.chmod(0o644)
     built = server.run(*_ARGS, cwd=tmp_path, env={}, fault=_NO_REFLINK)
     assert built.returncode == 0, built.stderr
     assert source.samefile(tmp_path / "dist/stable" / VERSION / _NAME)
@@ -54,17 +54,13 @@ def test_an_artefact_that_cannot_be_linked_is_copied_and_read_once(
 
 
 def test_an_artefact_of_another_file_system_is_copied(tmp_path: Path) -> None:
-    memory = Path("/dev/shm")
-    # A machine with one file system only still proves that the bytes are the same.
-    folder = memory if memory.is_dir() else tmp_path
-    source = folder / f"release-tools-test-{os.getpid()}"
-    source.write_bytes(_DATA)
-    try:
+    # A file that lies in memory alone: no other file system need be there.
+    with open(os.memfd_create("source"), "r+b", buffering=0) as file:
+        file.write(_DATA)
+        source = Path(f"/proc/self/fd/{file.fileno()}")
         digests = place(source, tmp_path / "copy", paired=False, on_chunk=lambda chunk: None)
         assert (tmp_path / "copy").read_bytes() == _DATA
         assert digests == digest_file(source)
-    finally:
-        source.unlink()
 
 
 def test_an_artefact_that_others_may_not_read_is_copied_and_made_readable(tmp_path: Path) -> None:
@@ -106,13 +102,13 @@ def test_a_build_of_a_file_that_changes_meanwhile_publishes_nothing(
     tmp_path: Path, server: FaultServer
 ) -> None:
     source = write_artefacts(tmp_path / "artefacts", {_NAME: _DATA}) / _NAME
+    # The first read takes its time, and the file changes until it has ended.
     slow = "readv:delay_exit=400000:when=1"
     run = server.start(*_ARGS, cwd=tmp_path, env={}, fault=slow)
     wait_until(lambda: list(tmp_path.glob("dist/stable/.*/platform-*")))
-    # The first read has begun or is about to, and takes its time.
-    time.sleep(0.1)
-    with source.open("ab") as file:
-        file.write(b"more")
+    while list(tmp_path.glob("dist/stable/.*")):
+        with source.open("ab") as file:
+            file.write(b"more")
     ended = run.wait()
     assert ended.returncode == 1
     assert "changed while it was read" in ended.stderr

@@ -23,14 +23,8 @@ def test_no_format_is_the_end_of_another() -> None:
 
 def test_the_shipped_target_matrix_is_that_of_the_contract() -> None:
     assert target_matrix(data_path("targets.toml")) == {
-        "qemu-aarch64": "qcow2",
-        "qemu-x86_64": "qcow2",
-        "rpi5": "img.xz",
-        "rpi4": "img.xz",
-        "arm64-generic": "img.xz",
-        "x86_64-mini-pc": "img.xz",
-        "oracle-arm-free": "qcow2",
-        "macos-qemu": "qcow2",
+        **dict.fromkeys(("qemu-aarch64", "qemu-x86_64", "oracle-arm-free", "macos-qemu"), "qcow2"),
+        **dict.fromkeys(("rpi5", "rpi4", "arm64-generic", "x86_64-mini-pc"), "img.xz"),
         "wsl2": "tar.gz",
         "digitalocean": "do-snapshot",
         "fly-machines": "oci",

@@ -40,5 +40,6 @@ def another_user(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[None]:
         if os.geteuid() == 0:
             stack.enter_context(as_user(NOBODY))
         else:
-            stack.enter_context(patch.context()).setattr(os, "geteuid", lambda: NOBODY)
+            other = os.geteuid() + 1
+            stack.enter_context(patch.context()).setattr(os, "geteuid", lambda: other)
         yield
