@@ -146,7 +146,7 @@ def test_who_is_alive_but_has_nothing_to_tell_is_not_taken_for_dead(
     served: Callable[[Run], Served], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(control_serving, "BEAT_S", 0.05)
-    monkeypatch.setattr(control_helper, "_SILENCE_S", 0.5)
+    monkeypatch.setattr(control_helper, "_SILENCE_S", 1.0)
 
     def run(paths: Paths, asked: Nothing, tell: Tell) -> str:
         time.sleep(1.5)
@@ -173,7 +173,7 @@ def test_who_is_alive_but_has_nothing_to_tell_is_not_taken_for_dead(
 def test_a_helper_that_does_not_answer_is_told_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sent: bytes, closes: bool, reason: str
 ) -> None:
-    monkeypatch.setattr(control_helper, "_SILENCE_S", 0.3)
+    monkeypatch.setattr(control_helper, "_SILENCE_S", 20 if closes else 0.3)
     ended = threading.Event()
     server = socket.socket(socket.AF_UNIX)
     server.bind(str(tmp_path / "s"))

@@ -118,7 +118,7 @@ def test_reading_again_what_was_there_counts_as_progress() -> None:
             connection.sendall(BODY[start : start + 10_000])
             time.sleep(0.04)
 
-    assert fetch(answer, timeout_s=0.2)[0] == BODY
+    assert fetch(answer, timeout_s=0.5)[0] == BODY
 
 
 def test_rel_18_a_file_that_was_replaced_is_not_joined() -> None:

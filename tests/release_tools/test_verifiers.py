@@ -95,7 +95,9 @@ def test_rel_22_a_program_that_does_not_say_yes_is_no_yes(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("release_tools.system_verifier._PROGRAM_TIMEOUT_S", 0.5)
+    # What does not hang may take its time; a child that holds the output takes all of it.
+    limit_s = 0.5 if code == "E_VERIFIER" else 2.0
+    monkeypatch.setattr("release_tools.system_verifier._PROGRAM_TIMEOUT_S", limit_s)
     for name, value in stand_in(tmp_path, "minisign", script).items():
         monkeypatch.setenv(name, value)
     started = time.monotonic()
@@ -103,7 +105,7 @@ def test_rel_22_a_program_that_does_not_say_yes_is_no_yes(
         judge("system", key_pair)
     assert (caught.value.code, said in caught.value.message) == (code, True), caught.value.message
     assert len(caught.value.message) < 2_000
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
 
 
 def test_rel_22_a_program_that_takes_no_more_input_is_given_up(
