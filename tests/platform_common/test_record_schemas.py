@@ -14,8 +14,8 @@ from jsonschema import Draft202012Validator
 
 from platform_common.decoding import DecodingError
 from platform_common.records import catalogue, cost_sheet, limits, profiles
-from platform_common.resources import schema
-from tests.support.record_cases import CASES, GOOD, Case, shipped_files
+from platform_common.resources import data_path, schema
+from tests.support.record_cases import CASES, GOOD, Case
 from tests.support.toml_text import toml
 
 _RECORDS = tuple(GOOD)
@@ -76,9 +76,17 @@ def _members(node: Any) -> Iterator[tuple[str, Any]]:
             yield from _members(child)
 
 
-@pytest.mark.parametrize("file", shipped_files(), ids=lambda file: file.stem)
+_SHIPPED = {
+    data_path("providers.json"): "providers",
+    data_path("cost-defaults.json"): "cost-defaults",
+    **dict.fromkeys(sorted(data_path("limits").iterdir()), "limits"),
+    **dict.fromkeys(sorted(data_path("profiles").iterdir()), "profile"),
+}
+
+
+@pytest.mark.parametrize("file", _SHIPPED, ids=lambda file: file.stem)
 def test_what_ships_is_valid(file: Path) -> None:
-    record, data = shipped_files()[file], file.read_bytes()
+    record, data = _SHIPPED[file], file.read_bytes()
     document = tomllib.loads(data.decode()) if record == "profile" else json.loads(data)
     _VALIDATORS[record].validate(document)
     if record == "profile":

@@ -292,6 +292,11 @@ _CASES = {
         _nothing, ["verify-file", "/", "-p", "release.pub"], 5, "/"),
     "verify-file of a folder": Case(
         _nothing, ["verify-file", ".", "-p", "release.pub"], 5, "."),
+    "verify-file of nothing": Case(
+        _nothing, ["verify-file", "nowhere", "-p", "release.pub"], 5, "nowhere"),
+    "verify-file of a FIFO": Case(
+        lambda site: os.mkfifo(site.folder / "fifo"), ["verify-file", "fifo", "-p", "release.pub",
+        "--signature", "dist/stable/manifest.json.minisig"], 5, "fifo is not a regular file"),
     "verify-file unsigned": Case(
         _nothing, ["verify-file", "release.key", "-p", "release.pub"], 5, "release.key.minisig"),
     "verify-file of another file": Case(

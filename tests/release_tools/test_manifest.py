@@ -346,7 +346,7 @@ def test_a_manifest_of_nothing_but_problems_does_not_keep_us_busy() -> None:
 # The schema itself.
 
 
-def test_the_schema_is_one_and_has_the_words_and_members_of_the_specification_in_order() -> None:
+def test_the_schema_is_of_draft_2020_12_and_has_words_and_members_in_order() -> None:
     whole = schema("manifest.v1")
     assert whole["$schema"] == Draft202012Validator.META_SCHEMA["$id"]
     Draft202012Validator.check_schema(whole)

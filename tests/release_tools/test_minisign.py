@@ -27,7 +27,7 @@ from release_tools.minisign import (
     show_key_id,
 )
 from tests.support.properties import examples
-from tests.support.signatures import GROUP_ORDER, MESSAGE, secret_key, signed, signed_legacy
+from tests.support.signatures import MESSAGE, secret_key, signed, signed_legacy
 
 KEY = secret_key().public_key
 FILE = signed().render()
@@ -294,6 +294,9 @@ def test_a_public_key_of_small_order_signs_nothing(point: str, algorithm: bytes)
     with pytest.raises(SignatureError) as caught:
         judge(weak, signature, MESSAGE)
     assert caught.value.code == "E_SIG"
+
+
+GROUP_ORDER = 2**252 + 27742317777372353535851937790883648493
 
 
 def _second_s(signature: bytes) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -46,20 +45,6 @@ def test_another_key_is_named_and_one_of_several_is_enough(
     done = tools("verify-file", notes, "-p", other, "-p", key_pair.public)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("Good signature of key ")
-
-
-@pytest.mark.parametrize("kind", ["missing", "folder", "fifo"])
-def test_what_cannot_be_read_is_told_so(
-    kind: str, notes: Path, tools: Tools, key_pair: KeyPair
-) -> None:
-    notes.unlink()
-    if kind == "folder":
-        notes.mkdir()
-    elif kind == "fifo":
-        os.mkfifo(notes)
-    done = tools("verify-file", notes, "-p", key_pair.public, timeout=10)
-    assert (done.returncode, done.stdout) == (5, "")
-    assert "Traceback" not in done.stderr
 
 
 def test_a_comment_of_another_file_warns_and_strict_refuses(

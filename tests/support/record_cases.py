@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from platform_common.resources import data_path
@@ -219,13 +218,3 @@ CASES = [
     *_cases("profile", ("chat", "token_env"), (REMOVED, "", *GOOD_VARIABLES)),
     *_cases("profile", ("chat", "token_env"), bad=[name for name in HOSTILE_VARIABLES if name]),
 ]
-
-
-def shipped_files() -> dict[Path, str]:
-    """Every shipped record of these kinds, and its kind."""
-    return {
-        data_path("providers.json"): "providers",
-        data_path("cost-defaults.json"): "cost-defaults",
-        **dict.fromkeys(sorted(data_path("limits").iterdir()), "limits"),
-        **dict.fromkeys(sorted(data_path("profiles").iterdir()), "profile"),
-    }

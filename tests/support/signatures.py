@@ -9,7 +9,6 @@ from release_tools.secret_key import SecretKey, sign
 
 MESSAGE = b"bytes of an artefact\n"
 COMMENT = "timestamp:1793534400\tfile:artefact\thashed"
-GROUP_ORDER = 2**252 + 27742317777372353535851937790883648493
 
 
 def secret_key(name: str = "release", *, key_id: bytes | None = None) -> SecretKey:
