@@ -128,13 +128,15 @@ def test_an_endless_file_is_not_read_to_its_end(tmp_path: Path) -> None:
 def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path) -> None:
     # Root may read everything, so the reader is a process that gives its rights away.
     (tmp_path / "f").touch(mode=0o000)
+    os.mkfifo(tmp_path / "g", mode=0o000)
     program = (
         "import os; from pathlib import Path\n"
         "from platform_common.errors import UnreadableError\n"
         "from platform_common.reading import read_bounded\n"
         "if os.geteuid() == 0: os.setgid(65534), os.setuid(65534)\n"
-        "try: read_bounded(Path('f'), 10)\n"
-        "except UnreadableError as error: print(error.message)\n"
+        "for name in 'fg':\n"
+        "    try: read_bounded(Path(name), 10)\n"
+        "    except UnreadableError as error: print(error.message)\n"
     )
     tmp_path.chmod(0o711)
     done = subprocess.run(
@@ -145,4 +147,4 @@ def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path) -> None:
         timeout=30,
         check=False,
     )
-    assert done.stdout == "f: Permission denied\n", done.stderr
+    assert done.stdout == "f: Permission denied\ng is not a regular file\n", done.stderr
