@@ -83,7 +83,7 @@ def test_a_syntax_error_has_its_line_and_column() -> None:
 
 def test_a_repeated_member_behind_many_others_is_found_in_moments() -> None:
     members = ",".join(f'"m{index}":0' for index in range(100_000))
-    begun = time.monotonic()
+    began = time.process_time()
     with pytest.raises(JsonError, match="the member 'last' twice"):
         load_strict(f'{{{members},"last":1,"last":2}}'.encode())
-    assert time.monotonic() - begun < 10
+    assert time.process_time() - began < 10

@@ -333,6 +333,8 @@ def site(original: Path, tmp_path: Path) -> Site:
             (tmp_path / path).mkdir()
         else:
             (tmp_path / path).write_bytes(data)
+    # Whatever the umask: there is a warning of a key that others may change.
+    (tmp_path / "release.pub").chmod(0o644)
     return Site(tmp_path)
 
 
@@ -356,6 +358,7 @@ def test_bad_input_is_told_in_a_sentence_with_its_exit_code_and_changes_nothing(
         assert not sentence.endswith(".")
         assert [line.partition(" ")[0] for line in hint] in ([], ["hint:"])
         assert document["error"]["message"] in sentence
+        assert document["error"]["hint"] in ended.stderr
     assert site.key_line() not in ended.stderr + ended.stdout
     assert tree(site.folder) == before
 

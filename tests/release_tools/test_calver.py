@@ -78,7 +78,7 @@ def test_rel_29_two_spellings_of_one_version_are_equal(one: str, other: str) -> 
     assert hash(a) == hash(b)
 
 
-@examples(300)
+@examples(150)
 @example("0000.0.0")
 @example("9999.99.99-z")
 @example("2026.1.1--")
@@ -94,7 +94,7 @@ def test_every_valid_text_is_read_and_written_alike(text: str) -> None:
     assert version.suffix == (suffix if dash else None)
 
 
-@examples(400)
+@examples(250)
 @given(texts(), texts(), texts())
 def test_rel_29_the_order_is_a_total_one_and_that_of_texts(
     one: str, other: str, third: str
@@ -111,7 +111,7 @@ def test_rel_29_the_order_is_a_total_one_and_that_of_texts(
     assert low <= high
 
 
-@examples(300)
+@examples(150)
 @given(st.text("0129.-ab\n٠é ", max_size=14))
 def test_any_other_text_is_a_version_or_refused(text: str) -> None:
     try:

@@ -116,7 +116,7 @@ def test_json_is_one_document_and_nothing_else_on_stdout(
     key_pair: KeyPair,
 ) -> None:
     (tools.folder / "notes.txt").write_bytes(b"notes")
-    (tools.folder / "release.pub").write_bytes(key_pair.public.read_bytes())
+    shutil.copy(key_pair.public, tools.folder / "release.pub")
     sign_file(tools.folder / "notes.txt", key_pair)
     done = tools(*command, "--json", env={"SIGNING_SECRET_KEY": str(key_pair.secret)})
     assert (done.returncode, done.stderr) == (0, "")

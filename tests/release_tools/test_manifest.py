@@ -302,7 +302,7 @@ def _without_absent(members: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not ABSENT}
 
 
-@examples(200)
+@examples(100)
 @given(_documents())
 def test_what_was_read_is_written_byte_for_byte(value: dict[str, Any]) -> None:
     data = encode(value)
@@ -335,10 +335,10 @@ def test_the_manifest_tells_what_the_document_says() -> None:
 def test_a_manifest_of_nothing_but_problems_does_not_keep_us_busy() -> None:
     # Found one by one, these 700,000 problems would take minutes and gigabytes.
     hostile = encode(document(artefacts=[])).replace(b"[]", b"[" + b"{}," * 100_000 + b"{}]")
-    started = time.monotonic()
+    began = time.process_time()
     with pytest.raises(ManifestError) as caught:
         parse(hostile)
-    assert time.monotonic() - started < 20
+    assert time.process_time() - began < 20
     assert len(caught.value.problems) == MOST_PROBLEMS + 1
     assert caught.value.problems[-1] == "manifest: has more than 10,000 problems"
 

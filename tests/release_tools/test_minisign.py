@@ -54,7 +54,7 @@ def judge(key: PublicKey, signature: Signature, message: bytes) -> None:
 _comments = st.binary(max_size=60).map(lambda text: text.translate(None, b"\r\n\0"))
 
 
-@examples(300)
+@examples(100)
 @given(
     st.sampled_from([LEGACY, PREHASHED]),
     st.binary(min_size=8, max_size=8),
@@ -77,7 +77,7 @@ def test_a_key_id_has_sixteen_capital_digits() -> None:
     assert show_key_id(b"\1" + bytes(7)) == "0000000000000001"
 
 
-@examples(200)
+@examples(100)
 @given(st.binary(min_size=8, max_size=8), st.binary(min_size=32, max_size=32))
 def test_a_public_key_is_read_back(key_id: bytes, point: bytes) -> None:
     key = PublicKey(key_id, point)
@@ -318,7 +318,7 @@ def test_a_signature_has_no_second_spelling() -> None:
         judge(KEY, replace(old, signature=_second_s(old.signature)), MESSAGE)
 
 
-@examples(300)
+@examples(100)
 @given(st.binary(max_size=300), st.integers(1, 64), st.none() | st.integers(0, 64 * 8 - 1))
 def test_a_legacy_signature_is_judged_as_pynacl_does(
     message: bytes, step: int, flipped: int | None

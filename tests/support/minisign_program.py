@@ -55,4 +55,6 @@ def generate(folder: Path, password: str = "") -> tuple[Path, Path]:
     done = run("-G", *options, "-s", secret, "-p", public, stdin=f"{password}\n{password}\n")
     if done.status:
         raise RuntimeError(done.output)
+    # Whatever the umask: we warn of a key that others may change.
+    public.chmod(0o644)
     return secret, public
