@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -27,6 +28,17 @@ Found = tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[str, int]
 def found(ip: str, port: int) -> Found:
     family = socket.AF_INET6 if ":" in ip else socket.AF_INET
     return family, socket.SOCK_STREAM, 6, "", (ip, port)
+
+
+@pytest.fixture(autouse=True)
+def _localhost_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    # As /etc/hosts says everywhere but in a minimal tree, which has no such file.
+    ask = socket.getaddrinfo
+
+    def answer(host: str, *args: Any, **options: Any) -> Any:
+        return ask("127.0.0.1" if host.lower() == "localhost" else host, *args, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", answer)
 
 
 def look_up(*answers: Found) -> Callable[..., list[Found]]:
