@@ -31,7 +31,11 @@ SIGNS = {
     "dpkg-dev": "dpkg-buildpackage",
     "e2fsprogs": "mkfs.ext4",
     "faketime": "faketime",
+    "fonts-dejavu-core": "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf",
+    "fonts-liberation": "/usr/share/fonts/truetype/liberation/LiberationSans-Regular.ttf",
     "fonts-noto-core": "/usr/share/fonts/truetype/noto/NotoSans-Regular.ttf",
+    "fonts-noto-mono": "/usr/share/fonts/truetype/noto/NotoSansMono-Regular.ttf",
+    "fonts-opendyslexic": "/usr/share/fonts/opentype/opendyslexic/OpenDyslexicMono-Regular.otf",
     "git": "git",
     "iproute2": "ip",
     "lintian": "lintian",
@@ -57,6 +61,10 @@ SIGNS = {
     "xz-utils": "xz",
 }
 _IMAGES = ("ca-certificates", "e2fsprogs", "python3-venv", "qemu-utils", "xz-utils")
+_FONTS = (
+    *("fonts-dejavu-core", "fonts-liberation", "fonts-noto-core", "fonts-noto-mono"),
+    "fonts-opendyslexic",
+)
 _PACKAGE = ("build-essential", "debhelper", "dpkg-dev", "git", "python3", "python3-pip")
 NEEDS: Mapping[str, Sequence[str]] = {
     "run": _IMAGES,
@@ -65,6 +73,7 @@ NEEDS: Mapping[str, Sequence[str]] = {
     "test": (
         *_IMAGES,
         *_PACKAGE,
+        *_FONTS,
         "alsa-utils",
         "chromium",
         "default-jre-headless",

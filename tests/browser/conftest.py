@@ -8,11 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Error, Page, Playwright, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    ConsoleMessage,
+    Dialog,
+    Error,
+    Page,
+    Playwright,
+    sync_playwright,
+)
 
 from tests.support.browsers import CHROMIUM, FLAGS
 from tests.support.control_cli import FakeCtl
 from tests.support.devices import Device
+from tests.support.fonts import FONTS, only
 from tests.support.web_servers import Served, served
 
 # What Chromium remarks on a page that could not be had.
@@ -34,9 +43,10 @@ def playwright() -> Iterator[Playwright]:
 
 
 @pytest.fixture(scope="session")
-def browser(playwright: Playwright) -> Iterator[Browser]:
+def browser(playwright: Playwright, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """Chromium, once for all tests; a context of its own is a fresh browser to a page."""
-    started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+    fonts = only(tmp_path_factory.mktemp("fonts"), *FONTS.values())
+    started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS, env=fonts)
     yield started
     started.close()
 
@@ -49,7 +59,8 @@ def open_page(
     """Open an address: `open_page(url, phone=True, dark=True, java_script_enabled=False, …)`.
 
     Further keywords are options of the browser's context. What a page says on the
-    console, other than plain messages, fails the test.
+    console, other than plain messages, fails the test, and so does a dialog, which only
+    markup of others would open.
     """
     said: list[str] = []
 
@@ -64,6 +75,10 @@ def open_page(
         if not str(error).startswith(_ABORTED):
             said.append(str(error))
 
+    def dismiss(dialog: Dialog) -> None:
+        said.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
     with contextlib.ExitStack() as opened:
 
         def open_(url: str, *, phone: bool = False, dark: bool = False, **options: Any) -> Page:
@@ -76,6 +91,7 @@ def open_page(
             page = context.new_page()
             page.on("pageerror", fail)
             page.on("console", listen)
+            page.on("dialog", dismiss)
             page.goto(url)
             return page
 

@@ -1,29 +1,50 @@
-"""Every page in every state, narrow and wide: light, dark and in forced colours."""
+"""Every page in every state, opened once in each language, and judged there by every rule.
+
+A fault says which rule it breaks, and where: page, language, width, and font or light.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import pytest
-from playwright.sync_api import Page
+from flask import request
+from playwright.sync_api import Page, Playwright
 
 import platform_common.web
-from pwa_app.app import create_app
-from pwa_app.settings import PwaSettings
-from tests.browser.conftest import OpenPage, ServeDashboard
+import platform_common.web.application
+from dev.messages import collected
+from platform_common.web.language import Language, language
+from tests.browser.conftest import OpenPage
 from tests.support.accessibility import violations
-from tests.support.control_cli import FakeCtl
-from tests.support.devices import Device
-from tests.support.layout import sideways_scroll, small_targets
+from tests.support.browsers import CHROMIUM, FLAGS
+from tests.support.dashboard_states import MARKUP
+from tests.support.fonts import FONTS, fonts_of, only
+from tests.support.layout import clipped, sideways_scroll, small_targets
 from tests.support.markup import html_problems, parse_errors, style_problems
-from tests.support.scenes import SCENES, STATUSES, Scene, faulty_app, faulty_dashboard, serving
-from tests.support.wizard_states import SCENES as WIZARD_SCENES
+from tests.support.pseudo_language import PseudoLanguage, leftovers, texts
+from tests.support.scenes import SCENES, faulty_dashboard
 
-WIDTHS = (320, 1280)
+PHONE, DESK = 320, 1280
 HEIGHT = 900
-BROKEN = "<!DOCTYPE html><html lang=en><title>Test</title><p>Text<img src=a></b>"
+# What a person may open or press is on the page as well.
+UNFOLDED = "document.querySelectorAll('details').forEach(one => { one.open = true; })"
+# What a page has only where a text became a part of it.
+FOREIGN = "script:not([src]), main script, main [onerror], main img:not(.code)"
+# With these each page is seen, in one state; the others take as long again, many times.
+EVERY_DAY = ("sample", "logs-filtered", "wizard-answered", "wizard-chat", "wizard-set up")
+
+
+def groups() -> Iterator[tuple[str, list[str]]]:
+    """The scenes of one test each: those of a page of the dashboard are a group."""
+    found: dict[str, list[str]] = {}
+    for name in SCENES:
+        alone = name in EVERY_DAY or name.startswith("wizard-")
+        found.setdefault(name if alone else name.partition("-")[0], []).append(name)
+    yield from found.items()
 
 
 class Light(NamedTuple):
@@ -34,87 +55,130 @@ class Light(NamedTuple):
     forced: Literal["active", "none"]
 
 
-LIGHTS = (
+LIGHT, DARK, FORCED = LIGHTS = (
     Light("light", "light", "none"),
     Light("dark", "dark", "none"),
     Light("forced colours", "dark", "active"),
 )
+LAYOUT: Mapping[str, Callable[[Page], list[str]]] = {
+    "sideways": sideways_scroll,
+    "clipped": clipped,
+    "target": small_targets,
+}
 
 
-def faults(page: Page, lights: Iterable[Light] = LIGHTS) -> Iterator[str]:
-    """What is wrong with the page that is open, at every width and in every light."""
-    for width in WIDTHS:
+class Tongue(NamedTuple):
+    """A language that a browser asks for, and which texts of a page are in another one."""
+
+    tag: str
+    foreign: Callable[[Page, Collection[str]], list[str]]
+
+
+@cache
+def english() -> set[str]:
+    """The texts of ours that are another one in German."""
+    said = {
+        message.id: language("de").gettext(message.id)
+        for message in collected()
+        if isinstance(message.id, str)
+    }
+    return said.keys() - said.values()
+
+
+def not_german(page: Page, _: Collection[str]) -> list[str]:
+    found = [text for text, _ in texts(page) if text in english()]
+    return found + ([] if page.locator("html[lang=de]").count() else ["the page is not German"])
+
+
+ENGLISH = Tongue("en-GB", lambda page, known: [])
+PSEUDO, GERMAN = Tongue("en-XA", leftovers), Tongue("de-CH", not_german)
+SPOKEN = PseudoLanguage()
+
+
+def pseudo_or(code: str) -> Language:
+    """The language `code`, but to a browser that asks for it the one that nobody speaks."""
+    return SPOKEN if PSEUDO.tag in request.headers.get("Accept-Language", "") else language(code)
+
+
+@pytest.fixture(autouse=True)
+def _pseudo_language_is_spoken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform_common.web.application, "language", pseudo_or)
+
+
+def without_room(page: Page, where: str) -> Iterator[str]:
+    for rule, found in LAYOUT.items():
+        yield from (f"{rule}: {where}: {fault}" for fault in found(page))
+
+
+def in_every_font(page: Page, width: int) -> Iterator[str]:
+    # The last is what the page is shown in from then on.
+    for name, font in reversed(FONTS.items()):
+        font.wear(page)
+        yield from without_room(page, f"{width} px, {name}")
+
+
+def in_every_light(page: Page, width: int) -> Iterator[str]:
+    for light in LIGHTS:
+        page.emulate_media(color_scheme=light.scheme, forced_colors=light.forced)
+        where = f"{width} px, {light.name}"
+        # The others are the same page in other colours.
+        found = violations(page, colours_alone=light is not LIGHT)
+        yield from (f"axe: {where}: {fault}" for fault in found)
+        if light is FORCED:
+            # It has rules of style.
+            yield from without_room(page, where)
+    page.emulate_media(color_scheme=LIGHT.scheme, forced_colors=LIGHT.forced)
+
+
+def faults(page: Page, tongue: Tongue, known: Collection[str] = ()) -> Iterator[str]:
+    """What is wrong with the page that is open; the rule comes first."""
+    yield from (f"text: {tongue.tag}: {fault}" for fault in tongue.foreign(page, known))
+    if page.locator(FOREIGN).count():
+        yield f"markup: {page.locator(FOREIGN).first.evaluate('e => e.outerHTML')}"
+    page.evaluate(UNFOLDED)
+    for width in (PHONE, DESK):
         page.set_viewport_size({"width": width, "height": HEIGHT})
-        for light in lights:
-            page.emulate_media(color_scheme=light.scheme, forced_colors=light.forced)
-            # Dark is the same page in other colours; forced colours have rules of style.
-            dark = light.name == "dark"
-            found = violations(page, colours_alone=dark)
-            if not dark:
-                found += [*sideways_scroll(page), *small_targets(page)]
-            yield from (f"{width} px, {light.name}: {fault}" for fault in found)
+        yield from in_every_font(page, width)
+        if tongue is ENGLISH:
+            yield from in_every_light(page, width)
 
 
-def environments(
-    scenes: tuple[Scene, ...], ctl: FakeCtl, folder: Path
-) -> Iterator[tuple[Scene, Mapping[str, str]]]:
-    """Each scene, set up, with the environment of the dashboard that shows it."""
-    for scene in scenes:
-        # Nothing is left of what the control CLI answered before.
-        afresh = FakeCtl(ctl.folder)
-        place = folder / scene.state
-        place.mkdir(parents=True)
-        yield scene, scene.prepare(afresh, place)
-
-
-@pytest.mark.parametrize("name", SCENES)
-def test_a_page_is_fit_for_everybody_in_every_state(
-    name: str, open_page: OpenPage, serve_dashboard: ServeDashboard, ctl: FakeCtl, tmp_path: Path
+@pytest.mark.parametrize(
+    "names",
+    [
+        pytest.param(names, id=name, marks=[] if name in EVERY_DAY else pytest.mark.long)
+        for name, names in groups()
+    ],
+)
+def test_cli_14_http_14_and_n22_a_page_is_fit_for_everybody(
+    names: list[str], open_page: OpenPage, tmp_path: Path
 ) -> None:
     # Without motion, colours change at once.
-    page = open_page("about:blank", reduced_motion="reduce")
-    running: dict[frozenset[tuple[str, str]], str] = {}
-    found = []
-    for scene, environment in environments(SCENES[name], ctl, tmp_path):
-        key = frozenset(environment.items())
-        if key not in running:
-            running[key] = serve_dashboard(**environment).url
-        for address in scene.addresses:
-            page.goto(running[key] + address)
-            found += [f"{scene.state} {address}: {fault}" for fault in faults(page)]
-    assert found == []
-
-
-@pytest.mark.parametrize("state", WIZARD_SCENES)
-def test_n22_a_page_of_the_wizard_is_fit_for_everybody(
-    state: str, open_page: OpenPage, tmp_path: Path
-) -> None:
-    page = open_page("about:blank", reduced_motion="reduce")
-    scene = WIZARD_SCENES[state]
-    found, seen = [], set()
-    with serving(scene.app(tmp_path)) as url:
-        for view in scene.views:
-            view.open(page, url)
-            kind = (view.address, view.form is None)
-            # A page with odd values, or with another error, has the colours that it had before.
-            known = state in {"hostile", "long"} or kind in seen
-            seen.add(kind)
-            lights = LIGHTS[:1] if known else LIGHTS
-            found += [f"{view.name}: {fault}" for fault in faults(page, lights)]
-        page.goto("about:blank")
-    assert found == []
-
-
-def test_an_error_page_is_fit_for_everybody(open_page: OpenPage) -> None:
-    page = open_page("about:blank", reduced_motion="reduce")
-    found = []
-    with faulty_dashboard() as url:
-        for status in STATUSES:
-            answer = page.goto(f"{url}/error/{status}")
-            assert answer is not None
-            assert answer.status == status
-            found += [f"{status}: {fault}" for fault in faults(page)]
-    assert found == []
+    pages = {
+        tongue: open_page("about:blank", reduced_motion="reduce", locale=tongue.tag)
+        for tongue in (ENGLISH, PSEUDO, GERMAN)
+    }
+    found, documents = [], {}
+    for name in names:
+        scene, folder = SCENES[name], tmp_path / name
+        folder.mkdir()
+        with scene.staged(folder) as stage:
+            for tongue, page in pages.items():
+                if scene.odd and tongue is not ENGLISH:
+                    continue
+                for view in scene.views:
+                    about = f"{name}, {view.name}"
+                    answer = view.open(page, stage.url)
+                    assert view.status in {None, answer.status}, about
+                    found += [f"{about}: {fault}" for fault in faults(page, tongue, stage.known)]
+                    if tongue is ENGLISH:
+                        documents[about] = html = answer.text()
+                        found += [f"{about}: html: {fault}" for fault in parse_errors(html)]
+                    if name == "wizard-hostile":
+                        assert MARKUP[:20] in page.inner_text("body"), about
+                # Nothing is asked for any more when the app has ended.
+                page.goto("about:blank")
+    assert found + html_problems(documents) == []
 
 
 def test_the_page_for_a_wrong_name_is_fit_for_everybody(stranger: Page) -> None:
@@ -126,45 +190,148 @@ def test_the_page_for_a_wrong_name_is_fit_for_everybody(stranger: Page) -> None:
         assert [*violations(stranger), *sideways_scroll(stranger)] == []
 
 
-@pytest.fixture
-def documents(device: Device, ctl: FakeCtl, tmp_path: Path) -> Mapping[str, str]:
-    """The HTML of every page in every state, by a name."""
-    found = {}
-    for name, scenes in SCENES.items():
-        for scene, environment in environments(scenes, ctl, tmp_path / name):
-            variables = {"PLATFORM_ROOT": str(device.root), **environment}
-            client = create_app(PwaSettings.from_env(variables)).test_client()
-            for address in scene.addresses:
-                found[f"{scene.state} {address}"] = client.get(address).text
-    for state, of_wizard in WIZARD_SCENES.items():
-        client = of_wizard.app(tmp_path / f"wizard-{state}").test_client()
-        found |= {f"wizard, {state}, {view.name}": view.html(client) for view in of_wizard.views}
-    client = faulty_app().test_client()
-    return found | {f"{status}": client.get(f"/error/{status}").text for status in STATUSES}
-
-
-def test_every_page_is_valid_html(documents: Mapping[str, str]) -> None:
-    assert {
-        name: errors for name, html in documents.items() if (errors := parse_errors(html))
-    } == {}
-    assert html_problems(documents) == []
+def test_what_scripts_say_is_translated(open_page: OpenPage, tmp_path: Path) -> None:
+    page = open_page("about:blank", locale=PSEUDO.tag)
+    with SCENES["sample"].staged(tmp_path) as stage:
+        page.goto(f"{stage.url}/app/dashboard")
+        page.locator("#update-notice a").wait_for()
+        assert leftovers(page, stage.known) == []
+        page.goto(f"{stage.url}/app/keys/openai")
+        page.locator("[data-reveal]").click()
+        assert leftovers(page, stage.known) == []
+        page.goto(f"{stage.url}/app/notifications")
+        page.locator("#state [data-state=unknown]").wait_for(state="hidden")
+        assert leftovers(page, stage.known) == []
+        page.goto("about:blank")
 
 
 def test_the_stylesheet_is_valid() -> None:
     assert style_problems(Path(platform_common.web.__path__[0]) / "static/style.css") == []
 
 
-def test_a_page_out_of_form_is_found_by_the_quick_parser() -> None:
-    assert len(parse_errors(BROKEN)) == 1
+# The rules themselves: each finds what breaks it, and nothing else.
+
+FRAME = "<!DOCTYPE html><html lang={}><title>Test</title><main><h1>{}</h1>{}</main>"
 
 
-def test_a_page_that_is_unfit_is_found_out(open_page: OpenPage) -> None:
+@pytest.mark.parametrize(
+    ("rules", "count", "tongue", "content"),
+    [
+        pytest.param(set(), 0, ENGLISH, "<p>Text</p>", id="fit"),
+        # At both widths, in two lights.
+        pytest.param({"axe"}, 4, ENGLISH, "<p style='color: #aaa'>Pale</p>", id="pale"),
+        # In all fonts, and in forced colours.
+        pytest.param(
+            {"target"},
+            2 * 5,
+            ENGLISH,
+            "<button style='width: 20px; height: 60px'>x</button>",
+            id="small",
+        ),
+        # The element, and that the page scrolls.
+        pytest.param(
+            {"sideways"},
+            2 * 2 * 5,
+            ENGLISH,
+            "<p style='position: absolute; left: 2000px'>Far</p>",
+            id="far",
+        ),
+        pytest.param(
+            {"clipped"},
+            2 * 2 * 4,
+            GERMAN,
+            "<p style='width: 10em; height: 1em; overflow: hidden'>Zwei<br>Zeilen"
+            "<p style='width: 5em'>Benachrichtigungen",
+            id="wide-and-high",
+        ),
+        pytest.param({"text"}, 1, GERMAN, "<p>3</p><p>Save</p>", id="not-german"),
+        pytest.param(
+            {"text"},
+            3,
+            PSEUDO,
+            "<b class=brand>kitchen</b><p>⟦Čóst⟧ 3 openai</p><p>Cost</p><p lang=en>Cost</p>"
+            "<p aria-label=Cost>⟦Čóst⟧ of openai</p><code>ls</code>",
+            id="not-translated",
+        ),
+        pytest.param({"markup"}, 1, GERMAN, "<img alt='' src=data:,>", id="markup"),
+        # Only in the widest of the fonts, and at the smaller width.
+        pytest.param(
+            {"clipped"},
+            1,
+            GERMAN,
+            "<p style='width: 80vw; font-family: var(--font); white-space: nowrap'>"
+            "Seit dem letzten Neustart",
+            id="in-one-font",
+        ),
+    ],
+)
+def test_a_page_that_is_unfit_is_found_out(
+    rules: set[str], count: int, tongue: Tongue, content: str, open_page: OpenPage
+) -> None:
+    page = open_page("about:blank")
+    language_, title = ("de", "3") if tongue is GERMAN else (tongue.tag, "⟦Tést⟧")
+    page.set_content(FRAME.format(language_, title, content).replace("<title>Test", "<title>3"))
+    found = list(faults(page, tongue, {"openai"}))
+    assert ({fault.partition(":")[0] for fault in found}, len(found)) == (rules, count), found
+
+
+def test_a_page_out_of_form_is_found_by_both_parsers() -> None:
+    broken = "<!DOCTYPE html><html lang=en><title>Test</title><p>Text<img src=a></b>"
+    assert len(parse_errors(broken)) == 1
+    # The quick one does not miss that there is no text for the picture.
+    assert len(html_problems({"broken": broken})) == 2
+
+
+# The fonts: each is what the browser really draws with, and as on a machine that has no other.
+
+
+def test_the_browser_draws_with_each_font_and_the_last_is_the_widest(open_page: OpenPage) -> None:
     page = open_page("about:blank")
     page.set_content(
-        "<!DOCTYPE html><html lang=en><title>Test</title><main><h1>Test</h1>"
-        "<button style='width: 20px; height: 60px'>x</button><p style='color: #aaa'>Pale</p>"
-        "<p style='width: 2000px'>Wide</p></main>"
+        "<style>p { width: fit-content; font: 16px var(--font, system-ui) }</style>"
+        + "<p>Benachrichtigungen 0123456789"
+        + "<p style='font-weight: 700'>Benachrichtigungen 0123456789"
+        + "<p style='font-family: var(--mono, monospace)'>Benachrichtigungen 0123456789"
     )
-    assert [found.partition(":")[0] for found in violations(page)] == ["color-contrast"]
-    assert [found.partition(":")[0] for found in small_targets(page)] == ["20 by 60"]
-    assert len(sideways_scroll(page)) == 2
+    widths = []
+    for font in (None, *FONTS.values()):
+        if font is not None:
+            font.wear(page)
+        drawn = font or FONTS["DejaVu"]
+        for selector, family in {
+            "p:nth-child(1)": drawn.sans,
+            "p:nth-child(2)": drawn.sans,
+            "p:nth-child(3)": drawn.mono,
+        }.items():
+            assert fonts_of(page, selector) == {family}
+        boxes = "[...document.querySelectorAll('p')].map(e => e.getBoundingClientRect().width)"
+        widths.append(page.evaluate(boxes))
+    *others, widest = widths
+    for kind, width in enumerate(widest):
+        assert width > 1.15 * max(one[kind] for one in others)
+
+
+@pytest.mark.parametrize("name", FONTS)
+def test_a_page_is_as_wide_where_there_is_no_other_font(
+    name: str, playwright: Playwright, open_page: OpenPage, tmp_path: Path
+) -> None:
+    font = FONTS[name]
+    size = {"width": PHONE, "height": HEIGHT}
+    boxes = "[...document.querySelectorAll('h1, label, button')].map(e => e.offsetWidth)"
+    alone = playwright.chromium.launch(
+        executable_path=CHROMIUM, args=FLAGS, env=only(tmp_path / "fonts", font)
+    )
+    with SCENES["logs-filtered"].staged(tmp_path) as stage:
+        pages = alone.new_page(viewport=size, locale="de"), open_page("about:blank", locale="de")
+        found = []
+        for page in pages:
+            page.set_viewport_size(size)
+            SCENES["logs-filtered"].views[0].open(page, stage.url)
+            if page is pages[1]:
+                font.wear(page)
+            assert fonts_of(page, "h1") == {font.sans}
+            assert list(without_room(page, name)) == []
+            found.append(page.evaluate(boxes))
+            page.goto("about:blank")
+    alone.close()
+    assert found[0] == found[1]

@@ -15,9 +15,9 @@ _ALL = {"type": "tag", "values": _TAGS}
 _COLOURS = {"type": "rule", "values": ("color-contrast", "link-in-text-block")}
 # In forced colours the browser sees to the contrast; there Chromium gives as
 # -webkit-text-fill-color, which axe-core goes by, a colour that it does not paint.
-_RUN = """only => axe.run(document, {
-  runOnly: only,
-  rules: matchMedia("(forced-colors: active)").matches ? {"color-contrast": {enabled: false}} : {},
+_FORCED = {"type": "rule", "values": ("link-in-text-block",)}
+_RUN = """([usual, forced]) => axe.run(document, {
+  runOnly: matchMedia("(forced-colors: active)").matches ? forced : usual,
   resultTypes: ["violations"],
 }).then(found => found.violations)"""
 
@@ -30,7 +30,9 @@ def violations(page: Page, *, colours_alone: bool = False) -> list[str]:
     # Evaluated, since the page's policy forbids a script element with it.
     if not page.evaluate("() => typeof axe === 'object'"):
         page.evaluate(_axe())
-    found: list[dict[str, Any]] = page.evaluate(_RUN, _COLOURS if colours_alone else _ALL)
+    found: list[dict[str, Any]] = page.evaluate(
+        _RUN, [_COLOURS if colours_alone else _ALL, _FORCED]
+    )
     return [_line(rule, node) for rule in found for node in rule["nodes"]]
 
 

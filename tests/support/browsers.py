@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from playwright.sync_api import Page
+from playwright.sync_api import Page, Response
 
 from tests.support.waiting import wait_until
 
@@ -35,15 +35,16 @@ _SEND = """([action, fields]) => {
 }"""
 
 
-def send(page: Page, action: str, fields: Mapping[str, str | list[str]]) -> None:
-    """Have the page send a form to `action`, and wait for what comes then."""
+def send(page: Page, action: str, fields: Mapping[str, str | list[str]]) -> Response:
+    """Have the page send a form to `action`; the answer, once what came is shown."""
     pairs = [
         (name, one)
         for name, value in fields.items()
         for one in ([value] if isinstance(value, str) else value)
     ]
-    with page.expect_navigation():
+    with page.expect_navigation() as shown:
         page.evaluate(_SEND, [action, pairs])
+    return shown.value
 
 
 def until(page: Page, expression: str) -> None:

@@ -1,12 +1,14 @@
-"""Every page in every state: addresses, and what makes a dashboard show them so."""
+"""Every page in every state: what is opened, and what makes an app show it so."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
+from unittest import mock
 
 from flask import Flask, Response
 from werkzeug.serving import make_server
@@ -15,58 +17,114 @@ from platform_common.paths import Paths
 from platform_common.web.errors import error_page
 from pwa_app.app import create_app
 from pwa_app.settings import PwaSettings
-from tests.support import dashboard_states, key_states, log_states, system_states
+from tests.support import dashboard_states, key_states, log_states, system_states, wizard_states
 from tests.support.control_cli import FakeCtl
+from tests.support.pseudo_language import values_of
+from tests.support.wizard_states import View
 
 Prepare = Callable[[FakeCtl, Path], Mapping[str, str]]
 
+# Here values are made to look like anything; the texts around them are those of other states.
+_ODD = frozenset({"hostile", "long", "huge"})
+# One address of every page of the dashboard.
+EVERYWHERE = (
+    *("/app/dashboard", "/app/update", "/app/logs", "/app/keys", "/app/keys/openai"),
+    *("/app/system", "/app/system/diagnostics", "/app/voice", "/app/notifications", "/offline"),
+)
+STATUSES = (400, 403, 404, 405, 413, 415, 418, 421, 429, 500, 503, 507)
+
+
+class Stage(NamedTuple):
+    """An app that shows a scene: its address, and the values that are no text of ours."""
+
+    url: str
+    known: set[str]
+
 
 class Scene(NamedTuple):
-    """Addresses in one state; `prepare` gives the environment of the dashboard that shows them.
+    """Pages of an app in one state; `staged` serves that app, with its files in a folder.
 
-    It sets up the control CLI, and puts what else it needs into its folder.
+    In one that is `odd` the values look like texts of ours, or like markup.
     """
 
-    state: str
-    addresses: tuple[str, ...]
-    prepare: Prepare
+    views: tuple[View, ...]
+    staged: Callable[[Path], contextlib.AbstractContextManager[Stage]]
+    odd: bool
 
 
-def _of_calls(
-    states: Mapping[str, Callable[[FakeCtl], None]], *addresses: str
-) -> tuple[Scene, ...]:
-    """Scenes that differ in nothing but what the control CLI answers."""
+def _of_dashboard(prepare: Prepare) -> Callable[[Path], contextlib.AbstractContextManager[Stage]]:
+    """Serve a dashboard; `prepare` sets up its control CLI, and gives its environment."""
 
-    def prepared(answers: Callable[[FakeCtl], None]) -> Prepare:
-        def prepare(ctl: FakeCtl, _: Path) -> Mapping[str, str]:
-            answers(ctl)
-            return ctl.environment
+    @contextlib.contextmanager
+    def staged(folder: Path) -> Iterator[Stage]:
+        ctl = FakeCtl(folder / "ctl")
+        (folder / "device").mkdir(exist_ok=True)
+        environment = {"PLATFORM_ROOT": str(folder / "device"), **prepare(ctl, folder)}
+        app = create_app(PwaSettings.from_env(environment))
+        with mock.patch.dict(os.environ, PATH=environment["PATH"]), serving(app) as url:
+            yield Stage(url, values_of(ctl))
 
-        return prepare
+    return staged
 
-    return tuple(Scene(name, addresses, prepared(answers)) for name, answers in states.items())
+
+def _answered(answers: Callable[[FakeCtl], None]) -> Prepare:
+    """What is needed where nothing differs but what the control CLI answers."""
+
+    def prepare(ctl: FakeCtl, _: Path) -> Mapping[str, str]:
+        answers(ctl)
+        return ctl.environment
+
+    return prepare
 
 
 def _sample(ctl: FakeCtl, _: Path) -> Mapping[str, str]:
     return ctl.environment | {"PWA_DEV_STUB": "1"}
 
 
-# One address of every page.
-EVERYWHERE = (
-    *("/app/dashboard", "/app/update", "/app/logs", "/app/keys", "/app/keys/openai"),
-    *("/app/system", "/app/system/diagnostics", "/app/voice", "/app/notifications", "/offline"),
-)
-SCENES: Mapping[str, tuple[Scene, ...]] = {
-    "dashboard": _of_calls(dashboard_states.STATES, "/app/dashboard"),
-    "update": _of_calls(dashboard_states.UPDATE_STATES, "/app/update"),
-    "keys": _of_calls(key_states.STATES, "/app/keys", "/app/keys/openai", "/app/keys/bedrock"),
-    "logs": tuple(
-        Scene(name, (state.address,), state.prepare) for name, state in log_states.STATES.items()
-    ),
-    "system": _of_calls(system_states.STATES, *system_states.PAGES),
-    "sample": (Scene("sample", EVERYWHERE, _sample),),
-}
-STATUSES = (400, 403, 404, 405, 413, 415, 418, 421, 429, 500, 503, 507)
+def _of_wizard(
+    scene: wizard_states.WizardScene,
+) -> Callable[[Path], contextlib.AbstractContextManager[Stage]]:
+    @contextlib.contextmanager
+    def staged(folder: Path) -> Iterator[Stage]:
+        with serving(scene.app(folder)) as url:
+            yield Stage(url, wizard_states.known_values())
+
+    return staged
+
+
+@contextlib.contextmanager
+def _faulty(_: Path) -> Iterator[Stage]:
+    with faulty_dashboard() as url:
+        yield Stage(url, set())
+
+
+def _scenes() -> Iterator[tuple[str, Scene]]:
+    of_calls = (
+        ("dashboard", dashboard_states.STATES, ("/app/dashboard",)),
+        ("update", dashboard_states.UPDATE_STATES, ("/app/update",)),
+        ("keys", key_states.STATES, ("/app/keys", "/app/keys/openai", "/app/keys/bedrock")),
+        ("system", system_states.STATES, system_states.PAGES),
+    )
+    prepared = [
+        (f"{page}-{state}", addresses, _answered(answers), state)
+        for page, states, addresses in of_calls
+        for state, answers in states.items()
+    ]
+    prepared += [
+        (f"logs-{name}", (state.address,), state.prepare, name)
+        for name, state in log_states.STATES.items()
+    ]
+    prepared.append(("sample", EVERYWHERE, _sample, ""))
+    for name, addresses, prepare, state in prepared:
+        views = tuple(View(address, address) for address in addresses)
+        yield name, Scene(views, _of_dashboard(prepare), state in _ODD)
+    errors = tuple(View(str(status), f"/error/{status}", status=status) for status in STATUSES)
+    yield "errors", Scene(errors, _faulty, odd=False)
+    for state, scene in wizard_states.SCENES.items():
+        yield f"wizard-{state}", Scene(scene.views, _of_wizard(scene), state in _ODD)
+
+
+SCENES: Mapping[str, Scene] = dict(_scenes())
 
 
 def faulty_app() -> Flask:

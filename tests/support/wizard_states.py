@@ -8,10 +8,10 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from flask import Flask
-from flask.testing import FlaskClient
-from playwright.sync_api import Page
+from playwright.sync_api import Page, Response
 
 from platform_common.channel_names import channel_name
 from platform_common.resources import data_path
@@ -139,23 +139,20 @@ supported = {channels}
 
 
 class View(NamedTuple):
-    """A page: its address, and the form that was sent there, if one was."""
+    """A page: its address, the form that was sent there, if one was, and what status it has."""
 
     name: str
     address: str
     form: Fields | None = None
+    status: int | None = None
 
-    def open(self, page: Page, url: str) -> None:
-        """Show it in a browser; `url` is that of the wizard."""
-        page.goto(url + self.address)
+    def open(self, page: Page, url: str) -> Response:
+        """Show it in a browser; `url` is that of the app."""
+        answer = page.goto(url + self.address)
         if self.form is not None:
-            send(page, url + self.address, self.form)
-
-    def html(self, client: FlaskClient) -> str:
-        """The page itself."""
-        if self.form is None:
-            return client.get(self.address).text
-        return client.post(self.address, data=self.form).text
+            answer = send(page, url + self.address, self.form)
+        assert answer is not None
+        return answer
 
 
 class WizardScene(NamedTuple):
@@ -260,6 +257,8 @@ def _odd(state: str, text: str) -> WizardScene:
     }
     views = [View(f"{slug}: typed", f"/wizard/{slug}", fields) for slug, fields in forms.items()]
     views.append(View("chat", "/chat"))
+    for query in (f"return={quote(line)}", f"token={quote(line)}", f"{quote(line)}={quote(line)}"):
+        views.append(View(query, f"/wizard/system?{query}"))
     return WizardScene(state, (*_pages(), *views), _named(text), answered=answered)
 
 
