@@ -22,6 +22,7 @@ from tests.support.browsers import CHROMIUM, FLAGS
 from tests.support.control_cli import FakeCtl
 from tests.support.devices import Device
 from tests.support.fonts import FONTS, only
+from tests.support.raw_server import RawServer, serving
 from tests.support.web_servers import Served, served
 
 # What Chromium remarks on a page that could not be had.
@@ -104,6 +105,14 @@ def stranger(browser: Browser) -> Iterator[Page]:
     """A page that may say on the console what it likes: one of another site."""
     with browser.new_context() as context:
         yield context.new_page()
+
+
+@pytest.fixture(scope="session")
+def foreign() -> Iterator[RawServer]:
+    """Another site, with an empty page at `/`."""
+    page = b"<!DOCTYPE html><title>Elsewhere</title>"
+    with serving({"/": page, "/favicon.ico": b""}) as server:
+        yield server
 
 
 @pytest.fixture

@@ -1,22 +1,14 @@
-"""The start page in a browser, in each of its states."""
+"""The start page in a browser: what its scripts do, and that it needs none."""
 
 from __future__ import annotations
 
-import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenPage, ServeDashboard
 from tests.support.control_cli import FakeCtl
 from tests.support.dashboard_states import STATES, UPDATE_STATES
 
-LOOKS = [(phone, dark) for phone in (True, False) for dark in (True, False)]
 LONG_MS = 20_000
-
-
-def fits(page: Page) -> bool:
-    """Whether nothing of the page lies beyond its sides."""
-    wide: bool = page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    return wide
 
 
 def test_the_start_page_is_the_dashboard(
@@ -24,30 +16,6 @@ def test_the_start_page_is_the_dashboard(
 ) -> None:
     page = open_page(serve_dashboard(**ctl.environment).url)
     assert page.url.endswith("/app/dashboard")
-
-
-@pytest.mark.parametrize("state", STATES)
-def test_cli_14_the_page_fits_any_screen_in_every_state(
-    open_page: OpenPage, serve_dashboard: ServeDashboard, ctl: FakeCtl, state: str
-) -> None:
-    STATES[state](ctl)
-    url = serve_dashboard(**ctl.environment).url
-    for phone, dark in LOOKS:
-        page = open_page(url, phone=phone, dark=dark)
-        page.evaluate("document.querySelectorAll('details').forEach((it) => { it.open = true; })")
-        assert fits(page), (phone, dark)
-        expect(page.get_by_role("heading", name="Dashboard", level=1)).to_be_visible()
-        assert page.locator("main script, main [onerror]").count() == 0
-
-
-@pytest.mark.parametrize("state", UPDATE_STATES)
-def test_the_page_about_updates_fits_any_screen(
-    open_page: OpenPage, serve_dashboard: ServeDashboard, ctl: FakeCtl, state: str
-) -> None:
-    UPDATE_STATES[state](ctl)
-    url = serve_dashboard(**ctl.environment).url
-    for phone, dark in LOOKS:
-        assert fits(open_page(f"{url}/app/update", phone=phone, dark=dark)), (phone, dark)
 
 
 def test_the_script_tells_of_an_update_and_asks_once(

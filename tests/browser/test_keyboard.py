@@ -11,13 +11,15 @@ from playwright.sync_api import Page
 from tests.browser.conftest import OpenPage, ServeDashboard
 from tests.support import dashboard_states, key_states, system_states
 from tests.support.control_cli import FakeCtl
-from tests.support.layout import focus_walk
-from tests.support.scenes import EVERYWHERE, serving
-from tests.support.wizard_states import SCENES as WIZARD_SCENES
-from tests.support.wizard_states import STEPS
+from tests.support.layout import Stop, focus_walk
+from tests.support.scenes import EVERYWHERE, SCENES
 
-SCREENS = [pytest.param(True, id="phone"), pytest.param(False, id="desk")]
 IN_MAIN = "document.querySelector('main').contains(document.activeElement)"
+# On a phone more is in the way of the focus.
+SCREENS = [
+    pytest.param(True, id="phone"),
+    pytest.param(False, id="desk", marks=pytest.mark.long),
+]
 
 
 @pytest.fixture
@@ -32,9 +34,17 @@ def url(serve_dashboard: ServeDashboard, ctl: FakeCtl) -> str:
 
 def pages(url: str, page: Page) -> Iterator[str]:
     """Open one page after the other; the address of each while it is open."""
-    for address in EVERYWHERE:
+    for address in (*EVERYWHERE, "/app/keys/bedrock"):
         page.goto(url + address)
         yield address
+
+
+def lost_stops(page: Page) -> list[Stop]:
+    """Where on the page that is open the focus cannot be seen, on the way there and back."""
+    stops = focus_walk(page)
+    assert len({stop.name for stop in stops}) > 1, page.url
+    stops += focus_walk(page, backwards=True)
+    return [stop for stop in stops if stop.covered or not stop.visible]
 
 
 @pytest.mark.parametrize("phone", SCREENS)
@@ -43,25 +53,29 @@ def test_the_tab_key_leads_everywhere_and_where_it_is_can_be_seen(
 ) -> None:
     page = open_page("about:blank", phone=phone, reduced_motion="reduce")
     for address in pages(url, page):
-        stops = focus_walk(page)
-        assert [stop for stop in stops if stop.covered or not stop.visible] == [], address
-        assert len({stop.name for stop in stops}) > 1, address
+        assert lost_stops(page) == [], address
 
 
 @pytest.mark.parametrize("phone", SCREENS)
-def test_going_back_with_the_keyboard_is_seen_too(
-    phone: bool, open_page: OpenPage, url: str
+def test_n22_the_tab_key_leads_everywhere_in_the_wizard(
+    phone: bool, open_page: OpenPage, tmp_path: Path
 ) -> None:
     page = open_page("about:blank", phone=phone, reduced_motion="reduce")
-    for address in pages(url, page):
-        stops = focus_walk(page, backwards=True)
-        assert [stop for stop in stops if stop.covered or not stop.visible] == [], address
+    with SCENES["wizard-answered"].staged(tmp_path) as stage:
+        for view in SCENES["wizard-answered"].views:
+            view.open(page, stage.url)
+            assert lost_stops(page) == [], view.name
+        page.goto("about:blank")
 
 
 @pytest.mark.parametrize("phone", SCREENS)
-def test_the_first_stop_skips_to_the_content(phone: bool, open_page: OpenPage, url: str) -> None:
+def test_the_first_stop_skips_to_the_content_and_the_order_is_that_of_the_page(
+    phone: bool, open_page: OpenPage, url: str
+) -> None:
     page = open_page("about:blank", phone=phone)
     for address in pages(url, page):
+        assert page.locator("[tabindex]:not([tabindex='0']):not([tabindex='-1'])").count() == 0
+        assert page.locator("[accesskey], [autofocus]").count() == 0, address
         page.keyboard.press("Tab")
         skip = page.locator(":focus")
         assert skip.inner_text() == "Skip to the content", address
@@ -72,66 +86,37 @@ def test_the_first_stop_skips_to_the_content(phone: bool, open_page: OpenPage, u
         assert page.evaluate(IN_MAIN) or inside == 0, address
 
 
-@pytest.mark.parametrize(
-    ("phone", "backwards"),
-    [
-        pytest.param(True, False, id="phone"),
-        pytest.param(True, True, id="phone-back"),
-        pytest.param(False, False, id="desk"),
-    ],
-)
-def test_n22_the_tab_key_leads_everywhere_in_the_wizard(
-    phone: bool, backwards: bool, open_page: OpenPage, tmp_path: Path
+def idle(page: Page) -> int:
+    """How many buttons would do nothing, as no script runs: those without a form."""
+    return page.locator("button[type=button]:visible, main button:visible:not(form button)").count()
+
+
+def test_every_page_is_whole_without_scripts_and_reached_by_links(
+    open_page: OpenPage, url: str
 ) -> None:
-    page = open_page("about:blank", phone=phone, reduced_motion="reduce")
-    with serving(WIZARD_SCENES["answered"].app(tmp_path)) as url:
-        for slug in (*STEPS, "review"):
-            page.goto(f"{url}/wizard/{slug}")
-            stops = focus_walk(page, backwards=backwards)
-            assert [stop for stop in stops if stop.covered or not stop.visible] == [], slug
-        page.goto("about:blank")
+    page = open_page("about:blank", java_script_enabled=False)
+    seen, ahead = set(), ["/app/dashboard", "/offline"]
+    while ahead:
+        address = ahead.pop()
+        seen.add(address)
+        page.goto(url + address)
+        assert page.get_by_role("heading", level=1).is_visible(), address
+        assert idle(page) == 0, address
+        for link in page.locator("a[href^='/app/']:not([download])").all():
+            target = (link.get_attribute("href") or "").partition("#")[0].partition("?")[0]
+            if target not in {*seen, *ahead} and "." not in target and "download" not in target:
+                ahead.append(target)
+    assert set(EVERYWHERE) <= seen
 
 
 def test_every_page_of_the_wizard_is_whole_without_scripts(
     open_page: OpenPage, tmp_path: Path
 ) -> None:
     page = open_page("about:blank", java_script_enabled=False)
-    with serving(WIZARD_SCENES["answered"].app(tmp_path)) as url:
-        for slug in (*STEPS, "review"):
-            page.goto(f"{url}/wizard/{slug}")
-            idle = page.locator("button[type=button]:visible, main button:visible:not(form button)")
-            assert idle.count() == 0, slug
-        page.goto("about:blank")
-
-
-def test_the_order_of_the_keyboard_is_that_of_the_page(open_page: OpenPage, url: str) -> None:
-    page = open_page("about:blank")
-    for address in pages(url, page):
-        assert page.locator("[tabindex]:not([tabindex='0']):not([tabindex='-1'])").count() == 0
-        assert page.locator("[accesskey], [autofocus]").count() == 0, address
-
-
-def test_every_page_is_whole_without_scripts(open_page: OpenPage, url: str) -> None:
-    page = open_page("about:blank", java_script_enabled=False)
-    for address in pages(url, page):
-        assert page.get_by_role("heading", level=1).is_visible(), address
-        # One without a form does something by a script alone.
-        idle = page.locator("button[type=button]:visible, main button:visible:not(form button)")
-        assert idle.count() == 0, address
-
-
-def test_every_page_is_reached_by_links(open_page: OpenPage, url: str) -> None:
-    page = open_page("about:blank", java_script_enabled=False)
-    seen, ahead = set(), ["/app/dashboard"]
-    while ahead:
-        address = ahead.pop()
-        seen.add(address)
-        page.goto(url + address)
-        for link in page.locator("a[href^='/app/']:not([download])").all():
-            target = (link.get_attribute("href") or "").partition("#")[0].partition("?")[0]
-            if target not in {*seen, *ahead} and "." not in target and "download" not in target:
-                ahead.append(target)
-    assert set(EVERYWHERE) - {"/offline"} <= seen
+    with SCENES["wizard-answered"].staged(tmp_path) as stage:
+        for view in SCENES["wizard-answered"].views:
+            page.goto(stage.url + view.address)
+            assert idle(page) == 0, view.name
 
 
 def test_a_focus_that_cannot_be_seen_is_found_out(open_page: OpenPage) -> None:

@@ -289,9 +289,9 @@ def test_the_browser_draws_with_each_font_and_the_last_is_the_widest(open_page: 
     page = open_page("about:blank")
     page.set_content(
         "<style>p { width: fit-content; font: 16px var(--font, system-ui) }</style>"
-        + "<p>Benachrichtigungen 0123456789"
-        + "<p style='font-weight: 700'>Benachrichtigungen 0123456789"
-        + "<p style='font-family: var(--mono, monospace)'>Benachrichtigungen 0123456789"
+        "<p>Benachrichtigungen 0123456789"
+        "<p style='font-weight: 700'>Benachrichtigungen 0123456789"
+        "<p style='font-family: var(--mono, monospace)'>Benachrichtigungen 0123456789"
     )
     widths = []
     for font in (None, *FONTS.values()):

@@ -9,13 +9,13 @@ from __future__ import annotations
 import base64
 import json
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, Playwright, expect
+from playwright.sync_api import BrowserContext, Page, Playwright, Worker, expect
 from py_vapid import Vapid02
 from pywebpush import WebPushException, webpush
 
@@ -25,12 +25,14 @@ from tests.support.accessibility import violations
 from tests.support.browsers import CHROMIUM, FLAGS, until
 from tests.support.control_cli import FakeCtl
 from tests.support.devices import Device
-from tests.support.layout import sideways_scroll, small_targets
-from tests.support.markup import html_problems
+from tests.support.layout import sideways_scroll
+from tests.support.markup import parse_errors
 from tests.support.push_receivers import Receiver
+from tests.support.waiting import wait_until
 from tests.support.web_servers import Served
 
 PAGE = "/app/notifications"
+PATIENCE_S = 5
 FILE = "/var/lib/platform/push-subscriptions.jsonl"
 KEY = "/var/lib/platform/vapid.pem"
 # A browser whose push service gives out `MADE`; what it has survives a reload.
@@ -91,13 +93,14 @@ def test_a_browser_subscribes_stays_so_and_leaves(
     open_page: OpenPage, app: Served, device: Device
 ) -> None:
     receiver = Receiver()
-    page = opened(open_page, app, stand_in(receiver))
+    page = opened(open_page, app, stand_in(receiver), phone=True)
     turn_on = page.get_by_role("button", name="Turn on notifications")
     turn_on.click()
     expect(page.get_by_text("Notifications are on in this browser.")).to_be_visible()
     expect(page.get_by_text("One browser has subscribed.")).to_be_visible()
     assert lines(device) == [receiver.subscription()]
     assert marks(page) == dict.fromkeys(("secure", "worker", "push", "permission"), "Yes")
+    assert [*violations(page), *parse_errors(page.content())] == []
     # Subscribed with the very key that the device gives out.
     used = bytes(json.loads(page.evaluate("localStorage.getItem('subscription')")))
     assert base64.urlsafe_b64encode(used).decode().rstrip("=") == page.evaluate(
@@ -208,27 +211,21 @@ def test_a_browser_without_push_is_told_what_is_missing(open_page: OpenPage, app
 
 
 def test_over_http_in_the_local_network_the_page_says_what_https_would_give(
-    playwright: Playwright, serve_dashboard: ServeDashboard, ctl: FakeCtl
+    open_page: OpenPage, serve_dashboard: ServeDashboard, ctl: FakeCtl
 ) -> None:
     app = serve_dashboard(host="0.0.0.0", **ctl.environment)
-    rules = "--host-resolver-rules=MAP agent.local 127.0.0.1"
-    browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS, rules])
-    try:
-        page = browser.new_page(viewport={"width": 320, "height": 640})
-        page.goto(f"http://agent.local:{app.port}{PAGE}")
-        expect(page.get_by_text("You opened this page over http.")).to_be_visible()
-        expect(page.get_by_text("The rest is checked once the address is secure.")).to_be_visible()
-        assert marks(page) == {
-            "secure": "No",
-            **dict.fromkeys(("worker", "push", "permission"), "Not checked"),
-        }
-        assert violations(page) == []
-        page.get_by_role("link", name="ways to get https").click()
-        page.get_by_text("A name in your private network").click()
-        expect(page.get_by_text("tailscale serve --bg 8089")).to_be_visible()
-        assert sideways_scroll(page) == []
-    finally:
-        browser.close()
+    page = open_page(f"http://agent.local:{app.port}{PAGE}", phone=True)
+    expect(page.get_by_text("You opened this page over http.")).to_be_visible()
+    expect(page.get_by_text("The rest is checked once the address is secure.")).to_be_visible()
+    assert marks(page) == {
+        "secure": "No",
+        **dict.fromkeys(("worker", "push", "permission"), "Not checked"),
+    }
+    assert violations(page) == []
+    page.get_by_role("link", name="ways to get https").click()
+    page.get_by_text("A name in your private network").click()
+    expect(page.get_by_text("tailscale serve --bg 8089")).to_be_visible()
+    assert sideways_scroll(page) == []
 
 
 def test_without_javascript_the_page_explains_itself(open_page: OpenPage, app: Served) -> None:
@@ -238,33 +235,6 @@ def test_without_javascript_the_page_explains_itself(open_page: OpenPage, app: S
     expect(page.get_by_role("button")).to_have_count(0)
     page.get_by_text("iPhone and iPad", exact=True).click()
     expect(page.get_by_text("Open this page in Safari.")).to_be_visible()
-
-
-# How it looks.
-
-
-@pytest.mark.parametrize("path", [PAGE, "/offline"])
-@pytest.mark.parametrize(
-    "look",
-    [{"phone": True}, {"phone": True, "dark": True}, {}, {"forced_colors": "active"}],
-    ids=["phone", "phone-dark", "desktop", "forced-colours"],
-)
-def test_the_pages_can_be_read_and_used_by_everybody(
-    open_page: OpenPage, app: Served, path: str, look: dict[str, Any]
-) -> None:
-    page = open_page(app.url + path, **look)
-    page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
-    assert violations(page) == []
-    assert sideways_scroll(page) == []
-    assert small_targets(page) == []
-
-
-def test_the_states_of_the_page_can_be_read_by_everybody(open_page: OpenPage, app: Served) -> None:
-    page = opened(open_page, app, stand_in(Receiver()), phone=True)
-    page.get_by_role("button", name="Turn on notifications").click()
-    expect(page.get_by_text("Notifications are on")).to_be_visible()
-    assert violations(page) == []
-    assert html_problems({"subscribed": page.content()}) == []
 
 
 # Sending: what a later sender does with the file and the key.
@@ -342,17 +312,37 @@ def test_a_message_encrypted_for_the_stored_line_is_read_by_that_browser_alone(
 # The service worker, in a browser that keeps it.
 
 
-@pytest.fixture
-def lasting(playwright: Playwright, tmp_path: Path) -> Iterator[BrowserContext]:
-    """A browser with a profile, as a private window takes no messages and installs nothing."""
+@pytest.fixture(scope="module")
+def browser_with_a_profile(
+    playwright: Playwright, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[BrowserContext]:
+    """A browser that takes messages and installs apps, as a private window does neither."""
     context = playwright.chromium.launch_persistent_context(
-        tmp_path / "profile",
+        tmp_path_factory.mktemp("profile"),
         executable_path=CHROMIUM,
         args=FLAGS,
         permissions=["notifications"],
     )
+    # With its last page it would end.
+    context.new_page()
     yield context
     context.close()
+
+
+@pytest.fixture
+def lasting(browser_with_a_profile: BrowserContext, app: Served) -> Iterator[BrowserContext]:
+    """That browser, with no page of this test when it is over, nor of its app."""
+    before = set(browser_with_a_profile.pages)
+    yield browser_with_a_profile
+    browser_with_a_profile.set_offline(False)
+    for page in set(browser_with_a_profile.pages) - before:
+        page.close()
+
+
+def worker_of(context: BrowserContext, app: Served) -> Worker:
+    """The one service worker of this app."""
+    (worker,) = (one for one in context.service_workers if one.url.startswith(f"{app.url}/"))
+    return worker
 
 
 def controlled(context: BrowserContext, app: Served, path: str = PAGE) -> Page:
@@ -365,69 +355,63 @@ def controlled(context: BrowserContext, app: Served, path: str = PAGE) -> Page:
     return page
 
 
-@pytest.mark.parametrize(
-    ("message", "title", "body"),
-    [
-        (
-            '{"title": "Cost", "body": "The daily cap ü is reached."}',
-            "Cost",
-            "The daily cap ü is reached.",
-        ),
-        ("plain words", None, "plain words"),
-        ("", None, None),
-        ('{"title": 5, "body": ["x"]}', None, None),
-        ("null", None, None),
-        ('{"title": " ", "body": "<b>bold</b>"}', None, "<b>bold</b>"),
-        ('{"title": "%s"}' % ("t" * 200), "t" * 100, None),
-    ],
-    ids=["json", "text", "empty", "odd-members", "null", "markup", "long"],
-)
-def test_a_message_is_shown_with_its_words_or_with_ours(
-    lasting: BrowserContext,
-    app: Served,
-    device: Device,
-    message: str,
-    title: str | None,
-    body: str | None,
-) -> None:
-    page = controlled(lasting, app)
-    shown = delivered(page, app, message)[0]
-    name = page.locator("header .brand").inner_text()
-    assert shown["title"] == (title or name)
-    assert shown["body"] == (body or "There is news from this device.")
-    assert shown["icon"].startswith(f"{app.url}/static/icon-192.png")
-
-
+# A message, and the title and the words that it is shown with; none are ours.
+MESSAGES = {
+    '{"title": "Cost", "body": "The daily cap ü is reached."}': (
+        "Cost",
+        "The daily cap ü is reached.",
+    ),
+    "plain words": (None, "plain words"),
+    "": (None, None),
+    '{"title": 5, "body": ["x"]}': (None, None),
+    "null": (None, None),
+    '{"title": " ", "body": "<b>bold</b>"}': (None, "<b>bold</b>"),
+    '{"title": "%s"}' % ("t" * 200): ("t" * 100, None),
+}
 _SHOWN = """navigator.serviceWorker.ready
   .then((registration) => registration.getNotifications())
   .then((all) => all.map(({ title, body, icon }) => ({ title, body, icon })))"""
+_CLOSED = """navigator.serviceWorker.ready
+  .then((registration) => registration.getNotifications())
+  .then((all) => { for (const one of all) one.close(); return all.length === 0; })"""
 
 
-def delivered(page: Page, app: Served, message: str) -> list[dict[str, str]]:
-    """The notifications that are shown once the browser has handed over a message."""
+def test_a_message_is_shown_with_its_words_or_with_ours(
+    lasting: BrowserContext, app: Served
+) -> None:
+    page = controlled(lasting, app)
+    name = page.locator("header .brand").inner_text()
+    for message, (title, body) in MESSAGES.items():
+        shown = delivered(page, app, message)
+        assert shown["title"] == (title or name), message
+        assert shown["body"] == (body or "There is news from this device."), message
+        assert shown["icon"].startswith(f"{app.url}/static/icon-192.png")
+        until(page, _CLOSED)
+
+
+def delivered(page: Page, app: Served, message: str) -> dict[str, str]:
+    """The notification that is shown once the browser has handed over a message."""
     tools = page.context.new_cdp_session(page)
-    registrations: list[str] = []
+    registrations: dict[str, str] = {}
     tools.on(
         "ServiceWorker.workerRegistrationUpdated",
-        lambda event: registrations.extend(
-            found["registrationId"] for found in event["registrations"]
+        lambda event: registrations.update(
+            {found["scopeURL"]: found["registrationId"] for found in event["registrations"]}
         ),
     )
     tools.send("ServiceWorker.enable")
-    for _ in range(500):
-        if registrations:
-            break
-        page.wait_for_timeout(20)
-    handed = {"origin": app.url, "registrationId": registrations[-1], "data": message}
-    # Right after its start Chromium clears what it takes for left from an earlier run,
-    # and with it, now and then, what has just been shown: then once more.
+    scope = f"{app.url}/"
+    wait_until(lambda: page.evaluate("true") and scope in registrations)
+    handed = {"origin": app.url, "registrationId": registrations[scope], "data": message}
+    # What it takes for left from an earlier run Chromium clears soon after its start, and
+    # with it, now and then, what has just been shown: then once more.
     for _ in range(10):
         tools.send("ServiceWorker.deliverPushMessage", handed)
-        for _ in range(50):
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
             shown: list[dict[str, str]] = page.evaluate(_SHOWN)
             if shown:
-                return shown
-            page.wait_for_timeout(20)
+                return shown[0]
     raise AssertionError("the worker shows nothing")
 
 
@@ -440,7 +424,7 @@ def test_a_click_on_a_notification_leads_to_the_dashboard(
     lasting: BrowserContext, app: Served, path: str, outcome: str
 ) -> None:
     controlled(lasting, app, path)
-    (worker,) = lasting.service_workers
+    worker = worker_of(lasting, app)
     # Only a click of a person may open a window: what the worker asks for is noted instead.
     asked = worker.evaluate("""async () => {
       const asked = [];
@@ -465,7 +449,7 @@ def test_a_subscription_that_the_browser_renews_is_told_to_the_device(
     controlled(lasting, app)
     old, new = (Receiver(f"https://push.example.com/{name}") for name in ("old", "new"))
     device.put(FILE, json.dumps(old.subscription()) + "\n")
-    (worker,) = lasting.service_workers
+    worker = worker_of(lasting, app)
     worker.evaluate(
         """async ([old, renewed]) => {
           let done;
@@ -482,9 +466,8 @@ def test_a_subscription_that_the_browser_renews_is_told_to_the_device(
 
 
 def test_push_09_offline_shows_the_offline_page_and_no_page_of_the_app_is_kept(
-    lasting: BrowserContext, serve_dashboard: ServeDashboard, ctl: FakeCtl
+    lasting: BrowserContext, app: Served
 ) -> None:
-    app = serve_dashboard(**ctl.environment)
     page = controlled(lasting, app, "/app/dashboard")
     for path in ("/app/keys", "/app/logs", "/app/system", PAGE, "/app/dashboard"):
         page.goto(app.url + path)
@@ -527,7 +510,6 @@ def test_push_09_another_version_waits_for_open_pages_and_then_clears_the_old_on
     }""")
     assert first in page.evaluate(names)
     # With its last page the old worker goes.
-    page.goto("about:blank")
     page.close()
     page = lasting.new_page()
     page.goto(app.url + PAGE)

@@ -11,8 +11,7 @@ from playwright.sync_api import Page
 from tests.browser.conftest import OpenPage, ServeDashboard
 from tests.support import system_states
 from tests.support.control_cli import FakeCtl
-from tests.support.layout import focus_walk
-from tests.support.system_states import PAGES, voice
+from tests.support.system_states import voice
 
 LIGHT, DARK = "rgb(246, 247, 249)", "rgb(14, 17, 22)"
 _GROUND = "() => getComputedStyle(document.body).backgroundColor"
@@ -29,15 +28,6 @@ def ground(page: Page) -> str:
     """The colour behind the page."""
     found: str = page.evaluate(_GROUND)
     return found
-
-
-@pytest.mark.parametrize("path", PAGES)
-@pytest.mark.parametrize("phone", [True, False], ids=["phone", "desk"])
-def test_the_tab_key_leads_everywhere_and_can_be_followed(
-    open_page: OpenPage, url: str, path: str, phone: bool
-) -> None:
-    stops = focus_walk(open_page(f"{url}{path}", phone=phone))
-    assert [stop for stop in stops if stop.covered or not stop.visible] == []
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import pytest
 from playwright.sync_api import FilePayload, Page, Route, expect
 
 from tests.browser.conftest import OpenPage, ServeWizard
-from tests.support.accessibility import violations
 from tests.support.tunnel_credentials import credentials
 
 ACCOUNT = "0123456789abcdef"
@@ -93,25 +92,3 @@ def test_credentials_are_taken_from_a_file(
     page.goto(f"{url}/wizard/tunnel")
     expect(page.get_by_label("Keep the credentials entered before")).to_be_checked()
     expect(page.locator("main")).to_contain_text("They are for the tunnel kitchen")
-
-
-@pytest.mark.parametrize("dark", [False, True])
-def test_pages_with_something_to_keep_have_no_barriers(
-    serve_wizard: ServeWizard, open_page: OpenPage, dark: bool
-) -> None:
-    url = serve_wizard().url
-    page = open_page(f"{url}/wizard/mesh-vpn", phone=True, dark=dark)
-    page.fill("#authkey", "tskey-0123456789")
-    go_on(page)
-    page.check("[value=named]")
-    page.fill("#credentials", credentials())
-    go_on(page)
-    page.check("[value=store_b]")
-    for name in ("account-id", "access-key", "secret-key", "bucket"):
-        page.fill(f"#b-{name}", ACCOUNT)
-    go_on(page)
-    for slug in ("mesh-vpn", "tunnel", "backup"):
-        page.goto(f"{url}/wizard/{slug}")
-        expect(page.locator("#keep")).to_be_checked()
-        assert violations(page) == []
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -257,8 +257,9 @@ def _odd(state: str, text: str) -> WizardScene:
     }
     views = [View(f"{slug}: typed", f"/wizard/{slug}", fields) for slug, fields in forms.items()]
     views.append(View("chat", "/chat"))
-    for query in (f"return={quote(line)}", f"token={quote(line)}", f"{quote(line)}={quote(line)}"):
-        views.append(View(query, f"/wizard/system?{query}"))
+    quoted = quote(line)
+    queries = (f"return={quoted}", f"token={quoted}", f"{quoted}={quoted}")
+    views += [View(query[:40], f"/wizard/system?{query}") for query in queries]
     return WizardScene(state, (*_pages(), *views), _named(text), answered=answered)
 
 
