@@ -21,7 +21,7 @@ from playwright.sync_api import (
 from tests.support.browsers import CHROMIUM, FLAGS
 from tests.support.control_cli import FakeCtl
 from tests.support.devices import Device
-from tests.support.fonts import FONTS, only
+from tests.support.fonts import FONTS, Environment, only
 from tests.support.raw_server import RawServer, serving
 from tests.support.web_servers import Served, served
 
@@ -44,9 +44,14 @@ def playwright() -> Iterator[Playwright]:
 
 
 @pytest.fixture(scope="session")
-def browser(playwright: Playwright, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+def fonts(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """The environment of a browser in which the fonts of a machine change nothing."""
+    return only(tmp_path_factory.mktemp("fonts"), *FONTS.values())
+
+
+@pytest.fixture(scope="session")
+def browser(playwright: Playwright, fonts: Environment) -> Iterator[Browser]:
     """Chromium, once for all tests; a context of its own is a fresh browser to a page."""
-    fonts = only(tmp_path_factory.mktemp("fonts"), *FONTS.values())
     started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS, env=fonts)
     yield started
     started.close()
@@ -100,10 +105,16 @@ def open_page(
     assert said == []
 
 
+@pytest.fixture(params=[True, False], ids=["scripts", "no-scripts"])
+def scripts(request: pytest.FixtureRequest) -> bool:
+    """Whether the browser runs scripts: a test of both."""
+    return bool(request.param)
+
+
 @pytest.fixture
 def stranger(browser: Browser) -> Iterator[Page]:
-    """A page that may say on the console what it likes: one of another site."""
-    with browser.new_context() as context:
+    """A page that may say on the console what it likes: one of another site, or cut off."""
+    with browser.new_context(reduced_motion="reduce") as context:
         yield context.new_page()
 
 

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Dialog, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
-from dev.gateway import Manner
 from tests.browser.conftest import OpenPage, ServeWizard
 from tests.browser.test_wizard_path import tab_to
 from tests.support import chat_states, gateways
@@ -182,18 +181,6 @@ def test_an_answer_is_seen_as_it_comes_and_then_as_markdown(
     assert page.locator("#messages").inner_html().split() == before.split()
 
 
-def test_an_answer_of_the_stand_in_grows(talk: Talk, open_page: OpenPage) -> None:
-    with stand_in(Manner(slow_s=0.3, pause_s=0.03)) as url:
-        page = open_page(f"{talk(url).url}/chat")
-        say(page, "hello " * 20)
-        its = page.locator(".turn.assistant .said")
-        expect(its).to_contain_text("**I am a stand-in")
-        early = len(its.inner_text())
-        expect(its.locator("table")).to_have_count(1)
-        assert len(its.inner_text()) > early
-        expect_rest(page)
-
-
 def test_stop_ends_the_answer_and_what_came_is_kept(
     talk: Talk, speaker: Speaker, open_page: OpenPage, out: Device
 ) -> None:
@@ -245,17 +232,10 @@ def test_a_gateway_that_is_down_and_comes_back(talk: Talk, open_page: OpenPage) 
     expect(page.locator(".turn.user")).to_have_count(2)
 
 
-@pytest.fixture
-def loud_page(browser: Browser) -> Iterator[Page]:
-    """A page that may say on the console that something could not be had."""
-    with browser.new_context(reduced_motion="reduce") as context:
-        yield context.new_page()
-
-
 def test_without_a_network_the_text_is_kept(
-    talk: Talk, speaker: Speaker, loud_page: Page, out: Device
+    talk: Talk, speaker: Speaker, stranger: Page, out: Device
 ) -> None:
-    page = loud_page
+    page = stranger
     page.goto(f"{talk(speaker.server.url).url}/chat")
     page.context.set_offline(True)
     say(page, "Hello?")
@@ -275,11 +255,11 @@ def test_without_a_network_the_text_is_kept(
 
 
 def test_after_the_end_of_the_session_the_text_is_kept(
-    talk: Talk, speaker: Speaker, serve_wizard: ServeWizard, loud_page: Page, out: Device
+    talk: Talk, speaker: Speaker, serve_wizard: ServeWizard, stranger: Page, out: Device
 ) -> None:
     gateways.install(out.root, speaker.server.url, COMPLETIONS)
     wizard = serve_wizard(WIZARD_TOKEN=TOKEN)
-    page = loud_page
+    page = stranger
     page.goto(f"{wizard.url}/?token={TOKEN}")
     send(page, f"{wizard.url}/wizard/profile", {"profile": "box"})
     page.goto(f"{wizard.url}/chat")
@@ -291,10 +271,10 @@ def test_after_the_end_of_the_session_the_text_is_kept(
 
 
 def test_a_wizard_that_ends_in_the_midst_of_an_answer(
-    talk: Talk, speaker: Speaker, loud_page: Page, serve_wizard: ServeWizard
+    talk: Talk, speaker: Speaker, stranger: Page, serve_wizard: ServeWizard
 ) -> None:
     wizard = talk(speaker.server.url)
-    page = loud_page
+    page = stranger
     page.goto(f"{wizard.url}/chat")
     say(page, "Tell me all")
     speaker.say("It began ")
@@ -416,11 +396,6 @@ def watched(page: Page) -> list[str]:
     """What a page does that text never does."""
     happened: list[str] = []
 
-    def dismiss(dialog: Dialog) -> None:
-        happened.append(dialog.message)
-        dialog.dismiss()
-
-    page.on("dialog", dismiss)
     page.expose_function("report", lambda what: happened.append(what))
     page.add_init_script(
         "addEventListener('securitypolicyviolation', event => report(event.violatedDirective))"
@@ -470,14 +445,13 @@ def test_chat_03_chat_04_and_http_14_texts_that_come_stay_texts(
     assert happened == [page.url]
 
 
-@pytest.mark.parametrize("phone", [True, False], ids=["phone", "desk"])
 def test_without_scripts_a_message_is_answered_too(
-    phone: bool, talk: Talk, open_page: OpenPage, out: Device
+    talk: Talk, open_page: OpenPage, out: Device
 ) -> None:
     put_turns(out, *chat_states.turns())
     with stand_in() as url:
         served = talk(url).url
-        page = open_page(f"{served}/chat", java_script_enabled=False, phone=phone)
+        page = open_page(f"{served}/chat", java_script_enabled=False, phone=True)
         expect(page.locator("#gateway")).to_contain_text("Ready")
         page.get_by_role("link", name="Latest message").click()
         expect(page.locator("#latest")).to_be_in_viewport()
@@ -540,7 +514,10 @@ def test_n22_the_keyboard_alone_talks_stops_and_clears(
     expect(page.get_by_role("status").first).to_contain_text("The history is cleared.")
 
 
-@pytest.mark.parametrize("phone", [True, False], ids=["phone", "desk"])
+@pytest.mark.parametrize(
+    "phone",
+    [pytest.param(True, id="phone"), pytest.param(False, id="desk", marks=pytest.mark.long)],
+)
 def test_n22_the_tab_key_leads_everywhere_in_a_long_chat(
     phone: bool, talk: Talk, open_page: OpenPage, out: Device
 ) -> None:
@@ -553,18 +530,23 @@ def test_n22_the_tab_key_leads_everywhere_in_a_long_chat(
         assert "pre" in {stop.element for stop in stops}
 
 
-@pytest.mark.parametrize("dark", [True, False], ids=["dark", "light"])
 def test_on_a_phone_wide_things_scroll_by_themselves(
-    dark: bool, talk: Talk, speaker: Speaker, open_page: OpenPage
+    talk: Talk, speaker: Speaker, open_page: OpenPage
 ) -> None:
-    page = open_page(f"{talk(speaker.server.url).url}/chat", phone=True, dark=dark)
+    def in_the_way() -> Iterator[str]:
+        yield from (*sideways_scroll(page), *small_targets(page), *violations(page))
+        page.emulate_media(color_scheme="dark")
+        yield from violations(page, colours_alone=True)
+        page.emulate_media(color_scheme="light")
+
+    page = open_page(f"{talk(speaker.server.url).url}/chat", phone=True)
     say(page, QUESTION)
     speaker.say(ANSWER)
     expect(page.locator(".turn.assistant .said")).to_contain_text("Quoted twice")
-    assert [*sideways_scroll(page), *small_targets(page), *violations(page)] == []
+    assert list(in_the_way()) == []
     speaker.end()
     expect_rest(page)
-    assert [*sideways_scroll(page), *small_targets(page), *violations(page)] == []
+    assert list(in_the_way()) == []
     wide = "e => e.scrollWidth > e.clientWidth && getComputedStyle(e).overflowX === 'auto'"
     for box in (".said pre", ".said .scroll"):
         assert page.locator(box).first.evaluate(wide), box

@@ -68,8 +68,7 @@ def chat(page: Page) -> None:
     expect(main.locator("b")).to_have_count(0)
 
 
-@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
-def test_from_the_link_to_a_chat_and_a_dashboard_that_shows_what_was_chosen(
+def test_from_the_link_to_a_chat_and_a_dashboard_and_secrets_only_where_they_belong(
     scripts: bool,
     folder: Path,
     open_page: OpenPage,
@@ -102,14 +101,7 @@ def test_from_the_link_to_a_chat_and_a_dashboard_that_shows_what_was_chosen(
         expect(row.locator("xpath=following-sibling::dd[1]")).to_have_text(value)
     assert told(page) == []
 
-
-def test_all_that_it_left_is_in_one_folder_and_secrets_only_where_they_belong(
-    folder: Path, open_page: OpenPage, serve_wizard: ServeWizard
-) -> None:
-    wizard = serve_wizard(WIZARD_TOKEN=TOKEN, WIZARD_DEV_OUT=str(folder))
-    page = open_page(f"{wizard.url}/?token={TOKEN}", reduced_motion="reduce")
-    set_up(page)
-    chat(page)
+    # All that it left is in one folder.
     turns = (folder / "home/agent/.hermes/chat-history.jsonl").read_text().splitlines()
     assert [json.loads(turn)["role"] for turn in turns] == ["user", "assistant"]
     assert json.loads(turns[0])["content"] == QUESTION

@@ -24,7 +24,6 @@ def address(serve_dashboard: ServeDashboard, ctl: FakeCtl) -> str:
     return f"{serve_dashboard(**ctl.environment).url}/app/keys"
 
 
-@pytest.mark.parametrize("scripts", [True, False], ids=["javascript", "no-javascript"])
 def test_a_key_is_replaced_from_its_card(
     open_page: OpenPage, address: str, ctl: FakeCtl, scripts: bool
 ) -> None:
@@ -43,7 +42,6 @@ def test_a_key_is_replaced_from_its_card(
     expect(page.get_by_text("Rotated openai")).to_have_count(0)
 
 
-@pytest.mark.parametrize("scripts", [True, False], ids=["javascript", "no-javascript"])
 def test_a_key_that_is_rejected_is_told_and_not_stored(
     open_page: OpenPage, address: str, ctl: FakeCtl, scripts: bool
 ) -> None:

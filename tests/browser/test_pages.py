@@ -26,7 +26,7 @@ from tests.support.fonts import FONTS, fonts_of, only
 from tests.support.layout import clipped, sideways_scroll, small_targets
 from tests.support.markup import html_problems, parse_errors, style_problems
 from tests.support.pseudo_language import PseudoLanguage, leftovers, texts
-from tests.support.scenes import SCENES, faulty_dashboard
+from tests.support.scenes import SCENES
 
 PHONE, DESK = 320, 1280
 HEIGHT = 900
@@ -112,7 +112,7 @@ def without_room(page: Page, where: str) -> Iterator[str]:
 
 def in_every_font(page: Page, width: int) -> Iterator[str]:
     # The last is what the page is shown in from then on.
-    for name, font in reversed(FONTS.items()):
+    for name, font in reversed(list(FONTS.items())):
         font.wear(page)
         yield from without_room(page, f"{width} px, {name}")
 
@@ -181,9 +181,9 @@ def test_cli_14_http_14_and_n22_a_page_is_fit_for_everybody(
     assert found + html_problems(documents) == []
 
 
-def test_the_page_for_a_wrong_name_is_fit_for_everybody(stranger: Page) -> None:
-    with faulty_dashboard() as url:
-        answer = stranger.goto(url.replace("127.0.0.1", "a-name-of-another-device.example"))
+def test_the_page_for_a_wrong_name_is_fit_for_everybody(stranger: Page, tmp_path: Path) -> None:
+    with SCENES["errors"].staged(tmp_path) as stage:
+        answer = stranger.goto(stage.url.replace("127.0.0.1", "a-name-of-another-device.example"))
         assert answer is not None
         assert answer.status == 421
         # To this name not even the stylesheet is given, so the browser chooses the colours.
@@ -316,16 +316,15 @@ def test_a_page_is_as_wide_where_there_is_no_other_font(
     name: str, playwright: Playwright, open_page: OpenPage, tmp_path: Path
 ) -> None:
     font = FONTS[name]
-    size = {"width": PHONE, "height": HEIGHT}
     boxes = "[...document.querySelectorAll('h1, label, button')].map(e => e.offsetWidth)"
     alone = playwright.chromium.launch(
         executable_path=CHROMIUM, args=FLAGS, env=only(tmp_path / "fonts", font)
     )
     with SCENES["logs-filtered"].staged(tmp_path) as stage:
-        pages = alone.new_page(viewport=size, locale="de"), open_page("about:blank", locale="de")
+        pages = alone.new_page(locale="de"), open_page("about:blank", locale="de")
         found = []
         for page in pages:
-            page.set_viewport_size(size)
+            page.set_viewport_size({"width": PHONE, "height": HEIGHT})
             SCENES["logs-filtered"].views[0].open(page, stage.url)
             if page is pages[1]:
                 font.wear(page)

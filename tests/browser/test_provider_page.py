@@ -41,7 +41,6 @@ def shown(page: Page) -> set[str]:
     return {label for label in LABELS if page.get_by_label(label, exact=True).is_visible()}
 
 
-@pytest.mark.parametrize("scripts", [True, False], ids=["javascript", "no-javascript"])
 def test_only_the_fields_of_the_chosen_provider_are_shown(
     open_page: OpenPage, address: str, scripts: bool
 ) -> None:
@@ -75,7 +74,6 @@ def test_how_a_key_looks_is_written_beside_its_field(open_page: OpenPage, addres
     expect(page.get_by_text("https://openrouter.ai/api/v1")).to_be_hidden()
 
 
-@pytest.mark.parametrize("scripts", [True, False], ids=["javascript", "no-javascript"])
 def test_a_key_that_is_rejected_can_be_entered_again_or_left_untested(
     open_page: OpenPage, address: str, scripts: bool
 ) -> None:

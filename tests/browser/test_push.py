@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import base64
 import json
-import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -25,9 +23,11 @@ from tests.support.accessibility import violations
 from tests.support.browsers import CHROMIUM, FLAGS, until
 from tests.support.control_cli import FakeCtl
 from tests.support.devices import Device
+from tests.support.fonts import Environment
 from tests.support.layout import sideways_scroll
 from tests.support.markup import parse_errors
 from tests.support.push_receivers import Receiver
+from tests.support.raw_server import RawServer, response
 from tests.support.waiting import wait_until
 from tests.support.web_servers import Served
 
@@ -240,73 +240,44 @@ def test_without_javascript_the_page_explains_itself(open_page: OpenPage, app: S
 # Sending: what a later sender does with the file and the key.
 
 
-class _PushService(BaseHTTPRequestHandler):
-    """Takes messages as a push service does, and keeps them."""
-
-    taken: list[tuple[str, bytes]]
-    status = 201
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.taken.append((self.headers["Authorization"], body))
-        self.send_response(self.status)
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-
-@pytest.fixture
-def push_service() -> Iterator[tuple[str, type[_PushService]]]:
-    """Its address, and the handler that has what it took."""
-    handler = type("Handler", (_PushService,), {"taken": []})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/send", handler
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
 def test_a_message_encrypted_for_the_stored_line_is_read_by_that_browser_alone(
     open_page: OpenPage,
     app: Served,
     device: Device,
-    push_service: tuple[str, type[_PushService]],
 ) -> None:
     receiver = Receiver()
     page = opened(open_page, app, stand_in(receiver))
     page.get_by_role("button", name="Turn on notifications").click()
     expect(page.get_by_text("Notifications are on")).to_be_visible()
     (line,) = lines(device)
-    address, service = push_service
     message = json.dumps({"title": "Kosten", "body": "Grenze überschritten ✔"})
+    answers = iter((response(status="201 Created"), response(status="410 Gone")))
 
     def send() -> int:
         status: int = webpush(
-            {**line, "endpoint": address},
+            {**line, "endpoint": service.url},
             message,
             vapid_private_key=str(device.path(KEY)),
             vapid_claims={"sub": "mailto:operator@example.com"},
             ttl=60,
-            timeout=10,
+            timeout=60,
         ).status_code
         return status
 
-    assert send() == 201
-    ((authorization, body),) = service.taken
-    assert message.encode() not in body
-    assert receiver.read(body) == message
+    with RawServer(lambda _, connection: connection.sendall(next(answers))) as service:
+        assert send() == 201
+        with pytest.raises(WebPushException) as gone:
+            send()
+    assert gone.value.response.status_code == 410
+    taken = service.requests[0]
+    assert message.encode() not in taken.body
+    assert receiver.read(taken.body) == message
     with pytest.raises(Exception, match=r".+"):
-        Receiver().read(body)
+        Receiver().read(taken.body)
+    authorization = taken.headers["authorization"]
     assert Vapid02.verify(authorization)
     key = page.evaluate("fetch('/app/push/vapid-public').then((answer) => answer.text())")
     assert f"k={key}" in authorization
-    service.status = 410
-    with pytest.raises(WebPushException) as gone:
-        send()
-    assert gone.value.response.status_code == 410
 
 
 # The service worker, in a browser that keeps it.
@@ -314,13 +285,14 @@ def test_a_message_encrypted_for_the_stored_line_is_read_by_that_browser_alone(
 
 @pytest.fixture(scope="module")
 def browser_with_a_profile(
-    playwright: Playwright, tmp_path_factory: pytest.TempPathFactory
+    playwright: Playwright, fonts: Environment, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[BrowserContext]:
     """A browser that takes messages and installs apps, as a private window does neither."""
     context = playwright.chromium.launch_persistent_context(
         tmp_path_factory.mktemp("profile"),
         executable_path=CHROMIUM,
         args=FLAGS,
+        env=fonts,
         permissions=["notifications"],
     )
     # With its last page it would end.
@@ -443,6 +415,7 @@ def test_a_click_on_a_notification_leads_to_the_dashboard(
     assert asked == [[outcome], 1]
 
 
+@pytest.mark.long
 def test_a_subscription_that_the_browser_renews_is_told_to_the_device(
     lasting: BrowserContext, app: Served, device: Device
 ) -> None:
@@ -493,6 +466,7 @@ def test_push_09_offline_shows_the_offline_page_and_no_page_of_the_app_is_kept(
     assert page.url == f"{app.url}/app/logs?lines=10"
 
 
+@pytest.mark.long
 def test_push_09_another_version_waits_for_open_pages_and_then_clears_the_old_one(
     lasting: BrowserContext, app: Served
 ) -> None:
@@ -544,6 +518,7 @@ _DIFFERENCE = """async ([drawn, svg, width, full]) => {
 }"""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ICONS)
 def test_an_icon_is_what_its_drawing_shows(open_page: OpenPage, name: str) -> None:
     width, full = ICONS[name]

@@ -99,7 +99,6 @@ def test_voice_is_switched_on_and_off_without_scripts(
     assert words == ["voice check --json"] * 2 + ["voice enable --yes", "voice disable"]
 
 
-@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
 def test_diagnostics_are_found_from_the_system_page_and_downloaded(
     open_page: OpenPage, url: str, scripts: bool
 ) -> None:

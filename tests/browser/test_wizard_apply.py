@@ -64,16 +64,12 @@ def leave(page: Page) -> None:
     page.goto("about:blank")
 
 
-@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
-@pytest.mark.parametrize("phone", [True, False], ids=["phone", "desk"])
-def test_one_press_leads_to_the_end(
-    scripts: bool, phone: bool, open_page: OpenPage, serve: Serve
-) -> None:
+def test_one_press_leads_to_the_end(scripts: bool, open_page: OpenPage, serve: Serve) -> None:
     commands = Commands()
     with serve(commands) as url:
         page = open_page(
             f"{url}/wizard/review",
-            phone=phone,
+            phone=scripts,
             java_script_enabled=scripts,
             reduced_motion="reduce",
         )
@@ -86,14 +82,10 @@ def test_one_press_leads_to_the_end(
         leave(page)
 
 
-@pytest.mark.parametrize("dark", [True, False], ids=["dark", "light"])
-@pytest.mark.parametrize("phone", [True, False], ids=["phone", "desk"])
-def test_the_page_tells_how_far_it_is_and_asks_by_itself(
-    phone: bool, dark: bool, open_page: OpenPage, serve: Serve
-) -> None:
+def test_the_page_tells_how_far_it_is_and_asks_by_itself(open_page: OpenPage, serve: Serve) -> None:
     commands = Commands(slow="platform-tunnel")
     with serve(commands) as url:
-        page = open_page(f"{url}/wizard/review", phone=phone, dark=dark, reduced_motion="reduce")
+        page = open_page(f"{url}/wizard/review", phone=True, dark=True, reduced_motion="reduce")
         press(page, SET_UP)
         expect_title(page, "Setting up agent-kitchen")
         expect(page.get_by_role("status").first).to_have_text("Now: Tunnel")
@@ -167,7 +159,6 @@ def test_without_scripts_a_second_look_leads_to_the_end(open_page: OpenPage, ser
         one.wait_for_url(f"{url}/wizard/done")
 
 
-@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
 def test_wiz_05_what_failed_is_told_and_tried_again(
     scripts: bool, open_page: OpenPage, serve: Serve
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from playwright.sync_api import FilePayload, Page, Route, expect
 
 from tests.browser.conftest import OpenPage, ServeWizard
@@ -10,12 +9,6 @@ from tests.support.tunnel_credentials import credentials
 
 ACCOUNT = "0123456789abcdef"
 ADDRESS = f"https://{ACCOUNT}.r2.cloudflarestorage.com"
-
-
-@pytest.fixture(params=[True, False], ids=["script", "no-script"])
-def scripts(request: pytest.FixtureRequest) -> bool:
-    """Whether the browser runs scripts."""
-    return bool(request.param)
 
 
 def go_on(page: Page) -> None:

@@ -103,13 +103,11 @@ def told(page: Page) -> list[str]:
     return [secret for secret in SECRETS if secret in typed(page)]
 
 
-@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
-@pytest.mark.parametrize("phone", [True, False], ids=["phone", "desk"])
 def test_nine_pages_lead_to_a_review_of_every_answer(
-    scripts: bool, phone: bool, open_page: OpenPage, serve_wizard: ServeWizard
+    scripts: bool, open_page: OpenPage, serve_wizard: ServeWizard
 ) -> None:
     page = open_page(
-        serve_wizard().url, phone=phone, java_script_enabled=scripts, reduced_motion="reduce"
+        serve_wizard().url, phone=scripts, java_script_enabled=scripts, reduced_motion="reduce"
     )
     for number, slug in enumerate(STEPS, 1):
         expect_step(page, slug)
@@ -208,6 +206,7 @@ def test_two_browsers_share_the_answers(open_page: OpenPage, serve_wizard: Serve
     expect_step(open_page(url, phone=True), "channels")
 
 
+@pytest.mark.long
 def test_a_power_cut_at_every_step_costs_no_answer(
     open_page: OpenPage, serve_wizard: ServeWizard
 ) -> None:
@@ -291,6 +290,7 @@ def test_the_enter_key_never_takes_another_name(
     expect(page.get_by_label("Device name")).to_have_value("garden")
 
 
+@pytest.mark.long
 def test_every_error_is_led_to_and_nothing_typed_is_lost(
     open_page: OpenPage, serve_wizard: ServeWizard
 ) -> None:
@@ -353,7 +353,6 @@ def test_the_address_of_the_device_is_told_while_its_name_is_typed(
     expect(address).to_be_hidden()
 
 
-@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
 def test_colours_and_language_are_chosen_on_any_page(
     scripts: bool, open_page: OpenPage, serve_wizard: ServeWizard
 ) -> None:

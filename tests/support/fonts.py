@@ -9,6 +9,9 @@ from typing import NamedTuple
 
 from playwright.sync_api import Page
 
+# As Playwright takes it.
+Environment = dict[str, str | float | bool]
+
 _FOLDER = Path("/usr/share/fonts")
 _CONFIGURATION = """<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "urn:fontconfig:fonts.dtd">
@@ -85,7 +88,7 @@ FONTS: Mapping[str, Font] = {
 }
 
 
-def only(folder: Path, *fonts: Font) -> dict[str, str]:
+def only(folder: Path, *fonts: Font) -> Environment:
     """The environment of a browser that finds these fonts and no other, the first by itself.
 
     What is needed for that is put into `folder`.

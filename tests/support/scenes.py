@@ -41,6 +41,9 @@ class Stage(NamedTuple):
     known: set[str]
 
 
+Staged = Callable[[Path], contextlib.AbstractContextManager[Stage]]
+
+
 class Scene(NamedTuple):
     """Pages of an app in one state; `staged` serves that app, with its files in a folder.
 
@@ -48,11 +51,11 @@ class Scene(NamedTuple):
     """
 
     views: tuple[View, ...]
-    staged: Callable[[Path], contextlib.AbstractContextManager[Stage]]
+    staged: Staged
     odd: bool
 
 
-def _of_dashboard(prepare: Prepare) -> Callable[[Path], contextlib.AbstractContextManager[Stage]]:
+def _of_dashboard(prepare: Prepare) -> Staged:
     """Serve a dashboard; `prepare` sets up its control CLI, and gives its environment."""
 
     @contextlib.contextmanager
@@ -81,9 +84,7 @@ def _sample(ctl: FakeCtl, _: Path) -> Mapping[str, str]:
     return ctl.environment | {"PWA_DEV_STUB": "1"}
 
 
-def _of_wizard(
-    scene: wizard_states.WizardScene,
-) -> Callable[[Path], contextlib.AbstractContextManager[Stage]]:
+def _of_wizard(scene: wizard_states.WizardScene) -> Staged:
     @contextlib.contextmanager
     def staged(folder: Path) -> Iterator[Stage]:
         with serving(scene.app(folder)) as url:
@@ -94,12 +95,12 @@ def _of_wizard(
 
 @contextlib.contextmanager
 def _faulty(_: Path) -> Iterator[Stage]:
-    with faulty_dashboard() as url:
+    with serving(_faulty_app()) as url:
         yield Stage(url, set())
 
 
 def _scenes() -> Iterator[tuple[str, Scene]]:
-    of_calls = (
+    of_calls: tuple[tuple[str, Mapping[str, Callable[[FakeCtl], None]], tuple[str, ...]], ...] = (
         ("dashboard", dashboard_states.STATES, ("/app/dashboard",)),
         ("update", dashboard_states.UPDATE_STATES, ("/app/update",)),
         ("keys", key_states.STATES, ("/app/keys", "/app/keys/openai", "/app/keys/bedrock")),
@@ -127,7 +128,7 @@ def _scenes() -> Iterator[tuple[str, Scene]]:
 SCENES: Mapping[str, Scene] = dict(_scenes())
 
 
-def faulty_app() -> Flask:
+def _faulty_app() -> Flask:
     """A dashboard that answers `/error/<status>` with the page for that status."""
     paths = Paths.from_env({"PLATFORM_ROOT": "/nonexistent"})
     app = create_app(PwaSettings(paths=paths, control_cli=None))
@@ -151,8 +152,3 @@ def serving(app: Flask) -> Iterator[str]:
         server.shutdown()
         thread.join()
         server.server_close()
-
-
-def faulty_dashboard() -> contextlib.AbstractContextManager[str]:
-    """Serve `faulty_app` while the block lasts; its address."""
-    return serving(faulty_app())
