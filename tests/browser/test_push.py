@@ -483,11 +483,16 @@ def test_push_09_another_version_waits_for_open_pages_and_then_clears_the_old_on
       while (!registration.waiting) await new Promise((done) => setTimeout(done, 20));
     }""")
     assert first in page.evaluate(names)
-    # With its last page the old worker goes.
-    page.close()
-    page = lasting.new_page()
-    page.goto(app.url + PAGE)
-    until(page, f"{names}.then((found) => found.length === 1 && found[0] !== {first!r})")
+    # With its last page the old worker goes, though not at once.
+    changed = f"{names}.then((found) => found.length === 1 && found[0] !== {first!r})"
+
+    def cleared() -> bool:
+        page.goto("about:blank")
+        page.goto(app.url + PAGE)
+        done: bool = page.evaluate(changed)
+        return done
+
+    wait_until(cleared)
 
 
 def test_the_dashboard_can_be_installed(lasting: BrowserContext, app: Served) -> None:
