@@ -178,7 +178,8 @@ def test_cli_14_http_14_and_n22_a_page_is_fit_for_everybody(
                         assert MARKUP[:20] in page.inner_text("body"), about
                 # Nothing is asked for any more when the app has ended.
                 page.goto("about:blank")
-    assert found + html_problems(documents) == []
+    found += html_problems(documents)
+    assert not found, "\n".join(found)
 
 
 def test_the_page_for_a_wrong_name_is_fit_for_everybody(stranger: Page, tmp_path: Path) -> None:
