@@ -105,7 +105,12 @@ def open_page(
     assert said == []
 
 
-@pytest.fixture(params=[True, False], ids=["scripts", "no-scripts"])
+@pytest.fixture(
+    params=[
+        pytest.param(True, id="scripts"),
+        pytest.param(False, id="no-scripts", marks=pytest.mark.long),
+    ]
+)
 def scripts(request: pytest.FixtureRequest) -> bool:
     """Whether the browser runs scripts: a test of both."""
     return bool(request.param)

@@ -56,7 +56,8 @@ def test_the_tab_key_leads_everywhere_and_where_it_is_can_be_seen(
         assert lost_stops(page) == [], address
 
 
-@pytest.mark.parametrize("phone", SCREENS)
+@pytest.mark.long
+@pytest.mark.parametrize("phone", [True, False], ids=["phone", "desk"])
 def test_n22_the_tab_key_leads_everywhere_in_the_wizard(
     phone: bool, open_page: OpenPage, tmp_path: Path
 ) -> None:

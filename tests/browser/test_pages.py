@@ -35,7 +35,7 @@ UNFOLDED = "document.querySelectorAll('details').forEach(one => { one.open = tru
 # What a page has only where a text became a part of it.
 FOREIGN = "script:not([src]), main script, main [onerror], main img:not(.code)"
 # With these each page is seen, in one state; the others take as long again, many times.
-EVERY_DAY = ("sample", "logs-filtered", "wizard-answered", "wizard-chat", "wizard-set up")
+EVERY_DAY = ("sample", "logs-filtered", "wizard-answered", "wizard-set up")
 
 
 def groups() -> Iterator[tuple[str, list[str]]]:

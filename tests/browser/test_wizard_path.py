@@ -150,6 +150,7 @@ def test_ses_10_back_shows_what_was_answered_and_later_answers_stay(
         assert value in page.locator("main").inner_text()
 
 
+@pytest.mark.long
 def test_every_change_link_leads_to_its_step_and_back_to_the_review(
     open_page: OpenPage, serve_wizard: ServeWizard
 ) -> None:
