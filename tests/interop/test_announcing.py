@@ -2,78 +2,131 @@
 
 from __future__ import annotations
 
-import http.client
-import json
+import contextlib
 import os
+import secrets
+import socket
+import struct
 import subprocess
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-from tests.support.machine import Machine, machine, writable_tree
-from tests.support.mdns import ask
-from tests.support.network_namespaces import Network, join, new_network
+from tests.support.appliances import FAR, NEAR, Appliance, appliance
+from tests.support.machine import Machine, writable_tree
+from tests.support.network_namespaces import Network
 from tests.support.waiting import wait_until
-from tests.support.web_servers import unverified
-from tests.support.wizard_visits import Fields, Visitor
+from tests.support.wizard_visits import SIMPLE
 
-LONG_S = 40
 INSTALL_S = 300
-NEAR, FAR = "10.99.0.1", "10.99.0.2"
 DASHBOARDS, WIZARDS = "_http._tcp.local", "_https._tcp.local"
-SET_UP = "/etc/platform/setup-complete"
 GATEWAY = "[Service]\nExecStart=sleep infinity\n[Install]\nWantedBy=multi-user.target\n"
-FORMS: Mapping[str, Fields] = {
-    "system": [("hostname", "kitchen"), ("timezone", "Europe/Berlin")],
-    "profile": [("profile", "openclaw")],
-    "provider": [("provider", "openrouter"), ("api_key", "sk-or-x"), ("skip_validation", "1")],
-    "channels": [],
-    "ssh": [],
-    "mesh-vpn": [("skip", "1")],
-    "tunnel": [("choice", "skip")],
-    "backup": [("kind", "skip")],
-}
+# Questions by multicast DNS (RFC 6762), as a phone in the same network asks them.
+GROUP = ("224.0.0.251", 5353)
+TYPES = {"A": 1, "PTR": 12, "SRV": 33}
+WAIT_S = 0.3
+HEADER = struct.Struct("!6H")
+RECORD = struct.Struct("!HHIH")
+
+
+class Record(NamedTuple):
+    """What was answered: a name, its type, and an address, a name, or `HOST:PORT`."""
+
+    name: str
+    kind: int
+    value: str
+
+
+def ask(network: Network, address: str, asked: str, kind: str) -> set[str]:
+    """What those in the network of `address`, which is ours, say that `asked` is."""
+    number = secrets.randbelow(1 << 16)
+    encoded = b"".join(bytes([len(part)]) + part.encode() for part in labels(asked))
+    question = HEADER.pack(number, 0, 1, 0, 0, 0) + encoded + b"\0"
+    found = set()
+    with network.socket(socket.SOCK_DGRAM, bound=(address, 0)) as asker:
+        asker.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(address))
+        asker.sendto(question + struct.pack("!HH", TYPES[kind], 1), GROUP)
+        deadline = time.monotonic() + WAIT_S
+        with contextlib.suppress(TimeoutError):
+            while (left_s := deadline - time.monotonic()) > 0:
+                asker.settimeout(left_s)
+                found |= {
+                    record.value
+                    for record in records(asker.recv(9000))
+                    if record.name.lower() == asked.lower() and record.kind == TYPES[kind]
+                }
+    return found
+
+
+def labels(whole: str) -> list[str]:
+    """The parts of a name; what stands before `._` is one, whatever it is."""
+    first, separator, rest = whole.partition("._")
+    return [first, *f"_{rest}".split(".")] if separator else whole.split(".")
+
+
+def records(message: bytes) -> Iterator[Record]:
+    _, _, questions, *counts = HEADER.unpack_from(message)
+    place = HEADER.size
+    for _ in range(questions):
+        _, place = name(message, place)
+        place += 4
+    for _ in range(sum(counts)):
+        found, place = name(message, place)
+        kind, _, _, length = RECORD.unpack_from(message, place)
+        place += RECORD.size
+        yield Record(found, kind, value(message, place, kind, length))
+        place += length
+
+
+def value(message: bytes, place: int, kind: int, length: int) -> str:
+    if kind == TYPES["A"]:
+        return socket.inet_ntoa(message[place : place + length])
+    if kind == TYPES["PTR"]:
+        return name(message, place)[0]
+    if kind == TYPES["SRV"]:
+        (port,) = struct.unpack_from("!H", message, place + 4)
+        return f"{name(message, place + 6)[0]}:{port}"
+    return ""
+
+
+def name(message: bytes, place: int) -> tuple[str, int]:
+    """A name and the place behind it; a part of it may be elsewhere in the message."""
+    parts = []
+    after = 0
+    while length := message[place]:
+        if length >= 0xC0:
+            after = after or place + 2
+            place = struct.unpack_from("!H", message, place)[0] & 0x3FFF
+            continue
+        parts.append(message[place + 1 : place + 1 + length].decode())
+        place += 1 + length
+    return ".".join(parts), after or place + 1
 
 
 @dataclass(frozen=True)
 class Device:
     """A machine with avahi on it, and who asks beside it."""
 
-    machine: Machine
-    beside: Network
+    here: Appliance
+
+    @property
+    def machine(self) -> Machine:
+        return self.here.machine
 
     def ask(self, name: str, kind: str) -> set[str]:
-        return ask(self.beside, FAR, name, kind)
+        return ask(self.here.far, FAR, name, kind)
 
     def says(self, name: str, kind: str, *answers: str) -> None:
         """Return when this is the answer, and no other."""
         wait_until(lambda: self.ask(name, kind) == set(answers))
 
-    def visitor(self) -> Visitor:
-        told = json.loads(self.machine.run("wizard-app", "launch-url", "--production", "--json"))
-        found = Visitor(lambda: _Connection(self.beside))
-        assert found.ask("/?" + told["url"].partition("?")[2]).status == 302
-        return found
-
-
-class _Connection(http.client.HTTPSConnection):
-    """A connection from beside the device to its wizard."""
-
-    def __init__(self, network: Network) -> None:
-        super().__init__(NEAR, 8088, timeout=LONG_S)
-        self._network = network
-
-    def connect(self) -> None:
-        plain = self._network.socket(timeout_s=LONG_S)
-        plain.connect((self.host, self.port))
-        self.sock = unverified().wrap_socket(plain)
-
 
 @pytest.fixture(scope="module")
-def tree() -> Iterator[Path]:
-    """The files of a machine with avahi, and with a gateway that does nothing."""
+def device() -> Iterator[Device]:
+    """A device that was just started, with avahi, and with a gateway that does nothing."""
     with writable_tree() as files:
         for command in (
             ("apt-get", "update", "-qq"),
@@ -90,19 +143,12 @@ def tree() -> Iterator[Path]:
             )
             assert done.returncode == 0, done
         (files / "etc/systemd/system/openclaw-gateway.service").write_text(GATEWAY)
-        yield files
+        with appliance(files) as here:
+            here.machine.run("platformctl", "services", "install", "--programs=/usr/local/bin")
+            yield Device(here)
 
 
-@pytest.fixture(scope="module")
-def device(tree: Path) -> Iterator[Device]:
-    """A device that was just started."""
-    with new_network() as near, new_network() as far:
-        join(far, near, {f"{FAR}/24": f"{NEAR}/24"})
-        with machine(tree, network=near) as here:
-            here.run("platformctl", "services", "install", "--programs=/usr/local/bin")
-            yield Device(here, far)
-
-
+@pytest.mark.long
 def test_a_device_is_found_by_its_old_name_and_by_the_one_that_the_wizard_gives_it(
     device: Device,
 ) -> None:
@@ -113,10 +159,7 @@ def test_a_device_is_found_by_its_old_name_and_by_the_one_that_the_wizard_gives_
     device.says(f"Dashboard of {name}.{DASHBOARDS}", "SRV", f"{name}.local:8089")
     device.says(f"{name}.local", "A", NEAR)
     # The wizard gives it another name, and a firewall.
-    visitor = device.visitor()
-    visitor.answer(FORMS)
-    done = visitor.apply()
-    assert (done.status, done.location) == (302, "/wizard/done"), done.body
+    device.here.device.visitor().set_up(SIMPLE)
     assert "table inet platform" in device.machine.run("nft", "list", "ruleset")
     device.says("kitchen.local", "A", NEAR)
     device.says(f"{name}.local", "A")
@@ -135,6 +178,7 @@ def test_a_device_is_found_by_its_old_name_and_by_the_one_that_the_wizard_gives_
     assert device.machine.call("test", "-e", left).returncode == 1
 
 
+@pytest.mark.long
 def test_a_dashboard_that_is_stopped_is_not_announced(device: Device) -> None:
     device.machine.run("systemctl", "start", "platform-pwa.service")
     wait_until(lambda: len(device.ask(DASHBOARDS, "PTR")) == 1)
@@ -144,21 +188,23 @@ def test_a_dashboard_that_is_stopped_is_not_announced(device: Device) -> None:
     wait_until(lambda: len(device.ask(DASHBOARDS, "PTR")) == 1)
 
 
+@pytest.mark.long
 def test_avahi_is_never_shown_half_a_file(device: Device) -> None:
     assert "Failed to load" not in device.machine.run("journalctl", "--no-pager", "--all")
 
 
-def test_without_avahi_or_with_a_read_only_etc_nothing_fails() -> None:
-    with machine() as bare:
-        bare.run("platformctl", "services", "install", "--programs=/usr/local/bin")
-        bare.run("hostnamectl", "set-hostname", "--static", "kitchen")
-        units = ("platform-wizard-mdns.service", "platform-pwa-mdns.service")
-        bare.run("systemctl", "restart", "platform-wizard.service", "platform-pwa.service", *units)
-        states = bare.call("systemctl", "is-active", *units, "platform-mdns-name.path").stdout
-        assert states.split() == ["inactive"] * 3
-        bare.run("mkdir", "--parents", "/etc/avahi/services")
-        bare.run("mount", "--bind", "/etc/avahi/services", "/etc/avahi/services")
-        bare.run("mount", "-o", "remount,ro,bind", "/etc/avahi/services")
+def test_without_avahi_or_with_a_read_only_etc_nothing_fails(shared: Appliance) -> None:
+    bare, folder = shared.machine, "/etc/avahi/services"
+    units = ("platform-wizard-mdns.service", "platform-pwa-mdns.service")
+    bare.run("systemctl", "restart", "platform-wizard.service", "platform-pwa.service", *units)
+    assert bare.states("is-active", *units, "platform-mdns-name.path") == ["inactive"] * 3
+    bare.run("mkdir", "--parents", folder)
+    bare.run("mount", "--bind", folder, folder)
+    try:
+        bare.run("mount", "-o", "remount,ro,bind", folder)
         bare.run("systemctl", "restart", *units)
-        assert bare.call("systemctl", "is-active", *units).stdout.split() == ["inactive"] * 2
+        assert bare.states("is-active", *units) == ["inactive"] * 2
         assert "platform" not in bare.run("systemctl", "--failed", "--plain")
+    finally:
+        bare.run("umount", folder)
+        bare.run("rm", "--recursive", "/etc/avahi")

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.support.web_servers import free_port, served
-from tests.support.wizard_visits import Fields, Forms, visitor_of
+from tests.support.wizard_visits import SIMPLE, Forms, visitor_of
 
 ED25519 = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me@home"
 ECDSA = (
@@ -47,16 +47,7 @@ secret_access_key = %s/+=$x
 endpoint = https://s3.example.com/a/b
 acl = private
 """
-SIMPLE: dict[str, Fields] = {
-    "system": [("hostname", "kitchen"), ("timezone", "Europe/Berlin")],
-    "profile": [("profile", "openclaw")],
-    "provider": [("provider", "openai"), ("api_key", "sk-1"), ("skip_validation", "1")],
-    "channels": [],
-    "ssh": [("ssh_keys", ED25519)],
-    "mesh-vpn": [("skip", "1")],
-    "tunnel": [("choice", "skip")],
-    "backup": [("kind", "skip")],
-}
+FORMS = {**SIMPLE, "ssh": [("ssh_keys", ED25519)]}
 # A file's mode and its text.
 Files = Mapping[str, tuple[int, str]]
 SIMPLE_FILES: Files = {
@@ -260,7 +251,7 @@ def test_files_and_commands_are_those_of_the_contract(case: Case, tmp_path: Path
         (tmp_path / "device/etc/platform/airgap.flag").touch()
     places = {"PLATFORM_ROOT": str(tmp_path / "device"), "WIZARD_DEV_OUT": str(out)}
     with served("wizard-app", places, tmp_path / "log", "--no-token", port=port) as app:
-        visitor_of(app).set_up(SIMPLE | dict(case.forms))
+        visitor_of(app).set_up(FORMS | dict(case.forms))
     # This wizard's own port is a way in, too.
     ports = ", ".join(map(str, sorted({22, 8088, 8089, port, *case.ports})))
     wanted = dict(SIMPLE_FILES) | {

@@ -12,6 +12,7 @@ import os
 import re
 import secrets
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,9 +21,8 @@ import pytest
 
 from dev.distributions import ROOT
 from tests.support import stand_in_programs
-from tests.support.appliances import Appliance, appliance
+from tests.support.appliances import Image, image
 from tests.support.network import end, free_port
-from tests.support.process_watch import watched
 from tests.support.web_servers import served
 from tests.support.wizard_secrets import found
 from tests.support.wizard_visits import Fields, Visitor, visitor_of
@@ -161,6 +161,45 @@ def files(root: Path, *folders: str) -> dict[str, list[bytes]]:
     return held
 
 
+# Writes each command line and each environment that it sees for the first time, of all
+# processes of this machine, as fast as they can be read, until it is ended.
+WATCH = """
+import os, sys
+seen, begun = set(), False
+with open(sys.argv[1], "wb", buffering=0) as log:
+    while True:
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            for kind in ("cmdline", "environ"):
+                try:
+                    with open(f"/proc/{name}/{kind}", "rb") as file:
+                        found = file.read()
+                except OSError:
+                    continue
+                if found not in seen:
+                    seen.add(found)
+                    log.write(found + b"\\n")
+        begun = begun or os.write(1, b".")
+"""
+
+
+@contextlib.contextmanager
+def watched(file: Path) -> Iterator[None]:
+    """Watch while the block lasts; what was seen is in `file` then."""
+    process = subprocess.Popen(
+        [sys.executable, "-IS", "-c", WATCH, file],
+        env={},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+    )
+    with process:
+        assert process.stdout is not None
+        process.stdout.read(1)
+        try:
+            yield
+        finally:
+            end(process)
+
+
 @contextlib.contextmanager
 def traced(process: int, file: Path) -> Iterator[None]:
     """Note every program that `process` starts, with arguments and environment, and every file
@@ -223,8 +262,8 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def real(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A run in production on a real machine, where a program says its secret again and fails."""
     folder = tmp_path_factory.mktemp("leaks")
-    with watched(folder / "processes"), appliance() as device:
-        here = device.serve()
+    with watched(folder / "processes"), image() as device:
+        here, root = device.serve(), device.here.root
         with traced(worker_of(main_process(device)), folder / "strace"):
             visit(here)
             device.tailscale.does(stand_in_programs.BAD_KEY)
@@ -233,15 +272,14 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Run:
             done = here.apply()
             assert (done.status, done.location) == (302, "/wizard/done"), done.body
             here.ask("/wizard/done")
-        device.machine.run("journalctl", "--sync")
         return Run(
             {
                 "pages": [page.encode() for page in here.pages],
-                "journal": [device.log().encode()],
+                "journal": [device.here.machine.log("--output=short-full").encode()],
                 "processes": [(folder / "processes").read_bytes()],
                 "strace": [(folder / "strace").read_bytes()],
-                **files(device.root, "etc", "var/lib/platform", "var/tmp", "var/log", "tmp"),
-                **files(device.root, "run/platform", "home", "root"),
+                **files(root, "etc", "var/lib/platform", "var/tmp", "var/log", "tmp"),
+                **files(root, "run/platform", "home", "root"),
             }
         )
 
@@ -253,11 +291,11 @@ def worker_of(process: int) -> int:
     return int(found_[0])
 
 
-def main_process(device: Appliance) -> int:
+def main_process(device: Image) -> int:
     """The number that the wizard's process has here."""
-    asked = ("systemctl", "show", "--value", "--property=MainPID", "platform-wizard.service")
-    inside = device.machine.run(*asked).strip()
-    namespace = Path(f"/proc/{device.machine.init}/ns/pid").readlink()
+    machine = device.here.machine
+    inside = machine.show("platform-wizard.service", "MainPID")
+    namespace = Path(f"/proc/{machine.init}/ns/pid").readlink()
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             same = (path / "ns/pid").readlink() == namespace
@@ -274,6 +312,7 @@ def test_leak_01_a_secret_is_only_where_it_belongs_after_a_run_in_dev_mode(
     assert recorded.hits(canary) == wanted
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("canary", CANARIES)
 def test_leak_01_a_secret_is_only_where_it_belongs_on_a_real_machine(
     real: Run, canary: str
@@ -294,6 +333,7 @@ def started(run: Run) -> set[str]:
     return {path.rpartition("/")[2] for path in paths}
 
 
+@pytest.mark.long
 def test_leak_03_leak_04_every_program_that_was_started_was_seen(real: Run) -> None:
     assert started(real) >= {"hostnamectl", "timedatectl", "tailscale", "systemctl", "nft"}
     # That no secret is in an argument or a variable is a part of the tests above.
@@ -304,7 +344,7 @@ def test_leak_03_leak_04_every_program_that_was_started_was_seen(real: Run) -> N
 CREATED = re.compile(r" openat\(.*O_CREAT.*, (0[0-7]+)\) = [0-9]+<(.+)>")
 
 
-@pytest.mark.parametrize("kind", ["recorded", "real"])
+@pytest.mark.parametrize("kind", ["recorded", pytest.param("real", marks=pytest.mark.long)])
 def test_leak_05_every_file_is_its_owners_alone_from_its_first_moment(
     kind: str, request: pytest.FixtureRequest
 ) -> None:
@@ -315,15 +355,12 @@ def test_leak_05_every_file_is_its_owners_alone_from_its_first_moment(
     ours = {path: mode for mode, path in made if "/platform" in path or "/leaks" in path}
     assert any(".rclone.conf." in path for path in ours)
     assert any(".secrets.env." in path for path in ours)
+    # And nothing is made in folders for everybody.
+    assert [name for name in run.traces if name.startswith(("scratch/", "account/", "tmp/"))] == []
     assert {path: mode for path, mode in ours.items() if mode != "0600"} == {}
 
 
-def test_leak_05_nothing_is_made_in_folders_for_everybody(recorded: Run, real: Run) -> None:
-    assert [name for name in recorded.traces if name.startswith(("scratch/", "account/"))] == []
-    assert [name for name in real.traces if name.startswith("tmp/")] == []
-
-
-@pytest.mark.parametrize("kind", ["recorded", "real"])
+@pytest.mark.parametrize("kind", ["recorded", pytest.param("real", marks=pytest.mark.long)])
 def test_leak_07_no_other_copy_of_a_file_is_there(
     kind: str, request: pytest.FixtureRequest
 ) -> None:

@@ -14,25 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from platform_common.paths import Paths
+from tests.interop.b2_server import B2, b2_server
 from tests.support import rclone_program
-from tests.support.b2_server import B2, b2_server
 from tests.support.object_store import ObjectStore, object_store
 from tests.support.properties import examples
+from tests.support.wizard_visits import SIMPLE
 from wizard_app.app import create_app
 from wizard_app.apply import execute
 from wizard_app.plan import build_plan
 from wizard_app.runners import recorded
 from wizard_app.settings import WizardSettings
 
-OTHER_STEPS = {
-    "system": {"hostname": "kitchen", "timezone": "Europe/Berlin"},
-    "profile": {"profile": "openclaw"},
-    "provider": {"provider": "openai", "api_key": "sk-1", "skip_validation": "1"},
-    "channels": {},
-    "ssh": {"ssh_keys": ""},
-    "mesh-vpn": {"skip": "1"},
-    "tunnel": {"choice": "skip"},
-}
+OTHER_STEPS = {slug: dict(fields) for slug, fields in SIMPLE.items() if slug != "backup"}
 # What a key may hold: printable ASCII without blanks, quotes, backslash and back-tick; and
 # rclone reads `%(` as the beginning of something else.
 KEYS = st.text(
@@ -169,22 +162,27 @@ def answered(tmp_path_factory: pytest.TempPathFactory) -> FlaskClient:
     return client
 
 
-@examples(40)
-@given(answers=KINDS)
-def test_env_06_rclone_reads_just_what_was_entered(
-    answered: FlaskClient, answers: dict[str, str]
-) -> None:
+def read_after(answered: FlaskClient, answers: Answers) -> dict[str, dict[str, str]]:
+    """What rclone reads once these answers about backup are applied."""
     assert answered.post("/wizard/backup", data=answers).status_code == 302
     plan = build_plan(answered.application.extensions["wizard_app"].standing())
     with tempfile.TemporaryDirectory() as folder:
         device = Paths(Path(folder), {})
         execute(plan, device, recorded(Path(folder, "commands.jsonl")), setup="a")
-        read = rclone_program.dump(Path(folder, "etc/platform/rclone.conf"))
-    assert read == {"backup": expected(answers)}
+        return rclone_program.dump(Path(folder, "etc/platform/rclone.conf"))
+
+
+@pytest.mark.long
+@examples(40)
+@given(answers=KINDS)
+def test_env_06_rclone_reads_just_what_was_entered(
+    answered: FlaskClient, answers: dict[str, str]
+) -> None:
+    assert read_after(answered, answers) == {"backup": expected(answers)}
 
 
 @pytest.mark.parametrize("key", ODD_KEYS)
-def test_env_07_an_odd_key_is_read_as_it_is(applied: SetUp, key: str) -> None:
+def test_env_06_and_env_07_an_odd_key_is_read_as_it_is(answered: FlaskClient, key: str) -> None:
     answers = {
         "kind": "store_c",
         "c_endpoint": "https://s3.example.com",
@@ -192,8 +190,7 @@ def test_env_07_an_odd_key_is_read_as_it_is(applied: SetUp, key: str) -> None:
         "c_access_key": key,
         "c_secret_key": f"{key}{key}",
     }
-    read = rclone_program.dump(applied(answers) / "rclone.conf")
-    assert read == {"backup": expected(answers)}
+    assert read_after(answered, answers) == {"backup": expected(answers)}
 
 
 # What it does with that

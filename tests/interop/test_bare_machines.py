@@ -25,7 +25,8 @@ SERVES_S, SERVED = 4, 124
 SET_UP = "etc/platform/setup-complete"
 STATE_FILE = "/var/lib/platform/wizard-state.json"
 USERS = "(useradd --system platform; useradd --system --create-home agent) 2>/dev/null"
-PROGRAMS = ("hostnamectl", "timedatectl", "nft", "systemctl")
+ALL_BUT_NFT = ("hostnamectl", "timedatectl", "systemctl")
+PROGRAMS = ("nft", *ALL_BUT_NFT)
 # One that does nothing, and does it well.
 STAND_IN = "printf '#!/bin/sh\\nexit 0\\n' >/usr/local/bin/{0}; chmod +x /usr/local/bin/{0}"
 READ_ONLY_ETC = "mount --bind /etc /etc; mount -o remount,ro,bind /etc"
@@ -146,6 +147,7 @@ def bare(programs: tuple[Path, list[tuple[Path, str]]]) -> Iterator[Bare]:
         yield Bare(tree, libraries)
 
 
+@pytest.mark.long
 def test_without_systemd_and_users_the_apps_serve_and_commands_answer(bare: Bare) -> None:
     assert bare.serves(WIZARD)
     assert bare.serves(DASHBOARD)
@@ -172,6 +174,7 @@ def test_without_systemd_no_service_is_installed(bare: Bare) -> None:
     assert bare.files("usr/local", "etc/systemd") == before
 
 
+@pytest.mark.long
 def test_without_systemd_setting_up_stops_where_systemd_is_needed(bare: Bare) -> None:
     bare.lacks.append(USERS)
     bare.answer()
@@ -184,7 +187,9 @@ def test_without_systemd_setting_up_stops_where_systemd_is_needed(bare: Bare) ->
     assert '"failed"' in status.output
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize(
+    "program", ["nft", *(pytest.param(one, marks=pytest.mark.long) for one in ALL_BUT_NFT)]
+)
 def test_a_program_that_is_missing_is_named(bare: Bare, program: str) -> None:
     bare.lacks.append(USERS)
     bare.answer()
@@ -197,6 +202,7 @@ def test_a_program_that_is_missing_is_named(bare: Bare, program: str) -> None:
     assert not (bare.tree / SET_UP).exists()
 
 
+@pytest.mark.long
 def test_without_the_user_of_the_gateways_files_are_roots_alone_and_doctor_says_so(
     bare: Bare,
 ) -> None:
@@ -211,6 +217,7 @@ def test_without_the_user_of_the_gateways_files_are_roots_alone_and_doctor_says_
     assert checks["agent-user-exists"] == "Fail"
 
 
+@pytest.mark.long
 def test_a_read_only_etc_changes_nothing(bare: Bare) -> None:
     bare.lacks.append(USERS)
     bare.answer()
@@ -225,6 +232,7 @@ def test_a_read_only_etc_changes_nothing(bare: Bare) -> None:
     assert bare.serves(DASHBOARD)
 
 
+@pytest.mark.long
 def test_on_a_read_only_machine_each_command_says_so(bare: Bare) -> None:
     bare.lacks.append(READ_ONLY)
     before = bare.files("etc", "var/lib")
@@ -239,6 +247,7 @@ def test_on_a_read_only_machine_each_command_says_so(bare: Bare) -> None:
     assert bare.files("etc", "var/lib") == before
 
 
+@pytest.mark.long
 def test_a_full_disk_keeps_the_wizard_from_starting_and_nothing_else(bare: Bare) -> None:
     bare.lacks.extend((USERS, FULL_VAR))
     wizard = bare.run(WIZARD, seconds=20)
@@ -249,6 +258,7 @@ def test_a_full_disk_keeps_the_wizard_from_starting_and_nothing_else(bare: Bare)
     assert bare.run("platformctl status").status == 0
 
 
+@pytest.mark.long
 def test_without_the_library_of_certificates_the_wizard_says_what_to_install(bare: Bare) -> None:
     program = bare.tree / "usr/local/bin/wizard-app"
     hidden = "import sys; sys.modules['cryptography'] = None"
@@ -259,6 +269,7 @@ def test_without_the_library_of_certificates_the_wizard_says_what_to_install(bar
     assert "platform-appliance[web,wizard]" in done.errors
 
 
+@pytest.mark.long
 def test_without_tailscale_the_step_says_so_before_anything_is_done(bare: Bare) -> None:
     bare.lacks.append(USERS)
     bare.answer()

@@ -25,8 +25,9 @@ from platform_common.locks import LockedError, changing
 from platform_common.resources import data_path
 from platform_common.views import ModelSet, Verdict
 from platformctl.models import Listing
+from tests.support.appliances import Appliance
 from tests.support.devices import Device
-from tests.support.machine import Machine, machine
+from tests.support.machine import Machine
 from tests.support.raw_server import RawServer, serving
 from tests.support.releases import clean_environment, program
 from tests.support.waiting import wait_until
@@ -67,7 +68,7 @@ class Helped:
     ) -> subprocess.CompletedProcess[str]:
         """Run `platformctl` as that user."""
         return subprocess.run(
-            [sys.executable, "-m", "tests.support.another_user", str(user), *args],
+            [sys.executable, "-m", "tests.interop.another_user", str(user), *args],
             env=clean_environment() | {"PLATFORM_ROOT": str(self.device.root)} | environment,
             input=stdin,
             capture_output=True,
@@ -340,109 +341,98 @@ def test_who_is_not_root_has_the_microphone_of_the_settings_checked(helped: Help
     assert helped.has_logged("voice-check by user 65534: done")
 
 
-ATTACKS = [
-    pytest.param(b"", "not one line", id="nothing"),
-    pytest.param(b"\n", "not valid JSON", id="empty-line"),
-    pytest.param(request(provider="openai", key="k")[:-1], "not one line", id="no-line-feed"),
-    pytest.param(request(provider="openai", key="k")[:-9] + b"\n", "not valid JSON", id="half"),
-    pytest.param(request(provider="openai", key="k") * 2, "not one line", id="two-requests"),
-    pytest.param(b"\xff\n", "not UTF-8", id="not-utf8"),
-    pytest.param(b"\0\n", "not valid JSON", id="nul"),
-    pytest.param(b"[" * 9000 + b"\n", "", id="deep"),
-    pytest.param(b"[]\n", "expected object", id="array"),
-    pytest.param(
-        request(provider="openai", key="k" * 20_000), "longer than 16,384 bytes", id="oversized"
+def model_set(**more: object) -> bytes:
+    return request("model-set", **({"provider": "openai", "key": "k"} | more))
+
+
+def members(number: int) -> bytes:
+    return b'{"a":' * number
+
+
+LIST = b'{"operation": "model-list", "arguments": '
+SET_CAPS = "cost-set"
+ATTACKS: dict[str, tuple[bytes, str]] = {
+    "nothing": (b"", "not one line"),
+    "empty-line": (b"\n", "not valid JSON"),
+    "no-line-feed": (model_set()[:-1], "not one line"),
+    "half": (model_set()[:-9] + b"\n", "not valid JSON"),
+    "two-requests": (model_set() * 2, "not one line"),
+    "not-utf8": (b"\xff\n", "not UTF-8"),
+    "nul": (b"\0\n", "not valid JSON"),
+    "deep": (b"[" * 9000 + b"\n", ""),
+    "array": (b"[]\n", "expected object"),
+    "oversized": (model_set(key="k" * 20_000), "longer than 16,384 bytes"),
+    "huge": (b"x" * 3_000_000, "longer than 262,144 bytes"),
+    "unknown-operation": (request("model-get"), "no operation"),
+    "attribute": (request("__class__"), "no operation"),
+    "member": (LIST + b'{}, "root": "/"}\n', "unknown"),
+    "twice-the-member": (
+        b'{"operation": "model-list", "operation": "model-set"}\n',
+        "twice",
     ),
-    pytest.param(b"x" * 3_000_000, "longer than 262,144 bytes", id="huge"),
-    pytest.param(request("model-get"), "no operation", id="unknown-operation"),
-    pytest.param(request("__class__"), "no operation", id="attribute"),
-    pytest.param(
-        b'{"operation": "model-list", "arguments": {}, "root": "/"}\n', "unknown", id="member"
+    "list-with-arguments": (request("model-list", x="y"), "unknown"),
+    "no-arguments": (request(), "missing"),
+    "no-key": (request(provider="openai"), "missing"),
+    "more-arguments": (model_set(mode=511), "unknown"),
+    "wrong-type": (model_set(key=1), "expected str"),
+    "list-for-text": (model_set(provider=["openai"]), "expected str"),
+    "path": (model_set(provider="../x"), "There is no provider"),
+    "option": (model_set(provider="--help"), "There is no provider"),
+    "id-with-lf": (model_set(provider="openai\n"), "There is no provider"),
+    "key-with-lf": (model_set(key=f"{CANARY}\nB=2"), "no key has"),
+    "quoted-key": (model_set(key=f'"{CANARY}"'), "no key has"),
+    "empty-key": (model_set(key=""), "is empty"),
+    "variable": (model_set(variable="LD_PRELOAD"), "no such variable"),
+    "not-offered": (
+        model_set(provider="local-ollama", key="http://203.0.113.1/"),
+        "no provider",
     ),
-    pytest.param(
-        b'{"operation": "model-list", "operation": "model-set"}\n', "twice", id="twice-the-member"
-    ),
-    pytest.param(request("model-list", x="y"), "unknown", id="list-with-arguments"),
-    pytest.param(request(), "missing", id="no-arguments"),
-    pytest.param(request(provider="openai"), "missing", id="no-key"),
-    pytest.param(request(provider="openai", key="k", mode=511), "unknown", id="more-arguments"),
-    pytest.param(request(provider="openai", key=1), "expected str", id="wrong-type"),
-    pytest.param(request(provider=["openai"], key="k"), "expected str", id="list-for-text"),
-    pytest.param(request(provider="../x", key="k"), "There is no provider", id="path"),
-    pytest.param(request(provider="--help", key="k"), "There is no provider", id="option"),
-    pytest.param(request(provider="openai\n", key="k"), "There is no provider", id="id-with-lf"),
-    pytest.param(request(provider="openai", key=f"{CANARY}\nB=2"), "no key has", id="key-with-lf"),
-    pytest.param(request(provider="openai", key=f'"{CANARY}"'), "no key has", id="quoted-key"),
-    pytest.param(request(provider="openai", key=""), "is empty", id="empty-key"),
-    pytest.param(
-        request(provider="openai", key="k", variable="LD_PRELOAD"),
-        "no such variable",
-        id="variable",
-    ),
-    pytest.param(
-        request(provider="local-ollama", key="http://203.0.113.1/"), "no provider", id="not-offered"
-    ),
-    pytest.param(request("model-test"), "missing", id="test-of-nothing"),
-    pytest.param(request("model-test", provider="../x"), "There is no provider", id="test-path"),
-    pytest.param(
+    "test-of-nothing": (request("model-test"), "missing"),
+    "test-path": (request("model-test", provider="../x"), "There is no provider"),
+    "test-at-an-address": (
         request("model-test", provider="openai", endpoint="http://203.0.113.1/"),
         "unknown",
-        id="test-at-an-address",
     ),
-    pytest.param(
+    "test-of-a-number": (
         request("model-test", provider="openai", given={"OPENAI_API_KEY": 1}),
         "expected str",
-        id="test-of-a-number",
     ),
-    pytest.param(request("voice-switch"), "missing", id="switch-to-nothing"),
-    pytest.param(request("voice-switch", on="yes"), "expected bool", id="switch-to-a-text"),
-    pytest.param(request("voice-switch", on=True), "no voice", id="voice-where-there-is-none"),
-    pytest.param(request("voice-check", device="file:x"), "unknown", id="another-microphone"),
-    pytest.param(request("cost", ledger="/etc/shadow"), "unknown", id="another-ledger"),
-    pytest.param(request("cost-ledger", lines=0), "must be 1 to 10,000", id="no-lines"),
-    pytest.param(request("cost-ledger", lines=10_001), "must be 1 to", id="too-many-lines"),
-    pytest.param(request("cost-ledger", lines=10**30), "lines", id="a-number-without-end"),
-    pytest.param(request("cost-ledger", lines="5"), "expected int", id="lines-as-a-text"),
-    pytest.param(request("cost-reset", to="/etc/cron.d/x"), "unknown", id="another-place"),
-    pytest.param(request("cost-set", daily_usd=-1), "must be 0 to", id="less-than-nothing"),
-    pytest.param(request("cost-set", daily_usd=1e9), "must be 0 to", id="too-much"),
-    pytest.param(request("cost-set", daily_usd=True), "expected float", id="true-for-an-amount"),
-    pytest.param(request("cost-set", daily_usd=float("nan")), "NaN", id="no-number"),
-    pytest.param(request("cost-set", on_cap_trip="rm"), "on_cap_trip", id="another-word"),
-    pytest.param(request("cost-set", warn_at_pct=0), "must be 1 to 100", id="no-per-cent"),
-    pytest.param(request("cost-set", path="/etc/passwd"), "unknown", id="a-path-for-caps"),
-    pytest.param(request("doctor", checks=["x"]), "unknown", id="other-checks"),
-    pytest.param(request("__proto__"), "no operation", id="a-prototype"),
-    pytest.param(request("constructor"), "no operation", id="a-constructor"),
-    pytest.param(request("model-set/../cost"), "no operation", id="a-path-for-a-name"),
-    pytest.param(request("MODEL-LIST"), "no operation", id="another-case"),
-    pytest.param(request("model-list\0"), "no operation", id="nul-in-a-name"),
-    pytest.param(request("x" * 9000), "no operation", id="a-long-name"),
-    pytest.param(b'{"operation": "model-list"}\n', "missing", id="no-arguments-at-all"),
-    pytest.param(
-        b'{"operation": "model-list", "arguments": {}, "progress": 1}\n',
-        "expected bool",
-        id="progress-as-a-number",
-    ),
-    pytest.param(
-        b'{"operation": "model-list", "arguments": {"__proto__": {"x": 1}}}\n',
-        "unknown",
-        id="a-prototype-in-the-arguments",
-    ),
-    pytest.param(
-        b'{"operation": "model-list", "arguments": {"a": ' + b'{"a":' * 500 + b"1" + b"}" * 502,
+    "switch-to-nothing": (request("voice-switch"), "missing"),
+    "switch-to-a-text": (request("voice-switch", on="yes"), "expected bool"),
+    "voice-where-there-is-none": (request("voice-switch", on=True), "no voice"),
+    "another-microphone": (request("voice-check", device="file:x"), "unknown"),
+    "another-ledger": (request("cost", ledger="/etc/shadow"), "unknown"),
+    "no-lines": (request("cost-ledger", lines=0), "must be 1 to 10,000"),
+    "too-many-lines": (request("cost-ledger", lines=10_001), "must be 1 to"),
+    "a-number-without-end": (request("cost-ledger", lines=10**30), "lines"),
+    "lines-as-a-text": (request("cost-ledger", lines="5"), "expected int"),
+    "another-place": (request("cost-reset", to="/etc/cron.d/x"), "unknown"),
+    "less-than-nothing": (request(SET_CAPS, daily_usd=-1), "must be 0 to"),
+    "too-much": (request(SET_CAPS, daily_usd=1e9), "must be 0 to"),
+    "true-for-an-amount": (request(SET_CAPS, daily_usd=True), "expected float"),
+    "no-number": (request(SET_CAPS, daily_usd=float("nan")), "NaN"),
+    "another-word": (request(SET_CAPS, on_cap_trip="rm"), "on_cap_trip"),
+    "no-per-cent": (request(SET_CAPS, warn_at_pct=0), "must be 1 to 100"),
+    "a-path-for-caps": (request(SET_CAPS, path="/etc/passwd"), "unknown"),
+    "other-checks": (request("doctor", checks=["x"]), "unknown"),
+    "a-prototype": (request("__proto__"), "no operation"),
+    "a-constructor": (request("constructor"), "no operation"),
+    "a-path-for-a-name": (request("model-set/../cost"), "no operation"),
+    "another-case": (request("MODEL-LIST"), "no operation"),
+    "nul-in-a-name": (request("model-list\0"), "no operation"),
+    "a-long-name": (request("x" * 9000), "no operation"),
+    "no-arguments-at-all": (b'{"operation": "model-list"}\n', "missing"),
+    "progress-as-a-number": (LIST + b'{}, "progress": 1}\n', "expected bool"),
+    "a-prototype-in-the-arguments": (LIST + b'{"__proto__": {"x": 1}}}\n', "unknown"),
+    "deep-without-an-end": (
+        LIST + b'{"a": ' + members(500) + b"1" + b"}" * 502,
         "not one line",
-        id="deep-without-an-end",
     ),
-    pytest.param(
-        b'{"operation": "model-list", "arguments": ' + b'{"a":' * 500 + b"1" + b"}" * 501 + b"\n",
-        "nested too deeply",
-        id="deep-arguments",
-    ),
-]
+    "deep-arguments": (LIST + members(500) + b"1" + b"}" * 501 + b"\n", "nested too deeply"),
+}
 
 
-@pytest.mark.parametrize(("sent", "reason"), ATTACKS)
+@pytest.mark.parametrize(("sent", "reason"), ATTACKS.values(), ids=ATTACKS)
 def test_a_request_that_is_none_changes_nothing(stored: Helped, sent: bytes, reason: str) -> None:
     before = stored.files()
     try:
@@ -560,18 +550,6 @@ def test_the_helper_by_hand_says_what_it_is(helped: Helped) -> None:
     assert "control-helper" not in helped.device.ctl("--help").stdout
 
 
-SOCKET = """[Socket]
-ListenStream=/run/platform/control.sock
-SocketMode=0660
-SocketGroup=platform
-Accept=yes
-"""
-SERVICE = """[Service]
-ExecStart=/usr/local/bin/platformctl control-helper
-StandardInput=socket
-StandardOutput=socket
-StandardError=journal
-"""
 GATEWAY = """Type=oneshot
 User=agent
 EnvironmentFile=/etc/platform/secrets.env
@@ -579,19 +557,21 @@ RuntimeDirectory=seen
 RuntimeDirectoryPreserve=yes
 ExecStart=/bin/sh -c 'env >/run/seen/environment'
 """
+UNIT = "openclaw-gateway.service"
 
 
-@pytest.fixture(scope="module")
-def real() -> Iterator[Machine]:
-    with machine() as booted:
-        for user in ("platform", "agent", "other"):
-            booted.run("useradd", "--system", user)
-        booted.write("/etc/systemd/system/platform-control.socket", SOCKET)
-        booted.write("/etc/systemd/system/platform-control@.service", SERVICE)
-        booted.unit("openclaw-gateway.service", GATEWAY)
-        booted.write("/etc/platform/active-profile", "openclaw\n")
-        booted.run("systemctl", "start", "platform-control.socket")
-        yield booted
+@pytest.fixture
+def real(shared: Appliance) -> Iterator[Machine]:
+    run = shared.machine.run
+    run("useradd", "--system", "other")
+    shared.machine.unit(UNIT, GATEWAY)
+    shared.machine.write("/etc/platform/active-profile", "openclaw\n")
+    yield shared.machine
+    run(
+        "sh", "-ec", f"rm -rf /etc/platform/active-* {SECRETS} /run/seen /etc/systemd/system/{UNIT}"
+    )
+    run("userdel", "other")
+    run("systemctl", "daemon-reload")
 
 
 def test_on_a_real_machine_the_web_user_rotates_a_key_that_the_gateway_then_has(
@@ -602,15 +582,13 @@ def test_on_a_real_machine_the_web_user_rotates_a_key_that_the_gateway_then_has(
     said = real.run(*as_web, *SET, "openai", stdin=f"{key}\n")
     assert "systemctl restart openclaw-gateway.service" in said
     listed = real.run(*as_web, "model", "list")
-    real.run("systemctl", "start", "openclaw-gateway.service")
+    real.run("systemctl", "start", UNIT)
     assert f"OPENAI_API_KEY={key}\n" in real.run("cat", "/run/seen/environment")
     stated = real.run("stat", "--format=%a %U %G", SECRETS, ACTIVE)
     assert stated == "600 root agent\n644 root root\n"
     # What it says comes behind its answer.
-    said_of_it = ("journalctl", "--unit=platform-control@*", "--output=cat")
-    wait_until(lambda: "model-set by user" in real.run(*said_of_it))
-    journal = real.run(*said_of_it)
-    assert CANARY not in said + listed + journal
+    wait_until(lambda: "model-set by user" in real.log("--unit=platform-control@*"))
+    assert CANARY not in said + listed + real.log()
 
 
 @pytest.mark.parametrize("user", ["agent", "other"])

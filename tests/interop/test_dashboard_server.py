@@ -269,6 +269,7 @@ def health_times(port: int, number: int) -> list[float]:
     return times
 
 
+@pytest.mark.long
 def test_http_01_200_slow_clients_hold_up_nobody(server: Served) -> None:
     with SlowClients(server.port, 200):
         times = sorted(health_times(server.port, 200))
@@ -276,6 +277,7 @@ def test_http_01_200_slow_clients_hold_up_nobody(server: Served) -> None:
     assert times[-2] < 2
 
 
+@pytest.mark.long
 def test_http_01_clients_that_do_not_hang_up_hold_up_nobody(server: Served) -> None:
     with contextlib.ExitStack() as opened:
         for _ in range(200):
@@ -288,6 +290,7 @@ def test_http_01_clients_that_do_not_hang_up_hold_up_nobody(server: Served) -> N
     assert times[-1] < 1.5
 
 
+@pytest.mark.long
 def test_http_02_a_thousand_requests_at_the_same_moment_are_answered(server: Served) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
@@ -305,6 +308,7 @@ def test_http_02_a_thousand_requests_at_the_same_moment_are_answered(server: Ser
     assert {status(answer) for answer in answers} == {200}
 
 
+@pytest.mark.long
 def test_http_02_a_thousand_connections_at_once_and_it_recovers(server: Served) -> None:
     # As many again as the server has room for.
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -516,6 +520,7 @@ def answer_of(family: int, address: str | tuple[str, int]) -> bytes:
             return answer
 
 
+@pytest.mark.long
 def test_it_lives_with_few_files(tmp_path: Path) -> None:
     port, log = free_port(), tmp_path / "log"
     with (

@@ -16,7 +16,7 @@ from tests.support.nginx import Certificate, Nginx, make_certificate, nginx
 
 LISTING = '{"object": "list", "data": [{"id": "a"}, {"id": "b"}]}'
 STATUSES = (400, 401, 403, 404, 429, 500, 503)
-EXTRA = f"""
+LOCATIONS = f"""
     location /200 {{ default_type application/json; return 200 '{LISTING}'; }}
     {"".join(f"location /{status} {{ return {status}; }}" for status in STATUSES)}
     location /moved {{ return 301 https://elsewhere.example$request_uri; }}
@@ -37,7 +37,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nginx]:
-    with nginx(root, tmp_path_factory.mktemp("nginx"), EXTRA) as running:
+    with nginx(root, tmp_path_factory.mktemp("nginx"), LOCATIONS) as running:
         yield running
 
 
@@ -87,7 +87,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
 def test_a_trusted_certificate_is_a_pass(
     certificate: Certificate, root: Path, tmp_path: Path
 ) -> None:
-    with nginx(root, tmp_path, EXTRA, certificate=certificate) as server:
+    with nginx(root, tmp_path, LOCATIONS, certificate=certificate) as server:
         assert ask(f"{server.url}/200", ca_file=certificate.authority).ok
 
 
@@ -117,7 +117,7 @@ def bad(name: str, folder: Path) -> Certificate:
 )
 def test_a_bad_certificate_is_told(name: str, why: str, root: Path, tmp_path: Path) -> None:
     certificate = bad(name, tmp_path)
-    with nginx(root, tmp_path / "nginx", EXTRA, certificate=certificate) as server:
+    with nginx(root, tmp_path / "nginx", LOCATIONS, certificate=certificate) as server:
         check = ask(f"{server.url}/200", ca_file=certificate.authority)
         assert server.requests == []
     assert not check.ok
@@ -137,7 +137,7 @@ def test_clk_01_a_wrong_clock_is_named_before_a_certificate_is_blamed(
     device.put("/etc/platform/secrets.env", "OPENAI_API_KEY=sk-1\n", mode=0o600)
     device.put("/etc/platform/active-provider", "openai\n")
     device.environment["SSL_CERT_FILE"] = str(certificate.authority)
-    with nginx(root, tmp_path / "nginx", EXTRA, certificate=certificate) as server:
+    with nginx(root, tmp_path / "nginx", LOCATIONS, certificate=certificate) as server:
         device.put("/etc/platform/active-endpoint", f"{server.url}/200\n")
         now = device.ctl("model", "test")
         then = device.ctl("model", "test", clock="1970-01-02 12:00:00")

@@ -5,23 +5,23 @@ from __future__ import annotations
 import base64
 import contextlib
 import http.client
+import io
 import json
 import re
 import ssl
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from dev.distributions import ROOT
+from tests.support.appliances import NEAR, Appliance
 from tests.support.machine import Machine, machine, writable_tree
-from tests.support.network_namespaces import Network, join, new_network
 from tests.support.nginx import make_certificate, nginx
 from tests.support.waiting import wait_until
 from tests.support.web_servers import served
 
-LONG_S = 30
-NEAR, FAR = "10.99.0.1", "10.99.0.2"
 BACKUP = "var/backups/device.tar.gz"
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 GATEWAY = "[Service]\nUser=agent\nExecStart=sleep infinity\n[Install]\nWantedBy=multi-user.target\n"
@@ -38,6 +38,7 @@ FILES = {
     "/home/agent/.openclaw/memory": ("all that it knows", "600 agent:agent"),
     "/home/agent/.ssh/authorized_keys": ("ssh-ed25519 AAAA me\n", "600 agent:agent"),
 }
+WEB = ("pwa", "wizard")
 BOUND = "/var/lib/platform/wizard-tls/wizard.pem"
 
 
@@ -53,10 +54,6 @@ def commands(title: str, block: int = 0) -> str:
     typed = re.sub(r"^\$ ", "", found[block], flags=re.MULTILINE)
     # A machine of the tests has no sudo: everybody there is root.
     return re.sub(r"\bsudo ", "", typed).replace("PROFILE", "openclaw").replace("NAME", "kitchen")
-
-
-def rights(here: Machine, path: str) -> str:
-    return here.run("stat", "--format=%a %U:%G", path).strip()
 
 
 def installed(here: Machine) -> None:
@@ -79,10 +76,11 @@ def backup() -> Iterator[bytes]:
         old.run("systemctl", "start", UNIT)
         old.run("sh", "-ec", commands("Backup and restore"))
         assert old.run("systemctl", "is-active", UNIT) == "active\n"
-        assert rights(old, f"/{BACKUP}") == "600 root:root"
+        assert old.rights(f"/{BACKUP}") == "600 root:root"
         yield Path(f"/proc/{old.init}/root/{BACKUP}").read_bytes()
 
 
+@pytest.mark.long
 def test_a_restored_device_has_all_of_the_old_one_but_what_is_bound_to_that(backup: bytes) -> None:
     with writable_tree() as tree:
         with machine(tree, clean=True) as new:
@@ -96,68 +94,71 @@ def test_a_restored_device_has_all_of_the_old_one_but_what_is_bound_to_that(back
         with machine(tree) as new:
             assert new.run("hostname") == "kitchen\n"
             for path, (text, how) in FILES.items():
-                assert (path, rights(new, path)) == (path, how)
+                assert (path, new.rights(path)) == (path, how)
                 assert new.run("cat", path) == text
-            assert rights(new, "/var/lib/platform") == "1770 root:platform"
+            assert new.rights("/var/lib/platform") == "1770 root:platform"
             units = (UNIT, "platform-pwa.service", "platform-wizard.service")
-            states = new.call("systemctl", "is-active", *units).stdout.split()
-            assert states == ["active", "active", "inactive"]
+            assert new.states("is-active", *units) == ["active", "active", "inactive"]
             assert "table inet platform" in new.run("nft", "list", "ruleset")
             assert "failed" not in new.run("systemctl", "--failed", "--plain", "--no-legend")
 
 
+@pytest.mark.long
 def test_what_is_bound_to_a_machine_is_in_no_backup(backup: bytes, tmp_path: Path) -> None:
-    import io
-    import tarfile
-
     with tarfile.open(fileobj=io.BytesIO(backup)) as archive:
         names = {f"/{name}" for name in archive.getnames()}
     assert set(FILES) <= names
     assert not [name for name in names if "wizard-tls" in name]
 
 
-def test_a_device_can_be_set_up_again() -> None:
-    with machine() as here:
-        installed(here)
-        state = {"version": 2, "started_at": "2026-11-20T10:00:00Z", "step": "review"}
-        here.write("/etc/platform/setup-complete", "{}\n")
-        here.write("/var/lib/platform/wizard-state.json", json.dumps(state), "0600")
-        here.run("chown", "platform:platform", "/var/lib/platform/wizard-state.json")
+def test_a_device_can_be_set_up_again(shared: Appliance) -> None:
+    here, state_file = shared.machine, "/var/lib/platform/wizard-state.json"
+    state = {"version": 2, "started_at": "2026-11-20T10:00:00Z", "step": "review"}
+    here.write("/etc/platform/setup-complete", "{}\n")
+    here.write(state_file, json.dumps(state), "0600")
+    here.run("chown", "platform:platform", state_file)
+    try:
         here.run("systemctl", "stop", "platform-wizard.socket", "platform-wizard.service")
         shown = here.run("sh", "-ec", commands("Set up again"))
         assert re.search(r"^https://\S+:8088/\?token=[0-9a-f]{64}$", shown, flags=re.MULTILINE)
-        unit = ("systemctl", "is-active", "platform-wizard-qr.service")
-        wait_until(lambda: here.call(*unit).stdout == "active\n")
+        wait_until(lambda: here.states("is-active", "platform-wizard-qr.service") == ["active"])
+    finally:
+        here.run("rm", "-f", "/etc/platform/setup-complete", state_file)
+        here.run("systemctl", "restart", "platform-wizard.socket", "platform-wizard.service")
 
 
-@pytest.fixture(scope="module")
-def proxied() -> Iterator[tuple[Machine, Network]]:
+ASKED = """
+import http.client
+for name, port in (("dash", 8089), ("setup", 8088), ("evil", 8089)):
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    headers = {"Host": f"{name}.example.org", "X-Forwarded-Proto": "https"}
+    path = "/app/dashboard" if port == 8089 else "/wizard/"
+    connection.request("GET", path, headers=headers)
+    print(connection.getresponse().status)
+"""
+
+
+@pytest.fixture
+def proxied(shared: Appliance) -> Iterator[Appliance]:
     """A device whose apps are told of a proxy, as the document says."""
-    with new_network() as near, new_network() as far:
-        join(far, near, {f"{FAR}/24": f"{NEAR}/24"})
-        with machine(network=near) as here:
-            installed(here)
-            here.run("sh", "-ec", commands("Behind a reverse proxy"))
-            yield here, far
+    run = shared.machine.run
+    units = [f"platform-{name}.{kind}" for kind in ("service", "socket") for name in WEB]
+    run("sh", "-ec", commands("Behind a reverse proxy"))
+    yield shared
+    made = (f"/etc/systemd/system/{unit}.d" for unit in units[2:])
+    run("rm", "-r", "/etc/default/platform-appliance", *made)
+    run("systemctl", "daemon-reload")
+    run("systemctl", "stop", *units)
+    run("systemctl", "start", *reversed(units))
 
 
-def test_behind_a_proxy_both_apps_listen_on_the_device_alone(
-    proxied: tuple[Machine, Network],
-) -> None:
-    here, beside = proxied
+def test_behind_a_proxy_both_apps_listen_on_the_device_alone(proxied: Appliance) -> None:
     for port in (8088, 8089):
         with pytest.raises(ConnectionRefusedError):
-            beside.connects(NEAR, port)
-    link = here.run("wizard-app", "launch-url", "--production").splitlines()[-1]
+            proxied.far.connects(NEAR, port)
+    link = proxied.machine.run("wizard-app", "launch-url", "--production").splitlines()[-1]
     assert link.startswith("https://setup.example.org/?token=")
-    asked = (
-        "import http.client as h\nfor n,p in (('dash',8089),('setup',8088),('evil',8089)):\n"
-        " c=h.HTTPConnection('127.0.0.1',p);"
-        "c.request('GET','/app/dashboard' if p==8089 else '/wizard/',"
-        "headers={'Host':n+'.example.org','X-Forwarded-Proto':'https'});"
-        "print(c.getresponse().status)\n"
-    )
-    assert here.run("python3", "-c", asked).split() == ["200", "401", "421"]
+    assert proxied.machine.run("python3", "-c", ASKED).split() == ["200", "401", "421"]
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,7 @@ def at(booted: Machine, unit: str) -> int:
     return int(booted.run(*asked))
 
 
+@pytest.mark.long
 def test_the_wizard_starts_until_the_device_is_set_up_and_the_firewall_from_then_on(
     tree: Path,
 ) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from tests.support import cloudflared_program
-from tests.support.machine import Machine, machine
+from tests.support.appliances import TUNNEL, Appliance
+from tests.support.machine import Machine
+from tests.support.waiting import wait_until
 
-TUNNEL, FIREWALL, DEBIANS = "platform-tunnel.service", "platform-firewall.service", "nftables"
+FIREWALL, DEBIANS = "platform-firewall.service", "nftables"
+RULES_FILE = "/etc/nftables.d/platform.nft"
 SECRET = "CaNaRyCaNaRyCaNaRyCaNaRyCaNaRyCaNaRyCaNaRy="
 ID = "6ff42ae2-765d-4adf-8112-31c55c1551ef"
 CREDENTIALS = {"TunnelName": "kitchen", "TunnelID": ID, "TunnelSecret": SECRET}
@@ -27,38 +29,96 @@ table inet platform {
   }
 }
 """
+PAM = "/etc/ssh/sshd_config.d/pam.conf"
 LOGIN = (
     *("ssh", "-F", "none", "-i", "/etc/login_key", "-o", "BatchMode=yes"),
     *("-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "agent@127.0.0.1"),
 )
 
 
-@pytest.fixture(scope="module")
-def booted() -> Iterator[Machine]:
+CLOUDFLARED = "/usr/local/bin/cloudflared"
+# In its place, with the command line of the real one. It tells in one line of JSON what it was
+# given, says that it is connected, and stays. It refuses what the real one refuses: options that
+# there are not, or that stand elsewhere.
+STAND_IN = """#!/usr/bin/python3 -I
+import json, os, pathlib, signal, socket, sys
+
+def leave(words):
+    sys.exit(f"Incorrect Usage: {words}")
+
+# An option of `tunnel` may stand before `run`, too; those of `run` are the ones to be connected.
+TUNNEL = {"no-autoupdate": False, "config": True, "url": True}
+RUN = {"credentials-file": True, "url": True}
+
+def taken(words, known):
+    options = {}
+    while words and words[0].startswith("-"):
+        name, has_value, value = words.pop(0).lstrip("-").partition("=")
+        if name not in known:
+            leave(f"flag provided but not defined: -{name}")
+        options[name] = (value if has_value else words.pop(0)) if known[name] else True
+    return options
+
+words = sys.argv[1:]
+if not words or words.pop(0) != "tunnel":
+    leave("no such command")
+options = taken(words, TUNNEL)
+named = bool(words) and words.pop(0) == "run"
+if named:
+    options |= taken(words, RUN)
+if words[1:] or (words and not named):
+    leave("too many arguments")
+given = options.get("config")
+config = pathlib.Path(given).read_text() if given else ""
+if named and not words and "tunnel:" not in config:
+    leave('"cloudflared tunnel run" requires the ID or name of the tunnel to run')
+if named and not given and "credentials-file" not in options:
+    leave("cannot determine default origin certificate path")
+file = options.get("credentials-file")
+credentials = json.loads(pathlib.Path(file).read_text()) if file else {}
+environment = {name: value for name, value in os.environ.items() if name != "NOTIFY_SOCKET"}
+told = {"argv": sys.argv[1:], "options": options, "tunnel": words, "config": config}
+told |= {"environ": environment, "user": os.getuid(), "keys": sorted(credentials)}
+print(json.dumps(told), flush=True)
+with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as service:
+    service.connect(os.environ["NOTIFY_SOCKET"].replace("@", "\\0", 1))
+    service.send(b"READY=1")
+signal.pause()
+"""
+
+
+@pytest.fixture
+def booted(shared: Appliance) -> Iterator[Machine]:
     """A machine with our services and an active profile."""
-    with machine() as one:
-        one.run("platformctl", "services", "install")
-        one.write("/etc/platform/active-profile", "openclaw\n")
-        yield one
+    shared.machine.write("/etc/platform/active-profile", "openclaw\n")
+    yield shared.machine
+    shared.machine.run("rm", "/etc/platform/active-profile")
 
 
 @pytest.fixture
 def cloudflared(booted: Machine) -> Iterator[Machine]:
     """A machine with cloudflared, and a tunnel that runs in no test but this."""
-    cloudflared_program.install(booted)
+    booted.write(CLOUDFLARED, STAND_IN, mode="0755")
     yield booted
     booted.call("systemctl", "disable", "--now", TUNNEL)
-    booted.run("rm", "-f", FILE, CONFIG)
+    booted.run("rm", "-rf", FILE, CONFIG, CLOUDFLARED, "/etc/cloudflared")
 
 
-def show(booted: Machine, unit: str, name: str) -> str:
-    """What systemd knows of a unit."""
-    return booted.run("systemctl", "show", "--value", f"--property={name}", unit).strip()
+def told(machine: Machine, unit: str) -> str:
+    """What systemd tells of a unit, with the end of its log."""
+    return machine.call("systemctl", "status", "--no-pager", unit).stdout
+
+
+def last_call(machine: Machine) -> dict[str, Any]:
+    """What cloudflared was given when the tunnel was started last."""
+    said = machine.log("--output=cat", f"--unit={TUNNEL}")
+    call: dict[str, Any] = json.loads([line for line in said.splitlines() if line[0] == "{"][-1])
+    return call
 
 
 def test_a_quick_tunnel_leads_to_the_gateway(cloudflared: Machine) -> None:
     cloudflared.run("systemctl", "enable", "--now", TUNNEL)
-    told = cloudflared_program.last_call(cloudflared, TUNNEL)
+    told = last_call(cloudflared)
     assert told["argv"] == ["tunnel", "--no-autoupdate", "--url", GATEWAY]
     assert told["user"] != 0
     assert set(told["environ"]) == {"PATH", "LC_ALL"}
@@ -69,7 +129,7 @@ def test_tun_03_a_named_tunnel_has_its_credentials_in_a_file_and_nowhere_else(
 ) -> None:
     cloudflared.write(FILE, json.dumps(CREDENTIALS), mode="0600")
     cloudflared.run("systemctl", "start", TUNNEL)
-    told = cloudflared_program.last_call(cloudflared, TUNNEL)
+    told = last_call(cloudflared)
     assert (told["tunnel"], told["options"]["url"]) == ([ID], GATEWAY)
     assert told["keys"] == sorted(CREDENTIALS)
     assert SECRET not in json.dumps(told)
@@ -85,7 +145,7 @@ def test_a_tunnel_changes_from_quick_to_named_and_back(cloudflared: Machine) -> 
         if credentials:
             cloudflared.write(FILE, json.dumps(credentials), mode="0600")
         cloudflared.run("systemctl", "restart", TUNNEL)
-        told = cloudflared_program.last_call(cloudflared, TUNNEL)
+        told = last_call(cloudflared)
         assert told["tunnel"] == ([ID] if credentials else [])
 
 
@@ -96,7 +156,7 @@ def test_settings_of_the_operator_take_the_place_of_ours(cloudflared: Machine) -
     # These are another program's.
     cloudflared.write("/etc/cloudflared/config.yml", "url: http://127.0.0.1:8089\n")
     cloudflared.run("systemctl", "start", TUNNEL)
-    told = cloudflared_program.last_call(cloudflared, TUNNEL)
+    told = last_call(cloudflared)
     assert told["config"] == config
     assert "url" not in told["options"]
     assert told["keys"] == sorted(CREDENTIALS)
@@ -105,7 +165,7 @@ def test_settings_of_the_operator_take_the_place_of_ours(cloudflared: Machine) -
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        pytest.param(f"rm {cloudflared_program.PLACE}", "cloudflared could not be", id="missing"),
+        pytest.param(f"rm {CLOUDFLARED}", "cloudflared could not be", id="missing"),
         pytest.param(f"echo '{{' >{FILE}", "The credentials of the tunnel cannot", id="no-json"),
         pytest.param("mv /etc/platform/active-profile /run/a", "No profile is active", id="none"),
     ],
@@ -116,15 +176,10 @@ def test_what_only_a_person_can_mend_fails_once_and_says_why(
     cloudflared.run("sh", "-c", spoil)
     try:
         assert cloudflared.call("systemctl", "start", TUNNEL).returncode != 0
-        assert (
-            show(cloudflared, TUNNEL, "ActiveState"),
-            show(cloudflared, TUNNEL, "SubState"),
-        ) == (
-            "failed",
-            "failed",
-        )
-        assert show(cloudflared, TUNNEL, "ExecMainStatus") == "65"
-        assert f"error: {said}" in cloudflared.call("systemctl", "status", TUNNEL).stdout
+        for name in ("ActiveState", "SubState"):
+            assert cloudflared.show(TUNNEL, name) == "failed"
+        assert cloudflared.show(TUNNEL, "ExecMainStatus") == "65"
+        wait_until(lambda: f"error: {said}" in told(cloudflared, TUNNEL))
     finally:
         cloudflared.call("mv", "/run/a", "/etc/platform/active-profile")
         cloudflared.run("systemctl", "reset-failed", TUNNEL)
@@ -133,12 +188,12 @@ def test_what_only_a_person_can_mend_fails_once_and_says_why(
 @pytest.fixture
 def rules(booted: Machine) -> Iterator[Machine]:
     """A machine with rules, which are in force."""
-    booted.write("/etc/nftables.d/platform.nft", RULES)
+    booted.write(RULES_FILE, RULES)
     booted.run("systemctl", "start", FIREWALL)
     yield booted
     booted.run("systemctl", "stop", FIREWALL, DEBIANS)
     booted.call("nft", "flush", "ruleset")
-    booted.run("rm", "/etc/nftables.d/platform.nft")
+    booted.run("rm", RULES_FILE)
 
 
 def in_force(booted: Machine) -> bool:
@@ -164,10 +219,7 @@ def test_to_stop_a_firewall_opens_no_device(rules: Machine) -> None:
 
 def wait_until_in_force(booted: Machine) -> None:
     """Return once our rules are loaded again."""
-    deadline = time.monotonic() + 30
-    while not in_force(booted) or show(booted, FIREWALL, "ActiveState") != "active":
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: in_force(booted) and booted.show(FIREWALL, "ActiveState") == "active")
 
 
 def test_without_nft_the_firewall_fails_and_says_so(rules: Machine) -> None:
@@ -175,8 +227,8 @@ def test_without_nft_the_firewall_fails_and_says_so(rules: Machine) -> None:
     rules.run("mv", "/usr/sbin/nft", "/usr/sbin/nft.away")
     try:
         assert rules.call("systemctl", "start", FIREWALL).returncode != 0
-        said = rules.call("systemctl", "status", "--no-pager", FIREWALL).stdout
-        assert "/usr/sbin/nft: No such file or directory" in said
+        # The journal may come behind.
+        wait_until(lambda: "/usr/sbin/nft: No such file or directory" in told(rules, FIREWALL))
         assert FIREWALL in rules.run("systemctl", "list-units", "--failed", "--plain")
     finally:
         rules.run("mv", "/usr/sbin/nft.away", "/usr/sbin/nft")
@@ -185,23 +237,33 @@ def test_without_nft_the_firewall_fails_and_says_so(rules: Machine) -> None:
 
 def test_before_the_set_up_there_is_nothing_to_load(booted: Machine) -> None:
     booted.run("systemctl", "start", FIREWALL)
-    assert show(booted, FIREWALL, "ConditionResult") == "no"
-    assert show(booted, FIREWALL, "ActiveState") == "inactive"
+    assert booted.show(FIREWALL, "ConditionResult") == "no"
+    assert booted.show(FIREWALL, "ActiveState") == "inactive"
 
 
-def test_agent_logs_in_with_a_key_and_with_nothing_else(booted: Machine) -> None:
-    booted.run("ssh-keygen", "-q", "-N", "", "-t", "ed25519", "-f", "/etc/login_key")
-    folder = "/home/agent/.ssh"
+@pytest.fixture
+def sshd(booted: Machine) -> Iterator[Machine]:
+    """A machine on which agent has a key, and which forgets it and what became of its sshd."""
+    folder, key = "/home/agent/.ssh", "/etc/login_key"
+    booted.run("cp", "--preserve", "/etc/shadow", "/run/shadow")
+    booted.run("ssh-keygen", "-q", "-N", "", "-t", "ed25519", "-f", key)
     booted.run("install", "-d", "-m0700", "-oagent", "-gagent", folder)
-    installed = ("install", "-m0600", "-oagent", "-gagent", "/etc/login_key.pub")
-    booted.run(*installed, f"{folder}/authorized_keys")
+    mine = ("-m0600", "-oagent", "-gagent")
+    booted.run("install", *mine, f"{key}.pub", f"{folder}/authorized_keys")
+    yield booted
+    booted.run("mv", "/run/shadow", "/etc/shadow")
+    booted.run("rm", "-rf", folder, key, f"{key}.pub", PAM)
     booted.run("systemctl", "restart", "ssh.service")
+
+
+def test_agent_logs_in_with_a_key_and_with_nothing_else(sshd: Machine) -> None:
+    sshd.run("systemctl", "restart", "ssh.service")
     # As the page has it: with what Debian ships, and without PAM after one command.
-    assert booted.run(*LOGIN, "id", "-un") == "agent\n"
-    booted.write("/etc/ssh/sshd_config.d/pam.conf", "UsePAM no\n")
-    booted.run("systemctl", "restart", "ssh.service")
-    assert booted.call(*LOGIN, "id", "-un").returncode != 0
-    booted.run("usermod", "-p", "*", "agent")
-    assert booted.run(*LOGIN, "id", "-un") == "agent\n"
-    booted.run("rm", f"{folder}/authorized_keys")
-    assert booted.call(*LOGIN, "id", "-un").returncode != 0
+    assert sshd.run(*LOGIN, "id", "-un") == "agent\n"
+    sshd.write(PAM, "UsePAM no\n")
+    sshd.run("systemctl", "restart", "ssh.service")
+    assert sshd.call(*LOGIN, "id", "-un").returncode != 0
+    sshd.run("usermod", "-p", "*", "agent")
+    assert sshd.run(*LOGIN, "id", "-un") == "agent\n"
+    sshd.run("rm", "/home/agent/.ssh/authorized_keys")
+    assert sshd.call(*LOGIN, "id", "-un").returncode != 0

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import stat
-import sysconfig
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,18 +13,14 @@ from typing import Any
 
 import pytest
 
-from dev.distributions import ROOT
 from platform_common.control_helper import ask
 from platform_common.errors import PlatformError
 from platform_common.locks import LockedError, changing
 from platform_common.secret import Secret
 from platform_common.setup import OPERATION, SetUp
-from tests.interop.test_control_helper import NOBODY, SERVICE, SOCKET, Helped, activated
-from tests.support.machine import Machine as Debian
-from tests.support.machine import machine
+from tests.interop.test_control_helper import NOBODY, Helped, activated
 from tests.support.setups import JOURNAL, put_answers
-from tests.support.waiting import wait_until
-from tests.support.wizard_states import ANSWERS, AUTH_KEY, CREDENTIALS, KEY, SSH_KEY, STATE_FILE
+from tests.support.wizard_states import AUTH_KEY, CREDENTIALS, KEY, STATE_FILE
 from wizard_app.apply import ApplyError
 from wizard_app.applying import executor
 from wizard_app.journal import read_try
@@ -218,72 +213,56 @@ def test_a_wizard_that_is_root_does_it_itself(
     assert OPERATION not in setup.helped.log.read_text()
 
 
-HOSTILE = [
-    pytest.param({}, "missing", id="nothing"),
-    pytest.param({"mark": None}, "expected str", id="no-mark"),
-    pytest.param({"mark": "0" * 16}, "not what was shown", id="another-mark"),
-    pytest.param({"answers": {"hostname": "mine"}}, "unknown", id="answers"),
-    pytest.param({"actions": [{"action": "run", "argv": ["id"]}]}, "unknown", id="actions"),
-    pytest.param({"root": "/"}, "unknown", id="a-root"),
-    pytest.param({"secrets": {}}, "API key", id="no-secrets"),
-    pytest.param({"secrets": {"../x": {"a": "b"}}}, "no step '../x'", id="unknown-step"),
-    pytest.param({"secrets": {**SECRETS, "system": {"a": "b"}}}, "nothing of", id="unused"),
-    pytest.param(
-        {"secrets": {**SECRETS, "provider": {"OPENAI_API_KEY": KEY, "LD_PRELOAD": "/x"}}},
+def secrets(step: str, **named: str) -> dict[str, Any]:
+    """All secrets, but for those of a step."""
+    return {"secrets": {**SECRETS, step: named}}
+
+
+def credentials(text: str) -> dict[str, Any]:
+    return secrets("tunnel", credentials=text)
+
+
+LARGE = json.dumps({"TunnelName": "kitchen", "a": "b" * 65536})
+HOSTILE: Mapping[str, tuple[dict[str, Any], str]] = {
+    "nothing": ({}, "missing"),
+    "no-mark": ({"mark": None}, "expected str"),
+    "another-mark": ({"mark": "0" * 16}, "not what was shown"),
+    "answers": ({"answers": {"hostname": "mine"}}, "unknown"),
+    "actions": ({"actions": [{"action": "run", "argv": ["id"]}]}, "unknown"),
+    "a-root": ({"root": "/"}, "unknown"),
+    "no-secrets": ({"secrets": {}}, "API key"),
+    "unknown-step": ({"secrets": {"../x": {"a": "b"}}}, "no step '../x'"),
+    "unused": (secrets("system", a="b"), "nothing of"),
+    "another-variable": (
+        secrets("provider", OPENAI_API_KEY=KEY, LD_PRELOAD="/x"),
         "nothing of the plan needs",
-        id="another-variable",
     ),
-    pytest.param(
-        {"secrets": {**SECRETS, "provider": {"OPENAI_API_KEY": f"{KEY}\nLD_PRELOAD=/x"}}},
+    "a-line-feed-in-a-key": (
+        secrets("provider", OPENAI_API_KEY=f"{KEY}\nLD_PRELOAD=/x"),
         "no key has",
-        id="a-line-feed-in-a-key",
     ),
-    pytest.param(
-        {"secrets": {**SECRETS, "backup": {"a_application_key": f"{STORE_KEY}\nx = y"}}},
+    "a-line-feed-in-a-stores-key": (
+        secrets("backup", a_application_key=f"{STORE_KEY}\nx = y"),
         "without blanks",
-        id="a-line-feed-in-a-stores-key",
     ),
-    pytest.param(
-        {"secrets": {**SECRETS, "backup": {"a_application_key": "a%(key)s"}}},
+    "a-reference-in-a-stores-key": (
+        secrets("backup", a_application_key="a%(key)s"),
         "something else",
-        id="a-reference-in-a-stores-key",
     ),
-    pytest.param(
-        {"secrets": {**SECRETS, "mesh-vpn": {"authkey": "a" * 5000}}},
-        "longer than 4,096",
-        id="a-long-key",
-    ),
-    pytest.param(
-        {"secrets": {**SECRETS, "tunnel": {"credentials": "#!/bin/sh"}}},
-        "must be JSON",
-        id="credentials-that-are-none",
-    ),
-    pytest.param(
-        {"secrets": {**SECRETS, "tunnel": {"credentials": '{"TunnelName": "other"}'}}},
+    "a-long-key": (secrets("mesh-vpn", authkey="a" * 5000), "longer than 4,096"),
+    "credentials-that-are-none": (credentials("#!/bin/sh"), "must be JSON"),
+    "credentials-of-another-tunnel": (
+        credentials('{"TunnelName": "other"}'),
         "Tunnel credentials",
-        id="credentials-of-another-tunnel",
     ),
-    pytest.param(
-        {
-            "secrets": {
-                **SECRETS,
-                "tunnel": {"credentials": json.dumps({"TunnelName": "kitchen", "a": "b" * 65536})},
-            }
-        },
-        "64 KiB or smaller",
-        id="large-credentials",
-    ),
-    pytest.param(
-        {"secrets": {**SECRETS, "tunnel": {"credentials": "x" * 300_000}}},
-        "longer than 262,144 bytes",
-        id="a-huge-request",
-    ),
-    pytest.param({"secrets": {"provider": {"OPENAI_API_KEY": 1}}}, "expected str", id="a-number"),
-    pytest.param({"secrets": [KEY]}, "expected object", id="a-list"),
-]
+    "large-credentials": (credentials(LARGE), "64 KiB or smaller"),
+    "a-huge-request": (credentials("x" * 300_000), "longer than 262,144 bytes"),
+    "a-number": ({"secrets": {"provider": {"OPENAI_API_KEY": 1}}}, "expected str"),
+    "a-list": ({"secrets": [KEY]}, "expected object"),
+}
 
 
-@pytest.mark.parametrize(("changed", "reason"), HOSTILE)
+@pytest.mark.parametrize(("changed", "reason"), HOSTILE.values(), ids=HOSTILE)
 def test_a_request_that_is_not_the_wizards_changes_nothing(
     setup: Setup, changed: dict[str, Any], reason: str
 ) -> None:
@@ -323,67 +302,3 @@ def test_answers_that_are_none_change_nothing(
     assert reason in caught.value.message
     assert setup.files() == before
     assert setup.commands() == []
-
-
-# With the libraries of the environment that runs the tests.
-WIZARD = f"""
-import json, site, sys
-sys.path.append({str(ROOT)!r})
-site.addsitedir({sysconfig.get_path("purelib")!r})
-from wizard_app.app import create_app
-from wizard_app.settings import WizardSettings
-token = "0" * 64
-app = create_app(WizardSettings.from_env(dict(WIZARD_PRODUCTION="1", WIZARD_TOKEN=token)))
-client = app.test_client()
-client.get("/wizard/system?token=" + token, base_url="https://localhost")
-for slug, fields in json.load(sys.stdin).items():
-    taken = client.post("/wizard/" + slug, data=fields, base_url="https://localhost")
-    assert taken.status_code == 302, (slug, taken.text)
-done = client.post("/wizard/review/apply", base_url="https://localhost")
-print(done.status_code, done.location or done.text)
-"""
-GATEWAY = """Type=oneshot
-RemainAfterExit=yes
-User=agent
-EnvironmentFile=/etc/platform/secrets.env
-RuntimeDirectory=seen
-ExecStart=/bin/sh -c 'echo "$OPENAI_API_KEY" >/run/seen/key'
-[Install]
-WantedBy=multi-user.target
-"""
-
-
-@pytest.fixture(scope="module")
-def real() -> Iterator[Debian]:
-    with machine() as booted:
-        for user in ("platform", "agent"):
-            booted.run("useradd", "--system", "--create-home", user)
-        for folder in ("/run/platform", "/var/lib/platform"):
-            booted.run("install", "-d", "--owner=platform", folder)
-        booted.write("/etc/systemd/system/platform-control.socket", SOCKET)
-        booted.write("/etc/systemd/system/platform-control@.service", SERVICE)
-        booted.unit("openclaw-gateway.service", GATEWAY)
-        booted.run("systemctl", "start", "platform-control.socket")
-        yield booted
-
-
-def test_on_a_real_machine_a_wizard_of_the_web_user_sets_it_up(real: Debian) -> None:
-    skipped: dict[str, dict[str, str]] = {"mesh-vpn": {"skip": "1"}, "tunnel": {"choice": "skip"}}
-    forms = json.dumps(dict(ANSWERS) | skipped)
-    as_web = ("runuser", "-u", "platform", "--")
-    assert real.run(*as_web, "python3", "-c", WIZARD, stdin=forms) == "302 /wizard/done\n"
-    assert real.run("hostnamectl", "--static") == "agent-kitchen\n"
-    assert real.run("cat", "/run/seen/key") == f"{KEY}\n"
-    stated = real.run("stat", "--format=%a %U %G", "/etc/platform/secrets.env", JOURNAL)
-    assert stated == "640 root agent\n660 root platform\n"
-    assert "policy drop" in real.run("nft", "list", "table", "inet", "platform")
-    assert real.run("cat", "/home/agent/.ssh/authorized_keys") == f"{SSH_KEY}\n"
-    assert real.run("systemctl", "is-enabled", "openclaw-gateway.service") == "enabled\n"
-    told = real.run(*as_web, "platformctl", "setup", "status")
-    assert told.startswith("This device is set up since ")
-    assert "All is applied; " in told
-    # What it says comes behind its answer.
-    said_of_it = ("journalctl", "--unit=platform-control@*", "--output=cat")
-    wait_until(lambda: "setup-apply by user" in real.run(*said_of_it))
-    journal = real.run(*said_of_it)
-    assert KEY not in journal + told

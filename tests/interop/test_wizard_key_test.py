@@ -1,4 +1,7 @@
-"""The wizard's key test against real servers: its pages are asked, and nothing is stood in for."""
+"""The key test against real servers that check keys and signatures, by the wizard's pages.
+
+What else is answered, and what check_key makes of it, is in test_key_check_nginx.py.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,19 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.interop.test_key_check_nginx import LISTING, STATUSES, bad
+from platform_common.key_request import build_request
+from platform_common.secret import Secret
+from tests.interop.test_key_check_nginx import LISTING, LOCATIONS, bad
 from tests.support.catalogues import entry, form, install, of_each_kind
 from tests.support.devices import Device
-from tests.support.key_servers import Amazon, OpenAiProxy, amazon, openai_proxy
-from tests.support.key_tests import CANARY, KINDS, SECRET_CANARY
+from tests.support.key_servers import (
+    Amazon,
+    OpenAiProxy,
+    amazon,
+    botocore_signatures,
+    openai_proxy,
+)
+from tests.support.key_tests import CANARY, KINDS, SECRET_CANARY, credentials, provider
 from tests.support.nginx import Nginx, make_certificate, nginx
 from tests.support.raw_server import RawServer, Request, response, serving
 from tests.support.web_servers import Served, served
@@ -27,12 +38,6 @@ from tests.wizard_app.conftest import MakeWizard, out, wizard
 __all__ = ["out", "wizard"]  # Fixtures of the wizard in this process.
 
 PAGE = "/wizard/provider"
-EXTRA = f"""
-    location /200 {{ default_type application/json; return 200 '{LISTING}'; }}
-    {"".join(f"location /{status} {{ return {status}; }}" for status in STATUSES)}
-    location /moved {{ return 301 https://elsewhere.example$request_uri; }}
-    location /html {{ default_type text/html; return 200 '<h1>It works!</h1>'; }}
-"""
 
 
 class Answer(NamedTuple):
@@ -80,13 +85,12 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Amazon]:
 
 @pytest.fixture(scope="module")
 def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nginx]:
-    root = tmp_path_factory.mktemp("root")
-    (root / "huge").mkdir()
-    (root / "huge/models").write_text(" " * (2 << 20))
-    with nginx(root, tmp_path_factory.mktemp("nginx"), EXTRA) as started:
+    folder = tmp_path_factory.mktemp("nginx")
+    with nginx(folder, folder / "own", LOCATIONS) as started:
         yield started
 
 
+@pytest.mark.long
 def test_a_key_that_a_real_server_takes_leads_on_and_a_wrong_one_does_not(
     proxy: OpenAiProxy, device: Device, tmp_path: Path
 ) -> None:
@@ -109,6 +113,17 @@ def test_a_key_that_a_real_server_takes_leads_on_and_a_wrong_one_does_not(
     assert "sk-wrong" not in written
 
 
+@pytest.mark.long
+def test_the_program_tests_the_stored_key(proxy: OpenAiProxy, device: Device) -> None:
+    device.put("/etc/platform/secrets.env", f"OPENAI_API_KEY={proxy.key}\n", mode=0o600)
+    device.put("/etc/platform/active-provider", "openai\n")
+    device.put("/etc/platform/active-endpoint", f"{proxy.endpoint}\n")
+    done = device.ctl("model", "test")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1] == "Key works. 2 models available."
+
+
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
@@ -132,67 +147,64 @@ def test_a_signature_is_checked_by_another_implementation(
     assert not any(value in answer.text for value in (*keys.values(), *changed.values()))
 
 
+PLACES = {
+    "amazon": ("https://bedrock-runtime.us-east-1.amazonaws.com", "us-east-1"),
+    "another-region": ("https://bedrock-runtime.us-east-1.amazonaws.com", "eu-west-1"),
+    "loopback": ("http://127.0.0.1:4000/some/base", "us-gov-west-1"),
+    "custom": ("https://cloud.example:8443", "ap-south-2"),
+}
+
+
+@pytest.mark.long
+def test_the_signature_is_that_of_amazons_own_library() -> None:
+    ours, asked = {}, {}
+    for name, (endpoint, region) in PLACES.items():
+        found = credentials("signed-cloud") | {"AWS_REGION": Secret(region)}
+        request = build_request(provider("signed-cloud"), found, endpoint=endpoint)
+        ours[name] = request.headers["Authorization"]
+        asked[name] = {
+            "url": request.url,
+            "headers": {"x-amz-content-sha256": request.headers["x-amz-content-sha256"]},
+            "at": request.headers["x-amz-date"],
+            "access_key": found["TEST_API_KEY"].reveal(),
+            "secret_key": found["AWS_SECRET_ACCESS_KEY"].reveal(),
+            "region": region,
+        }
+    assert ours == botocore_signatures(asked)
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_status_of_a_real_server_is_told(
+def test_a_refusal_is_shown_and_a_list_of_models_leads_on(
     web: Nginx, wizard: MakeWizard, device: Device, kind: str
 ) -> None:
-    for status in STATUSES:
-        install(device, of_each_kind(f"{web.url}/{status}"))
-        answer = wizard().post(PAGE, data=form(kind))
-        assert answer.status_code == 200
-        assert f"HTTP {status}" in answer.text
-        assert CANARY not in answer.text
+    install(device, of_each_kind(f"{web.url}/401"))
+    answer = wizard().post(PAGE, data=form(kind))
+    assert (answer.status_code, "HTTP 401" in answer.text) == (200, True)
+    assert CANARY not in answer.text
     install(device, of_each_kind(f"{web.url}/200"))
     assert wizard().post(PAGE, data=form(kind)).status_code == 302
 
 
-@pytest.mark.parametrize(
-    ("place", "said"),
-    {
-        "moved": "leads to https://elsewhere.example, and no key is sent there (HTTP 301)",
-        "huge": "sends more than a list of models can be",
-        "html": "",
-    }.items(),
-)
-def test_odd_answers_of_a_real_server_are_told(
-    web: Nginx, wizard: MakeWizard, device: Device, place: str, said: str
+def test_a_key_that_was_taken_without_a_list_of_models_leads_on_with_a_warning(
+    web: Nginx, wizard: MakeWizard, device: Device
 ) -> None:
-    install(device, of_each_kind(f"{web.url}/{place}"))
+    install(device, of_each_kind(f"{web.url}/html"))
     here = wizard()
-    answer = here.post(PAGE, data=form("chat-compatible"))
-    if said:
-        assert (answer.status_code, said in answer.text) == (200, True)
-    else:
-        assert answer.status_code == 302
-        assert "but not with a list of models" in here.get(PAGE).text
+    assert here.post(PAGE, data=form("chat-compatible")).status_code == 302
+    assert "but not with a list of models" in here.get(PAGE).text
 
 
-@pytest.mark.parametrize(
-    ("name", "why"),
-    {
-        "expired": "it has expired",
-        "not-yet-valid": "is not valid yet, or the device&#39;s clock is wrong",
-        "wrong-name": "it is for another address",
-        "self-signed": "is not trusted",
-        "unknown": "by an authority that this device does not know",
-    }.items(),
-)
 def test_a_bad_certificate_is_told_and_no_key_is_sent(
-    wizard: MakeWizard,
-    device: Device,
-    tmp_path: Path,
-    name: str,
-    why: str,
-    monkeypatch: pytest.MonkeyPatch,
+    wizard: MakeWizard, device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    certificate = bad(name, tmp_path / "certificate")
+    certificate = bad("not-yet-valid", tmp_path / "certificate")
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate.authority))
-    with nginx(tmp_path, tmp_path / "nginx", EXTRA, certificate=certificate) as server:
+    with nginx(tmp_path, tmp_path / "nginx", LOCATIONS, certificate=certificate) as server:
         install(device, of_each_kind(f"{server.url}/200"))
         answer = wizard().post(PAGE, data=form("chat-compatible"))
         assert server.requests == []
     assert answer.status_code == 200
-    assert why in answer.text
+    assert "is not valid yet, or the device&#39;s clock is wrong" in answer.text
 
 
 def test_a_good_certificate_is_a_pass(
@@ -200,7 +212,7 @@ def test_a_good_certificate_is_a_pass(
 ) -> None:
     certificate = make_certificate(tmp_path / "certificate")
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate.authority))
-    with nginx(tmp_path, tmp_path / "nginx", EXTRA, certificate=certificate) as server:
+    with nginx(tmp_path, tmp_path / "nginx", LOCATIONS, certificate=certificate) as server:
         install(device, of_each_kind(f"{server.url}/200"))
         assert wizard().post(PAGE, data=form("chat-compatible")).status_code == 302
 

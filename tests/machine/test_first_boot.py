@@ -10,23 +10,22 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.appliances import NEAR, NEAR_V6, Appliance, appliance
 from tests.support.first_boot import (
     CANARIES,
     CREDENTIALS,
     DASHBOARD_PORT,
     GATEWAY,
     LOGIN,
-    NEAR,
-    NEAR_V6,
     WIZARD_PORT,
-    Container,
-    booted,
     forms,
 )
 from tests.support.machine import writable_tree
 from tests.support.waiting import wait_until
 from tests.support.wizard_secrets import found
 from tests.support.wizard_visits import Visitor
+
+pytestmark = pytest.mark.long
 
 _LINK = re.compile(r"https://10\.99\.0\.1:8088(/\?token=[0-9a-f]{64})")
 # What a container cannot have, and what the image or the package of a gateway brings.
@@ -37,7 +36,7 @@ _NOT_OURS = {"time-sync", "ssh-key-only", "apparmor-enforcing", "hardened-sysctl
 class Story:
     """A device that was set up, and whose key was then replaced in the dashboard."""
 
-    here: Container
+    here: Appliance
     console: Path
     pages: dict[str, str] = field(default_factory=dict)
     visitors: list[Visitor] = field(default_factory=list)
@@ -46,7 +45,10 @@ class Story:
 @pytest.fixture(scope="module")
 def story(device_tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     console = tmp_path_factory.mktemp("screen") / "console"
-    with writable_tree(device_tree) as tree, booted(tree, console=console) as here:
+    with (
+        writable_tree(device_tree) as tree,
+        appliance(tree, programs=False, console=console) as here,
+    ):
         told = Story(here, console)
         device = here.device
         device.comes_up()
@@ -98,12 +100,13 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("path", FILES)
-def test_every_file_has_its_mode_and_its_owner(story: Story, path: str) -> None:
-    rights, text = FILES[path]
-    device = story.here.device
-    assert device.run("stat", "--format=%a %U:%G", path).strip() == rights
-    assert text is None or device.run("cat", path) == text
+def test_every_file_has_its_mode_and_its_owner(story: Story) -> None:
+    machine = story.here.machine
+    assert {path: machine.rights(path) for path in FILES} == {
+        path: rights for path, (rights, _) in FILES.items()
+    }
+    texts = {path: text for path, (_, text) in FILES.items() if text is not None}
+    assert {path: story.here.read(path) for path in texts} == texts
 
 
 def test_the_key_is_readable_by_its_gateway_and_by_no_other_user(story: Story) -> None:
@@ -185,6 +188,13 @@ def test_a_key_that_is_replaced_in_the_dashboard_is_the_gateways_next(story: Sto
     )
     main = device.run("systemctl", "show", "-P", "MainPID", "platform-pwa.service").strip()
     assert device.run("ps", "-o", "user=", "-p", main).strip() == "platform"
+
+
+def test_the_user_of_the_apps_is_told_that_it_is_set_up(story: Story) -> None:
+    as_platform = ("runuser", "-u", "platform", "--")
+    told = story.here.device.run(*as_platform, "platformctl", "setup", "status")
+    assert told.startswith("This device is set up since ")
+    assert "All is applied; " in told
 
 
 def test_the_doctor_finds_nothing_of_ours(story: Story) -> None:

@@ -15,19 +15,14 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.support.appliances import Appliance, appliance
 from tests.support.device_files import Files, device_files
-from tests.support.first_boot import (
-    CANARIES,
-    GATEWAY,
-    SECRET_STEPS,
-    Container,
-    Device,
-    booted,
-    forms,
-)
+from tests.support.first_boot import CANARIES, GATEWAY, SECRET_STEPS, Device, forms
 from tests.support.machine import writable_tree
 from tests.support.waiting import wait_until
 from tests.support.wizard_visits import Visitor
+
+pytestmark = pytest.mark.long
 
 _CUTS = 20
 _COMPLETE = "/etc/platform/setup-complete"
@@ -48,10 +43,10 @@ class Answered(NamedTuple):
 @pytest.fixture(scope="module")
 def answered(device_tree: Path) -> Iterator[Answered]:
     with writable_tree(device_tree) as tree:
-        with booted(tree, clean=True) as here:
+        with appliance(tree, programs=False, clean=True) as here:
             here.device.visitor().answer(forms(tree))
         with writable_tree(tree) as other:
-            with booted(other, clean=True) as here:
+            with appliance(other, programs=False, clean=True) as here:
                 _finish(here.device, here.device.visitor(), other)
                 wait_until(lambda: _is_up(here.device))
             yield Answered(tree, device_files(other))
@@ -74,7 +69,7 @@ def _is_up(device: Device) -> bool:
     )
 
 
-def _cut(here: Container, tree: Path, lines: int, then_s: float) -> None:
+def _cut(here: Appliance, tree: Path, lines: int, then_s: float) -> None:
     """Have the device set up, and cut its power so long after so many lines of its journal."""
     visitor = here.device.visitor()
     every = {slug: fields for slug, fields in forms(tree).items() if slug in SECRET_STEPS}
@@ -109,10 +104,10 @@ def test_wiz_09_a_device_whose_power_goes_while_it_is_set_up_is_completed_by_one
     lines = number * _LINES // (_CUTS - 1)
     then_s = random.Random(number).uniform(0, _LONGEST_S)
     with writable_tree(answered.tree) as tree:
-        with booted(tree) as here:
+        with appliance(tree, programs=False) as here:
             _cut(here, tree, lines, then_s)
         complete = (tree / _COMPLETE.lstrip("/")).exists()
-        with booted(tree, clean=True) as here:
+        with appliance(tree, programs=False, clean=True) as here:
             device = here.device
             if not complete:
                 _finish(device, device.visitor(), tree)

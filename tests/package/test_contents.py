@@ -108,6 +108,7 @@ def call(*argv: str | Path, **variables: str) -> subprocess.CompletedProcess[str
     )
 
 
+@pytest.mark.long
 def test_it_is_of_this_version_and_of_debians_python(package: Path) -> None:
     assert field(package, "Version") == VERSION
     needed = field(package, "Depends").split(", ")
@@ -115,23 +116,27 @@ def test_it_is_of_this_version_and_of_debians_python(package: Path) -> None:
     assert any(one.startswith("libc6 (") for one in needed)
 
 
+@pytest.mark.long
 def test_it_is_small_once_installed(package: Path, tree: Path) -> None:
     assert int(field(package, "Installed-Size")) < MOST_INSTALLED_KIB
     used = sum(path.lstat().st_blocks * 512 for path in files(tree))
     assert used < MOST_INSTALLED_KIB * 1024
 
 
+@pytest.mark.long
 def test_lintian_finds_nothing(package: Path) -> None:
     checked = call("lintian", "--allow-root", "--fail-on", "error,warning", package)
     assert (checked.returncode, checked.stdout) == (0, ""), checked.stderr
 
 
+@pytest.mark.long
 def test_every_file_is_where_it_belongs(tree: Path) -> None:
     names = [str(path.relative_to(tree)) for path in files(tree)]
     assert [name for name in names if not PLACES.fullmatch(name)] == []
     assert [name for name in names if DEVELOPERS.search(name)] == []
 
 
+@pytest.mark.long
 def test_only_root_may_write_any_of_it(package: Path) -> None:
     listed = call("dpkg-deb", "--contents", package).stdout.splitlines()
     # Links have no rights of their own.
@@ -140,6 +145,7 @@ def test_only_root_may_write_any_of_it(package: Path) -> None:
     assert {mode for mode, _ in rights} == {"drwxr-xr-x", "-rw-r--r--", "-rwxr-xr-x"}
 
 
+@pytest.mark.long
 def test_only_programs_may_be_run(tree: Path) -> None:
     runnable = {
         str(path.relative_to(tree)) for path in files(tree) if path.lstat().st_mode & stat.S_IXUSR
@@ -147,18 +153,21 @@ def test_only_programs_may_be_run(tree: Path) -> None:
     assert runnable == {f"usr/bin/{program}" for program in PROGRAMS}
 
 
+@pytest.mark.long
 def test_it_names_no_path_of_the_machine_that_built_it(tree: Path) -> None:
     built = re.compile(rb"/platform-appliance/debian/|" + re.escape(bytes(ROOT)) + rb"/")
     named = [path for path in files(tree) if built.search(path.read_bytes())]
     assert named == []
 
 
+@pytest.mark.long
 def test_its_units_are_those_that_are_installed_without_a_package(tree: Path) -> None:
     for place, text in services.files(Path("/usr/bin")):
         below = "lib" if place.is_relative_to("systemd/system") else "usr/lib"
         assert (tree / below / place).read_bytes() == text
 
 
+@pytest.mark.long
 def test_a_program_imports_nothing_from_elsewhere(tree: Path) -> None:
     for program in PROGRAMS:
         first, *_ = (tree / "usr/bin" / program).read_text().splitlines()
@@ -166,12 +175,14 @@ def test_a_program_imports_nothing_from_elsewhere(tree: Path) -> None:
         assert first == "#!/usr/bin/python3 -IS"
 
 
+@pytest.mark.long
 def test_a_program_finds_all_that_it_imports(tree: Path) -> None:
     libraries = tree / "usr/lib/platform-appliance"
     done = call("/usr/bin/python3", "-ISB", "-c", IMPORT_ALL, libraries)
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.long
 def test_no_template_is_compiled_on_a_device(tree: Path) -> None:
     libraries = tree / "usr/lib/platform-appliance"
     done = call("/usr/bin/python3", "-ISB", "-c", SHOW_EVERY_TEMPLATE, libraries)
@@ -180,6 +191,7 @@ def test_no_template_is_compiled_on_a_device(tree: Path) -> None:
     assert len(done.stdout.splitlines()) == len(shipped) > 0
 
 
+@pytest.mark.long
 def test_every_language_is_written_as_it_is_with_all_of_babel(tree: Path) -> None:
     libraries = tree / "usr/lib/platform-appliance"
     ours = call("/usr/bin/python3", "-ISB", "-c", WRITE_IN_EVERY_LANGUAGE, libraries)
@@ -204,6 +216,7 @@ def test_a_release_candidate_comes_before_its_release() -> None:
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.long
 def test_a_manual_page_reads_well(tree: Path, program: str) -> None:
     page = tree / f"usr/share/man/man1/{program}.1.gz"
     shown = call("man", "--warnings=w", "--local-file", page, MANWIDTH="80")
@@ -217,6 +230,7 @@ def test_a_manual_page_reads_well(tree: Path, program: str) -> None:
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.long
 def test_bash_completes_a_command(tree: Path, program: str, tmp_path: Path) -> None:
     script = tree / f"usr/share/bash-completion/completions/{program}"
     function = f"_{program.replace('-', '_')}_completion"
@@ -235,11 +249,13 @@ def test_bash_completes_a_command(tree: Path, program: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("shell", ["fish/vendor_completions.d", "zsh/vendor-completions"])
+@pytest.mark.long
 def test_other_shells_have_a_completion_for_each_program(tree: Path, shell: str) -> None:
     found = {path.stem.removeprefix("_") for path in (tree / "usr/share" / shell).iterdir()}
     assert found == set(PROGRAMS)
 
 
+@pytest.mark.long
 def test_its_settings_are_comments_until_somebody_changes_them(tree: Path) -> None:
     settings = (tree / "etc/default/platform-appliance").read_text()
     assert [line for line in settings.splitlines() if line and not line.startswith("#")] == []

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.both_apps import WORKING, both_answer, states
+from tests.support.both_apps import WORKING, both_answer
 from tests.support.debian_package import NAME, built_package, field, packed, unpacked
 from tests.support.machine import Machine, machine, run_in, writable_tree
+
+pytestmark = pytest.mark.long
 
 NEWER = "2099.1.1"
 PACKAGE, NEWER_PACKAGE = "/var/cache/package.deb", "/var/cache/newer.deb"
@@ -95,10 +97,10 @@ def version(running: Machine) -> str:
 
 def test_an_image_that_has_it_boots_into_both_apps(installed: Path) -> None:
     with booted(installed) as running:
-        assert states(running, "is-active", *WORKING) == ["active"] * len(WORKING)
+        assert running.states("is-active", *WORKING) == ["active"] * len(WORKING)
         assert both_answer(running)
         assert running.run("systemctl", "list-units", "--failed", "--quiet", "--plain") == ""
-        assert states(running, "is-enabled", "platform-tunnel.service") == ["disabled"]
+        assert running.states("is-enabled", "platform-tunnel.service") == ["disabled"]
         # The root of a device finds the link, and the programs what they need.
         assert "https://" in running.run("wizard-app", "launch-url", "--production")
         assert json.loads(running.run("platformctl", "status", "--json"))
@@ -119,7 +121,7 @@ def test_purging_leaves_a_machine_as_it_was(packages: tuple[Path, Path]) -> None
     with machine_files(packages) as tree, machine(tree, programs=False) as running:
         before = every_file(running)
         running.run("dpkg", "--install", PACKAGE)
-        assert states(running, "is-active", *WORKING) == ["active"] * len(WORKING)
+        assert running.states("is-active", *WORKING) == ["active"] * len(WORKING)
         assert both_answer(running)
         running.write("/etc/platform/secrets.env", "OPENAI_API_KEY=sk-1\n", mode="0640")
         running.write("/home/agent/.ssh/authorized_keys", "ssh-ed25519 AAAA\n", mode="0600")
@@ -156,7 +158,7 @@ def test_removing_keeps_what_was_set_up_and_opens_nothing(installed: Path) -> No
         assert running.call("test", "-e", "/usr/lib/platform-appliance").returncode != 0
         assert not running.run("find", "/usr/bin", "-name", "platformctl")
         running.run("dpkg", "--install", PACKAGE)
-        assert states(running, "is-active", *WORKING) == ["active"] * len(WORKING)
+        assert running.states("is-active", *WORKING) == ["active"] * len(WORKING)
         assert running.run("cat", "/etc/platform/active-provider") == "openai\n"
 
 
@@ -166,7 +168,7 @@ def test_an_upgrade_refuses_nobody_and_keeps_what_was_set(installed: Path) -> No
         running.write("/etc/platform/active-provider", "openai\n")
         running.write("/var/lib/platform/push-subscriptions.jsonl", "{}\n")
         running.write("/visits.py", VISITS)
-        old = states(running, "show", "--property=MainPID", "--value", "platform-pwa.service")
+        old = running.show("platform-pwa.service", "MainPID")
         load = ("systemd-run", "--quiet", "--unit=visits", "--remain-after-exit")
         running.run(*load, "python3", "/visits.py")
         # As apt answers when nobody is there to ask.
@@ -175,10 +177,10 @@ def test_an_upgrade_refuses_nobody_and_keeps_what_was_set(installed: Path) -> No
         log = running.run("journalctl", "--unit=visits", "--output=cat", "--identifier=python3")
         good, bad = json.loads(log)
         assert (good > 20, bad) == (True, [])
-        new = states(running, "show", "--property=MainPID", "--value", "platform-pwa.service")
+        new = running.show("platform-pwa.service", "MainPID")
         assert new != old
         assert version(running) == NEWER
-        assert states(running, "is-active", *WORKING) == ["active"] * len(WORKING)
+        assert running.states("is-active", *WORKING) == ["active"] * len(WORKING)
         assert running.run("cat", SETTINGS) == "PLATFORM_ALLOWED_HOSTS=dash.example.org\n"
         assert running.run("cat", "/etc/platform/active-provider") == "openai\n"
         assert running.run("cat", "/var/lib/platform/push-subscriptions.jsonl") == "{}\n"
@@ -192,8 +194,8 @@ def test_an_upgrade_starts_nothing_that_is_not_to_run(installed: Path) -> None:
         running.write("/etc/platform/setup-complete", "")
         running.run("systemctl", "stop", *wizard)
         running.run("dpkg", "--install", NEWER_PACKAGE)
-        assert states(running, "is-active", *wizard) == ["inactive"] * 2
-        assert states(running, "is-enabled", *off) == ["disabled"] * 2
+        assert running.states("is-active", *wizard) == ["inactive"] * 2
+        assert running.states("is-enabled", *off) == ["disabled"] * 2
         assert running.run("systemctl", "list-units", "--failed", "--quiet", "--plain") == ""
 
 

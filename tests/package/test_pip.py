@@ -5,9 +5,11 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pytest
+
 from dev.device_files import LIBRARIES
 from dev.distributions import build_distributions
-from tests.support.both_apps import WORKING, both_answer, states
+from tests.support.both_apps import WORKING, both_answer
 from tests.support.debian_package import built_package, unpacked
 from tests.support.machine import machine, run_in, writable_tree
 
@@ -17,6 +19,7 @@ PIP = Path("/usr/lib/python3/dist-packages/pip")
 OURS = ("platform_*", "platformctl", "pwa_app", "release_tools", "wizard_app")
 
 
+@pytest.mark.long
 def test_the_wheel_and_its_services_serve_both_apps(tmp_path: Path) -> None:
     wheel = build_distributions(tmp_path / "dist").wheel
     package = unpacked(built_package(), tmp_path / "package")
@@ -31,7 +34,7 @@ def test_the_wheel_and_its_services_serve_both_apps(tmp_path: Path) -> None:
         run_in(tree, *python, *install, shared=[PIP, wheel])
         with machine(tree, programs=False) as running:
             running.run(f"{ENVIRONMENT}/bin/platformctl", "services", "install")
-            assert states(running, "is-active", *WORKING) == ["active"] * len(WORKING)
+            assert running.states("is-active", *WORKING) == ["active"] * len(WORKING)
             assert both_answer(running)
-            started = running.run("systemctl", "show", "--property=ExecStart", "platform-pwa")
+            started = running.show("platform-pwa", "ExecStart")
             assert f"{ENVIRONMENT}/bin/pwa-app" in started

@@ -1,8 +1,4 @@
-"""A real machine that a wizard sets up, looked at from a second network beside it.
-
-The units of its gateways and of its tunnel are small, and `tailscale` is a stand-in; all
-else is Debian's own.
-"""
+"""A machine that runs, and a second network beside it, from which it is looked at."""
 
 from __future__ import annotations
 
@@ -15,41 +11,48 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support import stand_in_programs
+from tests.support.first_boot import WIZARD_PORT, Device
 from tests.support.machine import Machine, machine
 from tests.support.network_namespaces import (
+    Connection,
     Network,
     join,
-    network_of,
     new_network,
     wait_for_port,
 )
 from tests.support.stand_in_programs import StandIn
-from tests.support.web_servers import unverified
 from tests.support.wizard_visits import Visitor
 
 NEAR, FAR = "10.99.0.1", "10.99.0.2"
 NEAR_V6, FAR_V6 = "fd99::1", "fd99::2"
-PORT = 9443
-PROFILES = ("hermes", "khoj", "openclaw")
 TUNNEL = "platform-tunnel.service"
+PORT = 9443
 _WIZARD = "platform-wizard.service"
 # It notes its environment, and goes on.
 _GATEWAY = """User=agent
 EnvironmentFile=/etc/platform/secrets.env
 RuntimeDirectory=%N
 ExecStart=/bin/sh -c 'env >"$RUNTIME_DIRECTORY/seen"; exec sleep infinity'"""
-_TUNNEL = "ExecStart=sleep infinity"
 _TIMEOUT_S = 90
 
 
 @dataclass(frozen=True)
 class Appliance:
-    """A machine before and after it is set up; `far` is the network beside it."""
+    """A machine, the network that it is in, and the one beside it."""
 
     machine: Machine
     near: Network
     far: Network
-    tailscale: StandIn
+    console: Path | None = None
+
+    @property
+    def device(self) -> Device:
+        """What can be done with it from outside."""
+        return Device(self.machine.call, self.connect)
+
+    def connect(self, port: int) -> http.client.HTTPConnection:
+        """A connection from the other network that is not made yet; the wizard speaks TLS."""
+        return Connection(self.far, NEAR, port, tls=port == WIZARD_PORT)
 
     @property
     def root(self) -> Path:
@@ -59,38 +62,6 @@ class Appliance:
     def read(self, path: str) -> str:
         """What is in one of its files."""
         return (self.root / path.lstrip("/")).read_text()
-
-    def rights(self, path: str) -> str:
-        """Mode and owner of one of its files, such as `640 root:agent`."""
-        return self.machine.run("stat", "--format=%a %U:%G", path).strip()
-
-    def state(self, unit: str) -> tuple[str, str]:
-        """What systemd says of a unit: active or not, enabled or not."""
-        asked = [self.machine.call("systemctl", verb, unit) for verb in ("is-active", "is-enabled")]
-        active, enabled = (done.stdout.strip() for done in asked)
-        return active, enabled
-
-    def seen_by(self, profile: str) -> dict[str, str]:
-        """The environment that a gateway was started with."""
-        lines = self.read(f"/run/{profile}-gateway/seen").splitlines()
-        return dict(line.split("=", 1) for line in lines if "=" in line)
-
-    def serve(self) -> Visitor:
-        """Start its wizard in production; who comes in by its link, from the other network."""
-        bind = f"--bind=[::]:{PORT}"
-        command = ("wizard-app", "serve", "--production", bind)
-        self.machine.run("systemd-run", "--quiet", f"--unit={_WIZARD}", *command)
-        wait_for_port(self.far, NEAR, PORT)
-        link = json.loads(self.machine.run("wizard-app", "launch-url", "--production", "--json"))
-        visitor = Visitor(lambda: _Connection(self.far, NEAR, PORT))
-        assert visitor.ask("/?" + link["url"].partition("?")[2]).status == 302
-        return visitor
-
-    def begin_anew(self) -> Visitor:
-        """Start its wizard once more, with nothing answered; who comes in."""
-        self.machine.run("systemctl", "stop", _WIZARD)
-        self.machine.run("rm", "/var/lib/platform/wizard-state.json")
-        return self.serve()
 
     def beside(self, *argv: str) -> subprocess.CompletedProcess[str]:
         """How one of its programs ends that is run in the other network."""
@@ -106,39 +77,79 @@ class Appliance:
             check=False,
         )
 
-    def log(self) -> str:
-        """What its journal has of its wizard."""
-        return self.machine.run("journalctl", "--no-pager", "--all", "--output=short-full")
+
+def wire(near: Network, far: Network) -> None:
+    """Lay the cable between the two networks."""
+    join(far, near, {f"{FAR}/24": f"{NEAR}/24", f"{FAR_V6}/64": f"{NEAR_V6}/64"})
 
 
 @contextlib.contextmanager
-def appliance() -> Iterator[Appliance]:
-    """A machine as it comes from the image, not set up; it is gone when the block ends."""
-    with (
-        machine() as booted,
-        network_of(booted.init) as near,
-        new_network() as far,
-    ):
-        addresses = {f"{FAR}/24": f"{NEAR}/24", f"{FAR_V6}/64": f"{NEAR_V6}/64"}
-        join(far, near, addresses)
+def appliance(
+    tree: Path | None = None,
+    *,
+    programs: bool = True,
+    clean: bool = False,
+    console: Path | None = None,
+    wired: bool = True,
+) -> Iterator[Appliance]:
+    """Boot a machine as `machine` does; it has no address before its cable is laid."""
+    with new_network() as near, new_network() as far:
+        if wired:
+            # Before it boots, so that what starts finds its addresses.
+            wire(near, far)
+        with machine(
+            tree, programs=programs, clean=clean, console=console, network=near
+        ) as running:
+            yield Appliance(running, near, far, console)
+
+
+@dataclass(frozen=True)
+class Image:
+    """A machine as it comes from the image, set up by a wizard that root runs.
+
+    The units of its gateways and of its tunnel are small, and `tailscale` is a stand-in; all
+    else is Debian's own.
+    """
+
+    here: Appliance
+    tailscale: StandIn
+
+    def state(self, unit: str) -> tuple[str, str]:
+        """What systemd says of a unit: active or not, enabled or not."""
+        machine = self.here.machine
+        return machine.states("is-active", unit)[0], machine.states("is-enabled", unit)[0]
+
+    def seen_by(self, profile: str) -> dict[str, str]:
+        """The environment that a gateway was started with."""
+        lines = self.here.read(f"/run/{profile}-gateway/seen").splitlines()
+        return dict(line.split("=", 1) for line in lines if "=" in line)
+
+    def serve(self) -> Visitor:
+        """Start its wizard in production; who comes in by its link, from the other network."""
+        machine, far = self.here.machine, self.here.far
+        command = ("wizard-app", "serve", "--production", f"--bind=[::]:{PORT}")
+        machine.run("systemd-run", "--quiet", f"--unit={_WIZARD}", *command)
+        wait_for_port(far, NEAR, PORT)
+        link = json.loads(machine.run("wizard-app", "launch-url", "--production", "--json"))
+        visitor = Visitor(lambda: Connection(far, NEAR, PORT, tls=True))
+        assert visitor.ask("/?" + link["url"].partition("?")[2]).status == 302
+        return visitor
+
+    def begin_anew(self) -> Visitor:
+        """Start its wizard once more, with nothing answered; who comes in."""
+        self.here.machine.run("systemctl", "stop", _WIZARD)
+        self.here.machine.run("rm", "/var/lib/platform/wizard-state.json")
+        return self.serve()
+
+
+@contextlib.contextmanager
+def image() -> Iterator[Image]:
+    """A machine that is not set up, without our services; it is gone when the block ends."""
+    with appliance() as here:
         for user in ("agent", "platform"):
-            booted.run("useradd", "--system", "--create-home", "--shell=/bin/sh", user)
-        for profile in PROFILES:
-            booted.unit(f"{profile}-gateway.service", _GATEWAY)
-        booted.unit(TUNNEL, _TUNNEL)
-        programs = Path(f"/proc/{booted.init}/root/usr/local/bin")
-        tailscale = stand_in_programs.install(programs, "tailscale")
-        yield Appliance(booted, near, far, tailscale)
-
-
-class _Connection(http.client.HTTPSConnection):
-    """A connection from a network, to a server whose certificate is its own."""
-
-    def __init__(self, network: Network, host: str, port: int) -> None:
-        super().__init__(host, port, timeout=_TIMEOUT_S)
-        self._network = network
-
-    def connect(self) -> None:
-        plain = self._network.socket(timeout_s=_TIMEOUT_S)
-        plain.connect((self.host, self.port))
-        self.sock = unverified().wrap_socket(plain)
+            here.machine.run("useradd", "--system", "--create-home", "--shell=/bin/sh", user)
+        for profile in ("hermes", "khoj", "openclaw"):
+            here.machine.unit(f"{profile}-gateway.service", _GATEWAY)
+        here.machine.unit(TUNNEL, "ExecStart=sleep infinity")
+        programs = here.root / "usr/local/bin"
+        yield Image(here, stand_in_programs.install(programs, "tailscale"))

@@ -22,8 +22,3 @@ for url in ("http://127.0.0.1:8089/healthz", "https://127.0.0.1:8088/healthz"):
 def both_answer(running: Machine) -> bool:
     """Whether the dashboard and the wizard say that they are well."""
     return running.run("python3", "-c", ANSWERS).split() == ["ok", "ok"]
-
-
-def states(running: Machine, verb: str, *units: str) -> list[str]:
-    """What systemctl says of each of the units."""
-    return running.run("systemctl", verb, *units, check=False).split()

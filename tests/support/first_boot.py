@@ -15,20 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.debian_package import built_package
-from tests.support.machine import Machine, machine, run_in, writable_tree
-from tests.support.network_namespaces import Network, join, new_network
+from tests.support.machine import run_in, writable_tree
 from tests.support.waiting import wait_until
-from tests.support.web_servers import unverified
 from tests.support.wizard_visits import Fields, Visitor
 
-NEAR, FAR = "10.99.0.1", "10.99.0.2"
-NEAR_V6, FAR_V6 = "fd99::1", "fd99::2"
 WIZARD_PORT, DASHBOARD_PORT = 8088, 8089
 GATEWAY = "openclaw-gateway.service"
 # Of who may log in.
 LOGIN = "/srv/login"
 STARTS = "/var/lib/openclaw-gateway/starts"
-_TIMEOUT_S = 60
 # Every sign that a key may have and that some encoding changes, but for those that no key has.
 CANARIES = {
     name: f"CaNaRy+{number:02}/{name}<&>%7E=="
@@ -177,39 +172,6 @@ class Device:
         return [json.loads(line) for line in self.call("cat", STARTS).stdout.splitlines()]
 
 
-@dataclass(frozen=True)
-class Container:
-    """A device in a container, and the network beside it."""
-
-    machine: Machine
-    near: Network
-    far: Network
-
-    @property
-    def device(self) -> Device:
-        """What can be done with it from outside."""
-        return Device(self.machine.call, lambda port: _Connection(self.far, port))
-
-    def beside(self, *argv: str) -> subprocess.CompletedProcess[str]:
-        """How one of its programs ends that is run in the other network."""
-        network = f"--net=/proc/self/fd/{self.far.descriptor}"
-        enter = ("nsenter", f"--target={self.machine.init}", "--mount", network, "--wdns=/", "--")
-        return subprocess.run(
-            [*enter, *argv],
-            pass_fds=(self.far.descriptor,),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_TIMEOUT_S,
-            check=False,
-        )
-
-    @property
-    def root(self) -> Path:
-        """Its files, as this process sees them."""
-        return Path(f"/proc/{self.machine.init}/root")
-
-
 @contextlib.contextmanager
 def installed() -> Iterator[Path]:
     """The files of a device with our package, before its first boot."""
@@ -224,30 +186,3 @@ def installed() -> Iterator[Path]:
         run_in(tree, "dpkg", "--install", str(package), shared=[package])
         run_in(tree, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", LOGIN)
         yield tree
-
-
-@contextlib.contextmanager
-def booted(tree: Path, *, clean: bool = False, console: Path | None = None) -> Iterator[Container]:
-    """Boot a device; its power is cut when the block ends, or it is shut down if `clean`."""
-    with new_network() as near, new_network() as far:
-        # Before it boots, so that what starts finds its addresses.
-        join(far, near, {f"{FAR}/24": f"{NEAR}/24", f"{FAR_V6}/64": f"{NEAR_V6}/64"})
-        with machine(tree, programs=False, clean=clean, console=console, network=near) as here:
-            yield Container(here, near, far)
-
-
-class _Connection(http.client.HTTPConnection):
-    """A connection from the other network; the wizard speaks TLS, by its own certificate."""
-
-    def __init__(self, network: Network, port: int) -> None:
-        super().__init__(NEAR, port, timeout=_TIMEOUT_S)
-        self._network = network
-
-    def connect(self) -> None:
-        plain = self._network.socket(timeout_s=_TIMEOUT_S)
-        try:
-            plain.connect((self.host, self.port))
-            self.sock = unverified().wrap_socket(plain) if self.port == WIZARD_PORT else plain
-        except OSError:
-            plain.close()
-            raise

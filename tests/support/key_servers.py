@@ -43,13 +43,14 @@ _POLICY = {
 _SIGN = """
 import datetime, json, sys
 import botocore.auth, botocore.awsrequest, botocore.credentials
-given = json.load(sys.stdin)
-signed_at = datetime.datetime.strptime(given["at"], "%Y%m%dT%H%M%SZ")
-botocore.auth.get_current_datetime = lambda **_: signed_at
-request = botocore.awsrequest.AWSRequest("GET", given["url"], headers=given["headers"])
-credentials = botocore.credentials.Credentials(given["access_key"], given["secret_key"])
-botocore.auth.SigV4Auth(credentials, "bedrock", given["region"]).add_auth(request)
-print(request.headers["Authorization"])
+def signed(given):
+    at = datetime.datetime.strptime(given["at"], "%Y%m%dT%H%M%SZ")
+    botocore.auth.get_current_datetime = lambda **_: at
+    request = botocore.awsrequest.AWSRequest("GET", given["url"], headers=given["headers"])
+    credentials = botocore.credentials.Credentials(given["access_key"], given["secret_key"])
+    botocore.auth.SigV4Auth(credentials, "bedrock", given["region"]).add_auth(request)
+    return request.headers["Authorization"]
+print(json.dumps({name: signed(one) for name, one in json.load(sys.stdin).items()}))
 """
 
 
@@ -94,19 +95,18 @@ def amazon(folder: Path) -> Iterator[Amazon]:
         yield Amazon(endpoint, *pair)
 
 
-def botocore_signature(
-    url: str, headers: Mapping[str, str], *, at: str, access_key: str, secret_key: str, region: str
-) -> str:
-    """The `Authorization` header that botocore makes for a GET at the time `at`."""
-    given = {"url": url, "headers": dict(headers), "at": at, "region": region}
-    return subprocess.run(
+def botocore_signatures(asked: Mapping[str, Mapping[str, object]]) -> dict[str, str]:
+    """The `Authorization` headers that botocore makes for GETs, each at the time `at`."""
+    done = subprocess.run(
         [environment_of(_ENVIRONMENT) / "bin/python", "-c", _SIGN],
-        input=json.dumps(given | {"access_key": access_key, "secret_key": secret_key}),
+        input=json.dumps(asked),
         capture_output=True,
         text=True,
         timeout=60,
         check=True,
-    ).stdout.strip()
+    )
+    found: dict[str, str] = json.loads(done.stdout)
+    return found
 
 
 @contextlib.contextmanager

@@ -67,21 +67,40 @@ class Machine:
         """Put a file, and the folders above it, on the machine."""
         self.run("install", "-D", f"--mode={mode}", "/dev/stdin", path, stdin=text)
 
-    def freeze(self) -> None:
-        """Stop process 1 and the bus, so that nobody who asks them is answered."""
-        self.run(
-            "sh",
-            "-c",
-            "kill -STOP $(pidof dbus-daemon || systemctl show --value"
-            " --property=MainPID dbus.service)",
-        )
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Stop process 1 and the bus, so that nobody who asks them is answered in the block."""
+        bus = self.run("pidof", "dbus-daemon").split()
+        self.run("kill", "-STOP", *bus)
         os.kill(self.init, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(self.init, signal.SIGCONT)
+            self.run("kill", "-CONT", *bus)
 
     def unit(self, name: str, service: str) -> None:
         """Install a unit whose section `[Service]` is `service`."""
         install = "[Install]\nWantedBy=multi-user.target\n"
         self.write(f"/etc/systemd/system/{name}", f"[Service]\n{service}\n{install}")
         self.run("systemctl", "daemon-reload")
+
+    def show(self, unit: str, name: str) -> str:
+        """A property that systemd knows of a unit."""
+        return self.run("systemctl", "show", "--value", f"--property={name}", unit).strip()
+
+    def states(self, verb: str, *units: str) -> list[str]:
+        """What systemctl says of each unit; `verb` is `is-active` or `is-enabled`."""
+        return self.call("systemctl", verb, *units).stdout.split()
+
+    def rights(self, path: str) -> str:
+        """Mode and owner of a file, such as `640 root:agent`."""
+        return self.run("stat", "--format=%a %U:%G", path).strip()
+
+    def log(self, *options: str) -> str:
+        """All of its journal, in which everything is that was said until now."""
+        self.run("journalctl", "--sync")
+        return self.run("journalctl", "--no-pager", "--all", *options)
 
 
 @contextlib.contextmanager

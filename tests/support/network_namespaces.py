@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import http.client
 import os
 import socket
 import struct
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
+
+from tests.support.waiting import wait_until
+from tests.support.web_servers import unverified
 
 _NEW_NETWORK = 0x40000000
 _OWN = "/proc/thread-self/ns/net"
 _TIMEOUT_S = 20
+_ANSWER_S = 90
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _ECHO = {socket.AF_INET: (8, 0, socket.IPPROTO_ICMP), socket.AF_INET6: (128, 129, 58)}
 _IP_HEADER_BYTES = 20
@@ -167,17 +171,38 @@ def join(one: Network, other: Network, addresses: dict[str, str]) -> None:
         network.ip("link", "set", "cable", "up")
 
 
-def wait_for_port(network: Network, address: str, port: int, log: Path | None = None) -> None:
+def wait_for_port(network: Network, address: str, port: int) -> None:
     """Return when somebody listens there."""
-    import time
 
-    deadline = time.monotonic() + _TIMEOUT_S
-    while time.monotonic() < deadline:
-        with contextlib.suppress(OSError):
-            if network.connects(address, port, 1):
-                return
-        time.sleep(0.05)
-    raise RuntimeError(f"nobody listens on {address} port {port}: {log and log.read_text()}")
+    def listens() -> bool:
+        try:
+            return network.connects(address, port, 1)
+        except OSError:
+            return False
+
+    wait_until(listens)
+
+
+class Connection(http.client.HTTPConnection):
+    """A connection of HTTP from a network, which is made when it is needed.
+
+    With `tls` the server may have any certificate.
+    """
+
+    def __init__(self, network: Network, host: str, port: int, *, tls: bool = False) -> None:
+        super().__init__(host, port, timeout=_ANSWER_S)
+        self._network = network
+        self._tls = tls
+
+    def connect(self) -> None:
+        plain = self._network.socket(timeout_s=_ANSWER_S)
+        try:
+            plain.connect((self.host, self.port))
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.sock = unverified().wrap_socket(plain) if self._tls else plain
+        except OSError:
+            plain.close()
+            raise
 
 
 def _echo(kind: int) -> bytes:

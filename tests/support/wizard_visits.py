@@ -14,6 +14,17 @@ Fields = Iterable[tuple[str, str]]
 # The fields that are sent to each step, by its name.
 Forms = Mapping[str, Fields]
 Connect = Callable[[], http.client.HTTPConnection]
+# The least that sets a device up.
+SIMPLE: Forms = {
+    "system": [("hostname", "kitchen"), ("timezone", "Europe/Berlin")],
+    "profile": [("profile", "openclaw")],
+    "provider": [("provider", "openai"), ("api_key", "sk-1"), ("skip_validation", "1")],
+    "channels": [],
+    "ssh": [],
+    "mesh-vpn": [("skip", "1")],
+    "tunnel": [("choice", "skip")],
+    "backup": [("kind", "skip")],
+}
 _TIMEOUT_S = 90
 
 

@@ -1,4 +1,4 @@
-"""`python -m tests.support.another_user UID ARGS`: run `platformctl ARGS` as that user.
+"""`python -m tests.interop.another_user UID ARGS`: run `platformctl ARGS` as that user.
 
 What it needs is imported first: the user may not reach Python's folders.
 """

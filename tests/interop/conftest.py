@@ -1,0 +1,42 @@
+"""One machine for all tests of a worker that leave it as they found it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.appliances import Appliance, appliance
+from tests.support.machine import Machine
+
+# What a test may have forgotten to take back.
+_STATE = r"""
+cat /etc/passwd /etc/hostname
+find /etc/platform /etc/nftables.d /etc/systemd/system /etc/ssh /home /opt /run/systemd/system \
+    /var/lib/platform -not -name '.*.lock' -not -name wizard-state.json | sort
+systemctl list-unit-files 'platform-*' --no-legend
+systemctl list-units --failed --no-legend
+systemctl is-active platform-control.socket platform-pwa.service platform-wizard.service
+nft list ruleset
+findmnt --noheadings --output TARGET | sort
+"""
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Appliance]:
+    """A machine with our services, which is not set up, and who is beside it."""
+    with appliance(console=tmp_path_factory.mktemp("shared") / "console") as here:
+        here.machine.run("platformctl", "services", "install", "--programs=/usr/local/bin")
+        here.device.comes_up()
+        before = here.machine.run("sh", "-c", _STATE)
+        yield here
+        assert here.machine.run("sh", "-c", _STATE) == before
+        log = here.machine.log("--unit=platform-*")
+        assert "Traceback" not in log
+        assert "CaNaRy" not in log
+
+
+@pytest.fixture
+def booted(shared: Appliance) -> Machine:
+    """That machine alone."""
+    return shared.machine
