@@ -7,6 +7,7 @@ commands are compared with what those two say.
 from __future__ import annotations
 
 import json
+import re
 import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -279,3 +280,88 @@ def written(out: Path) -> dict[str, tuple[int, str]]:
         and path.name != "commands.jsonl"
         and path.parent != out / "var/lib/platform"
     }
+
+
+# The way there: each form as it is sent, with where it leads, and one that breaks its rule
+
+
+TOKEN = "5f" * 32
+CANARY = "canary-7c1e9b"
+ENTERED: Forms = {
+    "system": [("hostname", "kitchen"), ("timezone", "Europe/Berlin")],
+    "profile": [("profile", "openclaw")],
+    "provider": [("provider", "openai"), ("api_key", f"sk-{CANARY}"), ("skip_validation", "1")],
+    "channels": [("channels", "telegram"), ("channels", "discord")],
+    "ssh": [("ssh_keys", "ssh-ed25519 AAAA me@home\r\nssh-rsa BBBB\r\n")],
+    "mesh-vpn": [("authkey", f"tskey-{CANARY}")],
+    "tunnel": [
+        ("choice", "named"),
+        ("credentials", json.dumps({"TunnelName": "home", "TunnelSecret": CANARY})),
+    ],
+    "backup": [
+        *(("kind", "store_b"), ("b_account_id", "acct0"), ("b_bucket", "kitchen")),
+        *(("b_access_key", f"ak-{CANARY}"), ("b_secret_key", f"sk-{CANARY}")),
+    ],
+}
+WRONG: Forms = {
+    "system": [("hostname", "Kitchen!"), ("timezone", "Europe/Berlin")],
+    "profile": [("profile", "nobody")],
+    "provider": [("provider", "openai"), ("api_key", ""), ("skip_validation", "1")],
+    "channels": [("channels", "nowhere")],
+    "ssh": [("ssh_keys", "ssh-ed25519")],
+    "mesh-vpn": [("authkey", "1234567")],
+    "tunnel": [("choice", "named"), ("credentials", "{}")],
+    "backup": [("kind", "store_a"), ("a_account_id", "acct0")],
+}
+ANSWERS = {
+    "hostname": "kitchen",
+    "timezone": "Europe/Berlin",
+    "profile": "openclaw",
+    "provider": "openai",
+    "model": "",
+    "endpoint": "",
+    "channels": ["telegram", "discord"],
+    "ssh_keys": ["ssh-ed25519 AAAA me@home", "ssh-rsa BBBB"],
+    "mesh_vpn_enabled": True,
+    "tunnel_choice": "named",
+    "tunnel_name": "home",
+    "backup_kind": "store_b",
+    "backup_meta": {
+        "account_id": "acct0",
+        "bucket": "kitchen",
+        "endpoint": "https://acct0.r2.cloudflarestorage.com",
+    },
+}
+
+
+def test_the_forms_of_the_spec_lead_from_the_link_to_review(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    places = {"PLATFORM_ROOT": str(tmp_path / "device"), "WIZARD_DEV_OUT": str(out)}
+    with served("wizard-app", places, tmp_path / "log", "--token", TOKEN) as app:
+        here = visitor_of(app)
+        assert here.ask("/").status == 401
+        entered = here.ask(f"/?token={TOKEN}")
+        assert (entered.status, entered.location) == (302, "/wizard/system")
+        (cookie,) = re.findall("^Set-Cookie: (.*)$", here.pages[-1], flags=re.MULTILINE)
+        name, *attributes = cookie.split("; ")
+        assert name.startswith("platform-session=")
+        assert sorted(attributes) == ["HttpOnly", "Max-Age=3600", "Path=/", "SameSite=Strict"]
+        assert visitor_of(app).ask(f"/?token={TOKEN}").status == 401
+        for slug, fields in WRONG.items():
+            refused = here.ask(f"/wizard/{slug}", fields)
+            assert (slug, refused.status) == (slug, 200)
+            assert '<div class="error">' in refused.body
+        for (slug, fields), onward in zip(
+            ENTERED.items(), (*list(ENTERED)[1:], "review"), strict=True
+        ):
+            taken = here.ask(f"/wizard/{slug}", fields)
+            assert (slug, taken.status, taken.location) == (slug, 302, f"/wizard/{onward}")
+            assert here.ask("/wizard").location == f"/wizard/{onward}"
+        shown = [here.ask(f"/wizard/{slug}") for slug in (*ENTERED, "review")]
+        assert {page.status for page in shown} == {200}
+        assert not any(CANARY in page.body for page in shown)
+    stored = json.loads((out / "var/lib/platform/wizard-state.json").read_bytes())
+    assert (stored["step"], stored["completed_at"]) == ("review", None)
+    assert stored["answers"] == ANSWERS
+    kept = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert [path.name for path in kept if CANARY.encode() in path.read_bytes()] == []

@@ -8,10 +8,8 @@ import json
 import socket
 import threading
 import time
-import urllib.error
 import urllib.parse
-import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +22,9 @@ from tests.support.devices import Device
 from tests.support.gateways import DONE, EVENTS, answering, delta, profile
 from tests.support.key_servers import OpenAiProxy, openai_proxy
 from tests.support.nginx import nginx
+from tests.support.waiting import wait_until
 from tests.support.web_servers import Served, served
+from tests.support.wizard_visits import visitor_of
 from wizard_app.chat_history import Turn
 from wizard_app.gateway import ask, health
 from wizard_app.gateway_refusals import GatewayError
@@ -169,20 +169,14 @@ def talking(
     """A served wizard whose profile has its gateway at `url`."""
     gateways.install(tmp_path / "out", url, chat)
     with served("wizard-app", environment, tmp_path / "log") as wizard:
-        assert send(wizard, "/wizard/profile", profile="box")[0] == 200
+        assert send(wizard, "/wizard/profile", profile="box")[0] == 302
         yield wizard
     assert "Traceback" not in (tmp_path / "log").read_text()
 
 
-def send(wizard: Served, path: str, timeout: float = 60, **fields: str) -> tuple[int, str]:
-    form = urllib.parse.urlencode(fields).encode()
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        with opener.open(f"{wizard.url}{path}", form or None, timeout=timeout) as answer:
-            return int(answer.status), str(answer.read().decode())
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, error.read().decode()
+def send(wizard: Served, path: str, **fields: str) -> tuple[int, str]:
+    answer = visitor_of(wizard).ask(path, fields.items() or None)
+    return answer.status, answer.body
 
 
 def turns(tmp_path: Path) -> list[dict[str, Any]]:
@@ -191,11 +185,8 @@ def turns(tmp_path: Path) -> list[dict[str, Any]]:
 
 
 def until_turns(tmp_path: Path, count: int) -> list[dict[str, Any]]:
-    deadline = time.monotonic() + 30
-    while len(found := turns(tmp_path)) < count:
-        assert time.monotonic() < deadline, found
-        time.sleep(0.02)
-    return found
+    wait_until(lambda: len(turns(tmp_path)) >= count)
+    return turns(tmp_path)
 
 
 def ask_for_stream(connection: http.client.HTTPConnection, message: str) -> None:
@@ -232,18 +223,23 @@ def test_a_connection_outlasts_a_streamed_answer(
                 assert connection.sock is used
 
 
-def test_a_served_wizard_sends_an_answer_on_while_it_comes(
-    environment: dict[str, str], tmp_path: Path
-) -> None:
-    heard = threading.Event()
+def in_two_parts(heard: threading.Event) -> Callable[[object, socket.socket], None]:
+    """A gateway that says a second word once the first one is heard."""
 
     def answer(_: object, connection: socket.socket) -> None:
         connection.sendall(EVENTS + f"{delta('öne')}\n\n".encode())
         assert heard.wait(30)
         connection.sendall(f"{delta('two')}\n\n{DONE}".encode())
 
+    return answer
+
+
+def test_a_served_wizard_sends_an_answer_on_while_it_comes(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    heard = threading.Event()
     with (
-        answering(answer) as server,
+        answering(in_two_parts(heard)) as server,
         talking(environment, tmp_path, server.url, COMPLETIONS) as wizard,
         streaming(wizard, "hello") as came,
     ):
@@ -355,21 +351,15 @@ def test_a_web_server_before_the_wizard_does_not_keep_a_stream_back(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     heard = threading.Event()
-
-    def answer(_: object, connection: socket.socket) -> None:
-        connection.sendall(EVENTS + f"{delta('one')}\n\n".encode())
-        assert heard.wait(30)
-        connection.sendall(f"{delta('two')}\n\n{DONE}".encode())
-
     with (
-        answering(answer) as server,
+        answering(in_two_parts(heard)) as server,
         talking(environment, tmp_path, server.url, COMPLETIONS) as wizard,
     ):
         lines = f"location / {{ proxy_pass {wizard.url}; proxy_set_header Host $host; }}"
         with nginx(tmp_path, tmp_path / "nginx", lines) as before:
             in_front = Served(before.url, wizard.process, wizard.log)
             with streaming(in_front, "hello") as came:
-                assert came.read1() == b"one"
+                assert came.read1().decode() == "öne"
                 heard.set()
                 assert came.read().startswith(b"two\x00<ol")
 

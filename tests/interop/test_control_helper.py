@@ -461,13 +461,6 @@ def test_a_request_that_never_ends_is_given_up_and_holds_up_nobody(stored: Helpe
     assert stored.files() == before
 
 
-def test_a_caller_that_goes_away_leaves_the_helper_well(stored: Helped) -> None:
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.connect(str(stored.socket))
-        connection.sendall(request("model-list"))
-    assert "gpt-4o" in stored.send(request("model-list"))
-
-
 def test_key_14_callers_at_once_lose_nothing(helped: Helped) -> None:
     listing = control_helper.ask(helped.socket, "model-list", {}, Listing)
     failures: list[PlatformError] = []

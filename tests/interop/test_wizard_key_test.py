@@ -6,14 +6,11 @@ What else is answered, and what check_key makes of it, is in test_key_check_ngin
 from __future__ import annotations
 
 import contextlib
-import http.client
 import threading
 import time
-import urllib.parse
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
@@ -33,6 +30,7 @@ from tests.support.key_tests import CANARY, KINDS, SECRET_CANARY, credentials, p
 from tests.support.nginx import Nginx, make_certificate, nginx
 from tests.support.raw_server import RawServer, Request, response, serving
 from tests.support.web_servers import Served, served
+from tests.support.wizard_visits import Answer, visitor_of
 from tests.wizard_app.conftest import MakeWizard, out, wizard
 
 __all__ = ["out", "wizard"]  # Fixtures of the wizard in this process.
@@ -40,23 +38,9 @@ __all__ = ["out", "wizard"]  # Fixtures of the wizard in this process.
 PAGE = "/wizard/provider"
 
 
-class Answer(NamedTuple):
-    """What the wizard answered; `location` is where it leads."""
-
-    status: int
-    text: str
-    location: str
-
-
 def ask(app: Served, path: str, data: Mapping[str, str] | None = None) -> Answer:
     """Send a form to the wizard, or load a page of it."""
-    connection = http.client.HTTPConnection("127.0.0.1", app.port, timeout=60)
-    with contextlib.closing(connection):
-        headers = {"Content-Type": "application/x-www-form-urlencoded"}
-        body = None if data is None else urllib.parse.urlencode(data)
-        connection.request("GET" if data is None else "POST", path, body, headers)
-        answer = connection.getresponse()
-        return Answer(answer.status, answer.read().decode(), answer.headers.get("Location", ""))
+    return visitor_of(app).ask(path, None if data is None else data.items())
 
 
 @contextlib.contextmanager
@@ -101,12 +85,12 @@ def test_a_key_that_a_real_server_takes_leads_on_and_a_wrong_one_does_not(
     with running(device, tmp_path) as app:
         rejected = ask(app, PAGE, wrong)
         assert rejected.status == 200
-        assert "own provider rejected this key (HTTP 403)" in rejected.text
-        assert "answered, but not as a chat-compatible service" in ask(app, PAGE, bare).text
+        assert "own provider rejected this key (HTTP 403)" in rejected.body
+        assert "answered, but not as a chat-compatible service" in ask(app, PAGE, bare).body
         taken = ask(app, PAGE, right)
         assert (taken.status, taken.location) == (302, "/wizard/channels")
-        assert "Key works. 2 models available." in ask(app, PAGE).text
-        pages = [rejected.text, ask(app, PAGE).text, ask(app, "/wizard/review").text]
+        assert "Key works. 2 models available." in ask(app, PAGE).body
+        pages = [rejected.body, ask(app, PAGE).body, ask(app, "/wizard/review").body]
     left = [file for file in (tmp_path / "dev-out").rglob("*") if file.is_file()]
     written = "".join([*pages, *(file.read_text() for file in [*left, app.log])])
     assert proxy.key not in written
@@ -235,7 +219,7 @@ def test_key_05_proxies_and_password_files_change_nothing(device: Device, tmp_pa
 def healthz(app: Served) -> float:
     """How long `/healthz` takes."""
     began = time.monotonic()
-    assert ask(app, "/healthz") == (200, "ok", "")
+    assert ask(app, "/healthz") == (200, "", "ok")
     return time.monotonic() - began
 
 
@@ -265,7 +249,7 @@ def test_key_07_four_tests_at_once_and_the_others_are_told_to_wait(
                 time.sleep(0.1)
             release.set()
             statuses = sorted(one.result().status for one in asked)
-            told = next(one.result().text for one in asked if one.result().status == 429)
+            told = next(one.result().body for one in asked if one.result().status == 429)
             assert app.process.poll() is None
     assert most == 4
     assert statuses == [200] * 4 + [429] * 16
@@ -291,7 +275,7 @@ def test_a_slow_test_delays_nobody_else(device: Device, tmp_path: Path) -> None:
             took_s = time.monotonic() - began
             stop.set()
     assert (pages, other.status) == ([200, 200, 200], 302)
-    assert "did not answer within 10 s" in failed.text
+    assert "did not answer within 10 s" in failed.body
     assert 9.5 < took_s < 20
 
 
@@ -303,5 +287,5 @@ def test_key_04_nothing_is_asked_of_where_a_server_leads_to(device: Device, tmp_
             with running(device, tmp_path) as app:
                 answer = ask(app, PAGE, form("own"))
         assert other.requests == []
-        assert f"leads to {other.url}, and no key is sent there (HTTP 302)" in answer.text
-        assert CANARY not in answer.text + app.log.read_text()
+        assert f"leads to {other.url}, and no key is sent there (HTTP 302)" in answer.body
+        assert CANARY not in answer.body + app.log.read_text()

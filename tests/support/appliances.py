@@ -66,7 +66,15 @@ class Appliance:
     def beside(self, *argv: str) -> subprocess.CompletedProcess[str]:
         """How one of its programs ends that is run in the other network."""
         network = f"--net=/proc/self/fd/{self.far.descriptor}"
-        enter = ("nsenter", f"--target={self.machine.init}", "--mount", network, "--wdns=/", "--")
+        enter = (
+            "nsenter",
+            f"--target={self.machine.init}",
+            "--mount",
+            network,
+            "--root",
+            "--wdns=/",
+            "--",
+        )
         return subprocess.run(
             [*enter, *argv],
             pass_fds=(self.far.descriptor,),

@@ -52,7 +52,7 @@ class Machine:
     def call(self, *argv: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         """How a command inside ends, run as root."""
         namespaces = ("--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup")
-        enter = ("nsenter", f"--target={self.init}", *namespaces, "--wdns=/", "--")
+        enter = ("nsenter", f"--target={self.init}", *namespaces, "--root", "--wdns=/", "--")
         return subprocess.run(
             [*enter, *argv],
             input=stdin,
