@@ -16,10 +16,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.network import wait_for_port
+from tests.support.network_namespaces import connected, new_network
 from tests.support.releases import clean_environment, program
+from tests.support.waiting import wait_until
 from tests.support.web_servers import Served, free_port, served
 
-SECONDS = 20
+SECONDS = 60
 GUNICORN = (program("gunicorn"), "-c", "python:platform_common.web.gunicorn_conf")
 OK = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 STUB = {"PWA_DEV_STUB": "1"}
@@ -464,7 +467,8 @@ def test_no_module_of_the_current_folder_takes_the_place_of_an_installed_one(
 
 def test_it_ends_when_it_is_told_to_and_answers_who_is_waiting(tmp_path: Path) -> None:
     slow = tmp_path / "platformctl"
-    slow.write_text("#!/bin/sh\nsleep 2\necho '{}'\n")
+    began = tmp_path / "began"
+    slow.write_text(f"#!/bin/sh\ntouch {began}\nsleep 2\necho '{{}}'\n")
     slow.chmod(0o755)
     variables = {"PLATFORM_CTL": str(slow), "PLATFORM_ROOT": str(tmp_path)}
     answers: list[bytes] = []
@@ -474,7 +478,7 @@ def test_it_ends_when_it_is_told_to_and_answers_who_is_waiting(tmp_path: Path) -
             target=lambda: answers.append(ask(running.port, page, end=False))
         )
         waiting.start()
-        time.sleep(1)
+        wait_until(began.exists)
         running.process.send_signal(signal.SIGTERM)
         waiting.join()
         assert running.process.wait(SECONDS) == 0
@@ -488,9 +492,14 @@ def test_it_ends_when_it_is_told_to_and_answers_who_is_waiting(tmp_path: Path) -
 def test_it_listens_where_it_is_told_to(host: str, tmp_path: Path) -> None:
     path, port = tmp_path / "socket", free_port()
     bind = f"unix:{path}" if host == "unix" else f"{host}:{port}"
-    with subprocess.Popen(
-        [program("pwa-app"), "serve", "--bind", bind], env=clean_environment() | STUB
-    ) as process:
+    # In a network of its own there is IPv6, whatever this machine has.
+    with (
+        new_network(up=True) as own,
+        own.inside(),
+        subprocess.Popen(
+            [program("pwa-app"), "serve", "--bind", bind], env=clean_environment() | STUB
+        ) as process,
+    ):
         try:
             family = socket.AF_UNIX if host == "unix" else socket.AF_INET6
             address: str | tuple[str, int] = str(path) if host == "unix" else ("::1", port)
@@ -503,21 +512,9 @@ def test_it_listens_where_it_is_told_to(host: str, tmp_path: Path) -> None:
 
 def answer_of(family: int, address: str | tuple[str, int]) -> bytes:
     """What is answered at an address once somebody listens there."""
-    deadline = time.monotonic() + SECONDS
-    while True:
-        with socket.socket(family) as connection:
-            connection.settimeout(SECONDS)
-            try:
-                connection.connect(address)
-            except OSError:
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
-                continue
-            connection.sendall(OK)
-            answer = b""
-            while part := connection.recv(65536):
-                answer += part
-            return answer
+    with connected(family, address) as connection:
+        connection.sendall(OK)
+        return b"".join(iter(lambda: connection.recv(65536), b""))
 
 
 @pytest.mark.long
@@ -556,7 +553,7 @@ def test_fs_02_on_disks_that_are_read_only_it_starts_and_shows_the_page(tmp_path
     (tmp_path / "device").mkdir()
     port = free_port()
     # Mounts that this process alone sees, and that are gone with it.
-    shell = ("unshare", "-rm", "sh", "-c", 'mount -o remount,bind,ro / && exec "$@"', "sh")
+    shell = ("unshare", "-m", "sh", "-c", 'mount -o remount,bind,ro / && exec "$@"', "sh")
     with (tmp_path / "log").open("wb") as log:
         server = subprocess.Popen(
             [*shell, program("pwa-app"), "serve", "--bind", f"127.0.0.1:{port}"],
@@ -565,11 +562,8 @@ def test_fs_02_on_disks_that_are_read_only_it_starts_and_shows_the_page(tmp_path
             stderr=subprocess.STDOUT,
         )
     try:
-        answer, deadline = b"", time.monotonic() + SECONDS
-        while not answer and server.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.1)
-            with contextlib.suppress(ConnectionRefusedError):
-                answer = ask(port, OK.replace(b"/healthz", b"/app/dashboard"))
+        wait_for_port(port, server)
+        answer = ask(port, OK.replace(b"/healthz", b"/app/dashboard"))
         assert status(answer) == 200, (tmp_path / "log").read_text()
     finally:
         server.terminate()

@@ -11,7 +11,6 @@ import socket
 import stat
 import subprocess
 import sys
-import sysconfig
 import threading
 import time
 from collections.abc import Iterator
@@ -20,7 +19,6 @@ from typing import Any
 
 import pytest
 
-from dev.distributions import ROOT
 from platform_common.control_helper import ask
 from platform_common.errors import PlatformError
 from platform_common.locks import LockedError
@@ -30,6 +28,7 @@ from tests.interop.test_setup_helper import CANARIES, SECRETS, Setup, as_nobody,
 from tests.support.appliances import Appliance
 from tests.support.machine import Machine, machine
 from tests.support.odd_files import LINKS, NOT_REGULAR, make, picture
+from tests.support.own_packages import LIBRARIES, PACKAGES
 from tests.support.process_users import as_user
 from tests.support.setups import JOURNAL, put_answers
 from tests.support.waiting import wait_until
@@ -172,8 +171,9 @@ def test_leak_01_a_helper_at_work_shows_no_secret_and_nothing_of_its_caller(
 ) -> None:
     (waiting.programs / "goes-on").touch()
     told: list[Any] = []
+    asked = arguments(waiting)
     with as_nobody():
-        done = ask(waiting.helped.socket, OPERATION, arguments(waiting), SetUp, tell=told.append)
+        done = ask(waiting.helped.socket, OPERATION, asked, SetUp, tell=told.append)
     seen = {
         name: (waiting.programs / name).read_text()
         for name in ("environ", "argv", "cwd", "descriptors")
@@ -455,9 +455,8 @@ def anew() -> Iterator[Machine]:
 
 # With the libraries of the environment that runs the tests.
 WIZARD = f"""
-import json, site, sys
-sys.path.append({str(ROOT)!r})
-site.addsitedir({sysconfig.get_path("purelib")!r})
+import json, sys
+sys.path += [{PACKAGES!r}, {LIBRARIES!r}]
 from wizard_app.app import create_app
 from wizard_app.settings import WizardSettings
 token = "0" * 64

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from tests.support.network import end
 from tests.support.raw_server import RawServer, Request, response, serving
 from tests.support.releases import VERSION, KeyPair, clean_environment, program
 from tests.support.resigning import change_manifest, sign_file
+from tests.support.waiting import wait_until
 
 SIGNALS = pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"]
@@ -25,7 +26,7 @@ _BIG_BYTES = 4 << 30
 IMAGE = f"/stable/{VERSION}/platform-openclaw-rpi5-{VERSION}-stable.img.xz"
 
 
-@contextmanager
+@contextlib.contextmanager
 def started(folder: Path, *args: str | Path) -> Iterator[subprocess.Popen[bytes]]:
     """The program running in `folder`, with a temporary folder of its own."""
     (folder / "temporary").mkdir(exist_ok=True)
@@ -54,7 +55,7 @@ def ends_well(
     process.send_signal(number)
     output, said = process.communicate(timeout=20)
     assert process.returncode == status, said
-    assert time.monotonic() - sent < 2
+    assert time.monotonic() - sent < 5
     assert b"Traceback" not in said
     assert b"TRUSTED" not in output
     assert list((folder / "temporary").iterdir()) == []
@@ -67,10 +68,7 @@ def files(dist: Path) -> dict[str, bytes]:
 
 
 def _wait_for(server: RawServer, path: str) -> None:
-    deadline = time.monotonic() + 20
-    while path not in server.paths and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert path in server.paths
+    wait_until(lambda: path in server.paths)
     time.sleep(0.1)
 
 
@@ -126,18 +124,15 @@ def big_file(tmp_path_factory: pytest.TempPathFactory, key_pair: KeyPair) -> Ite
 
 
 def _wait_until_reading(process: subprocess.Popen[bytes], path: Path) -> None:
-    descriptors = Path(f"/proc/{process.pid}/fd")
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
+    def is_open() -> bool:
         assert process.poll() is None
-        for descriptor in descriptors.iterdir():
-            try:
+        for descriptor in Path(f"/proc/{process.pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
                 if descriptor.readlink() == path:
-                    return
-            except OSError:
-                continue
-        time.sleep(0.005)
-    raise AssertionError(f"{path} is not being read")
+                    return True
+        return False
+
+    wait_until(is_open)
 
 
 @SIGNALS

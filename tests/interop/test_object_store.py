@@ -24,6 +24,7 @@ from tests.support.releases import (
     program,
     write_artefacts,
 )
+from tests.support.waiting import wait_until
 
 BUCKET = "releases"
 
@@ -160,7 +161,7 @@ def test_rel_17_a_store_that_does_not_answer_is_given_up(
         )
         assert done.returncode == 5
         assert "E_SLOW" in done.stdout
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 15
 
 
 def test_rel_17_a_store_that_drips_is_given_up(
@@ -182,7 +183,7 @@ def test_rel_17_a_store_that_drips_is_given_up(
             env=store.environment | {"AWS_ENDPOINT_URL": server.url},
         )
         assert (done.returncode, "sent less than 1 KiB/s for 1 s" in done.stdout) == (5, True)
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 15
 
 
 def test_an_interrupt_ends_a_wait_for_the_store(
@@ -197,14 +198,12 @@ def test_an_interrupt_ends_a_wait_for_the_store(
             stderr=subprocess.PIPE,
             text=True,
         )
-        deadline = time.monotonic() + 20
-        while not server.requests and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_until(lambda: server.requests)
         interrupted = time.monotonic()
         os.kill(process.pid, signal.SIGINT)
         _, said = process.communicate(timeout=20)
         assert process.returncode == 130, said
-        assert time.monotonic() - interrupted < 2
+        assert time.monotonic() - interrupted < 5
         assert "Traceback" not in said
 
 

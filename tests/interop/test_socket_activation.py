@@ -17,7 +17,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.network_namespaces import connected, new_network
 from tests.support.releases import clean_environment, program
+from tests.support.waiting import wait_until
 from tests.support.web_servers import free_port, unverified
 
 SECONDS = 30
@@ -67,28 +69,15 @@ def activated(
         process.wait(SECONDS)
 
 
-def connected(address: Address) -> socket.socket:
-    """A connection, once somebody listens."""
-    deadline = time.monotonic() + SECONDS
-    family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
-    if isinstance(address, tuple) and ":" in address[0]:
-        family = socket.AF_INET6
-    while True:
-        found = socket.socket(family)
-        found.settimeout(SECONDS)
-        try:
-            found.connect(address)
-        except OSError:
-            found.close()
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        else:
-            return found
+def family_of(address: Address) -> socket.AddressFamily:
+    if isinstance(address, str):
+        return socket.AF_UNIX
+    return socket.AF_INET6 if ":" in address[0] else socket.AF_INET
 
 
 def answer(address: Address, context: ssl.SSLContext | None = None) -> bytes:
     """What `/healthz` answers there."""
-    plain = connected(address)
+    plain = connected(family_of(address), address)
     with plain if context is None else context.wrap_socket(plain) as connection:
         connection.sendall(OK)
         found = b""
@@ -114,7 +103,12 @@ def test_every_socket_is_served_through_reloads_and_to_the_end(
     listen = [f"127.0.0.1:{ports[0]}", f"[::1]:{ports[1]}", path, f"@{path}"]
     # An address of its own would be refused here: nobody has it.
     command = serve("pwa-app", "--bind", "192.0.2.1:80")
-    with activated(listen, command, tmp_path, dashboard) as app:
+    # In a network of its own there is IPv6, whatever this machine has.
+    with (
+        new_network(up=True) as own,
+        own.inside(),
+        activated(listen, command, tmp_path, dashboard) as app,
+    ):
         for place in places:
             assert answer(place).endswith(b"\r\n\r\nok")
         for _ in range(2):
@@ -176,17 +170,10 @@ def test_a_connection_in_place_of_a_socket_is_told_in_a_sentence(
 ) -> None:
     port = free_port()
     with activated([f"127.0.0.1:{port}"], serve("pwa-app"), tmp_path, dashboard, "--accept") as app:
-        with connected(("127.0.0.1", port)) as connection:
+        with connected(socket.AF_INET, ("127.0.0.1", port)) as connection:
             assert connection.recv(1) == b""
-        until_said(app, "Accept=no")
+        wait_until(lambda: "Accept=no" in app.said())
         assert re.search(r"error: Descriptor 3 .* does not listen for connections", app.said())
-
-
-def until_said(app: Activated, words: str) -> None:
-    deadline = time.monotonic() + SECONDS
-    while words not in app.said():
-        assert time.monotonic() < deadline, app.said()
-        time.sleep(0.05)
 
 
 @pytest.mark.parametrize(

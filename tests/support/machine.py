@@ -158,7 +158,8 @@ def writable_tree(above: Path | None = None) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="platform-tree-", dir="/var/tmp") as folder:
         parts = {name: Path(folder, name) for name in ("upper", "work", "tree")}
         for path in parts.values():
-            path.mkdir(mode=0o755)
+            path.mkdir()
+            path.chmod(0o755)
         # Side by side and not one mounted on the other, of which the kernel takes two.
         below = str(base_tree()) if above is None else _layers(above).read_text()
         _layers(parts["tree"]).write_text(f"{parts['upper']}:{below}")

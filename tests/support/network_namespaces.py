@@ -12,6 +12,7 @@ import os
 import socket
 import struct
 import subprocess
+import time
 from collections.abc import Iterator
 
 from tests.support.waiting import wait_until
@@ -137,8 +138,11 @@ def network_of(process: int) -> Iterator[Network]:
 
 
 @contextlib.contextmanager
-def new_network() -> Iterator[Network]:
-    """A network with nothing in it; all of it is gone when the block ends."""
+def new_network(*, up: bool = False) -> Iterator[Network]:
+    """A network with nothing in it; all of it is gone when the block ends.
+
+    If it is `up`, it has addresses of loopback, of IPv4 and of IPv6.
+    """
     own = os.open(_OWN, os.O_RDONLY)
     try:
         _checked(_LIBC.unshare(_NEW_NETWORK))
@@ -149,9 +153,29 @@ def new_network() -> Iterator[Network]:
     finally:
         os.close(own)
     try:
-        yield Network(descriptor)
+        made = Network(descriptor)
+        if up:
+            made.ip("link", "set", "lo", "up")
+        yield made
     finally:
         os.close(descriptor)
+
+
+def connected(family: int, address: str | tuple[str, int]) -> socket.socket:
+    """A connection from here, once somebody listens there."""
+    deadline = time.monotonic() + _ANSWER_S
+    while True:
+        found = socket.socket(family)
+        found.settimeout(_ANSWER_S)
+        try:
+            found.connect(address)
+        except OSError:
+            found.close()
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+        else:
+            return found
 
 
 def join(one: Network, other: Network, addresses: dict[str, str]) -> None:
