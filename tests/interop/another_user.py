@@ -1,4 +1,4 @@
-"""`python -m tests.interop.another_user UID ARGS`: run `platformctl ARGS` as that user.
+"""`python another_user.py UID ARGS`: run `platformctl ARGS` as that user.
 
 What it needs is imported first: the user may not reach Python's folders.
 """

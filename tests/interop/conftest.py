@@ -12,7 +12,7 @@ from tests.support.machine import Machine
 # What a test may have forgotten to take back.
 _STATE = r"""
 cat /etc/passwd /etc/hostname
-find /etc/platform /etc/nftables.d /etc/systemd/system /etc/ssh /home /opt /run/systemd/system \
+find /etc/platform /etc/nftables.d /etc/systemd/system /etc/ssh /home /run/systemd/system \
     /var/lib/platform -not -name '.*.lock' -not -name wizard-state.json | sort
 systemctl list-unit-files 'platform-*' --no-legend
 systemctl list-units --failed --no-legend

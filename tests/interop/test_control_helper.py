@@ -28,6 +28,7 @@ from platformctl.models import Listing
 from tests.support.appliances import Appliance
 from tests.support.devices import Device
 from tests.support.machine import Machine
+from tests.support.own_packages import packages
 from tests.support.raw_server import RawServer, serving
 from tests.support.releases import clean_environment, program
 from tests.support.waiting import wait_until
@@ -68,8 +69,11 @@ class Helped:
     ) -> subprocess.CompletedProcess[str]:
         """Run `platformctl` as that user."""
         return subprocess.run(
-            [sys.executable, "-m", "tests.interop.another_user", str(user), *args],
-            env=clean_environment() | {"PLATFORM_ROOT": str(self.device.root)} | environment,
+            [sys.executable, Path(__file__).with_name("another_user.py"), str(user), *args],
+            # Wherever this checkout lies, every user may read that copy.
+            env=clean_environment()
+            | {"PLATFORM_ROOT": str(self.device.root), "PYTHONPATH": str(packages())}
+            | environment,
             input=stdin,
             capture_output=True,
             text=True,
@@ -285,6 +289,7 @@ def test_a_ledger_that_is_named_by_a_variable_is_read_by_the_caller(
 ) -> None:
     other = spent.device.put("/ledger", "", mode=0o644)
     done = spent.ctl(NOBODY, "cost", "--json", PLATFORM_COST_LEDGER=str(other))
+    assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["today_usd"] == 0
     assert "cost by user" not in spent.log.read_text()
 
@@ -555,6 +560,8 @@ def real(shared: Appliance) -> Iterator[Machine]:
     run("useradd", "--system", "other")
     shared.machine.unit(UNIT, GATEWAY)
     shared.machine.write("/etc/platform/active-profile", "openclaw\n")
+    shared.machine.write(SECRETS, "OPENAI_API_KEY=old\n", mode="0600")
+    run("chown", "root:agent", SECRETS)
     yield shared.machine
     run(
         "sh", "-ec", f"rm -rf /etc/platform/active-* {SECRETS} /run/seen /etc/systemd/system/{UNIT}"

@@ -256,6 +256,8 @@ def test_a_key_with_a_password_of_ours_works_in_the_program(
     assert tools("verify-file", file, "-p", "our.pub").returncode == 0
 
 
+# The program takes seconds to make one.
+@pytest.mark.long
 def test_a_key_with_a_password_of_the_program_works_here(tmp_path: Path, tools: Tools) -> None:
     secret, public = minisign_program.generate(tmp_path / "keys", password="battery staple")
     file = tmp_path / "notes.txt"

@@ -46,6 +46,7 @@ def test_env_04_whatever_a_key_may_hold_arrives(folder: Path, secret: str) -> No
     assert ours.reveal() == secret
 
 
+@pytest.mark.long
 @examples(250)
 @given(data=st.one_of(TEXTS, RUBBISH))
 def test_env_02_what_is_written_both_readers_see_and_nothing_else_changes(

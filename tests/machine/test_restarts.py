@@ -20,19 +20,48 @@ from tests.support.first_boot import (
 from tests.support.machine import writable_tree
 from tests.support.waiting import wait_until
 from tests.support.wizard_secrets import found
-from tests.support.wizard_visits import Visitor
 
 pytestmark = pytest.mark.long
 
 _HALF = 5
+# Of each start of the device.
+LOGS: list[str] = []
 _WIZARD = "platform-wizard.service"
 
 
-def _asks_for_secrets_again(device: Device, tree: Path) -> None:
+@pytest.fixture(scope="module")
+def again(device_tree: Path) -> Iterator[Appliance]:
+    """A device that was set up in spite of a crash and a reboot, and runs once more."""
+    with writable_tree(device_tree) as tree:
+        with appliance(tree, programs=False, clean=True) as here:
+            _half_answered_and_killed(here.device, tree)
+            LOGS.append(here.machine.log("--output=verbose"))
+        with appliance(tree, programs=False, clean=True) as here:
+            _asked_for_secrets_again(here.device, tree)
+            here.device.comes_up(DASHBOARD_PORT)
+            LOGS.append(here.machine.log("--output=verbose"))
+        before = device_files(tree)
+        with appliance(tree, programs=False) as here:
+            here.device.comes_up(DASHBOARD_PORT)
+            assert device_files(here.root) == before
+            yield here
+
+
+def _half_answered_and_killed(device: Device, tree: Path) -> None:
+    """Half of it is answered; the wizard is killed, comes back and has kept the answers."""
+    device.visitor().answer(dict(list(forms(tree).items())[:_HALF]))
+    show = ("systemctl", "show", "--property=MainPID", "--value", _WIZARD)
+    main = device.run(*show)
+    device.run("systemctl", "kill", "--kill-whom=all", "--signal=KILL", _WIZARD)
+    wait_until(lambda: device.run(*show) not in (main, "0\n"))
+    assert 'value="kitchen"' in device.visitor().ask("/wizard/system").body
+    assert device.secrets_asked() == ["provider"]
+
+
+def _asked_for_secrets_again(device: Device, tree: Path) -> None:
     """The rest is answered, and what was in memory is asked for, and then it is done."""
     visitor = device.visitor()
-    page = visitor.ask("/wizard/system").body
-    assert 'value="kitchen"' in page
+    assert 'value="kitchen"' in visitor.ask("/wizard/system").body
     assert device.secrets_asked() == ["provider"]
     every = forms(tree)
     visitor.answer(dict(list(every.items())[_HALF:]))
@@ -42,56 +71,15 @@ def _asks_for_secrets_again(device: Device, tree: Path) -> None:
     visitor.set_up({"provider": every["provider"]})
 
 
-def _half_answered(device: Device, tree: Path) -> Visitor:
-    visitor = device.visitor()
-    visitor.answer(dict(list(forms(tree).items())[:_HALF]))
-    return visitor
-
-
-def test_wiz_04_a_reboot_half_way_brings_the_wizard_back_with_what_was_answered(
-    device_tree: Path,
+def test_wiz_04_and_fs_06_neither_a_crash_nor_a_reboot_half_way_loses_an_answer(
+    again: Appliance,
 ) -> None:
-    with writable_tree(device_tree) as tree:
-        with appliance(tree, programs=False, clean=True) as here:
-            _half_answered(here.device, tree)
-        with appliance(tree, programs=False) as here:
-            _asks_for_secrets_again(here.device, tree)
-
-
-def test_fs_06_a_wizard_that_is_killed_half_way_comes_back_with_what_was_answered(
-    device_tree: Path,
-) -> None:
-    with writable_tree(device_tree) as tree, appliance(tree, programs=False) as here:
-        device = here.device
-        _half_answered(device, tree)
-        main = device.run("systemctl", "show", "--property=MainPID", "--value", _WIZARD)
-        device.run("systemctl", "kill", "--kill-whom=all", "--signal=KILL", _WIZARD)
-        wait_until(
-            lambda: (
-                device.run("systemctl", "show", "--property=MainPID", "--value", _WIZARD)
-                not in (main, "0\n")
-            )
-        )
-        _asks_for_secrets_again(device, tree)
-        log = device.run("journalctl", "--all", "--no-pager", "--output=verbose")
-        assert {name: found(secret, log) for name, secret in CANARIES.items()} == {
-            name: [] for name in CANARIES
-        }
-
-
-@pytest.fixture(scope="module")
-def again(device_tree: Path) -> Iterator[Appliance]:
-    """A device that was set up, was switched off, and runs again."""
-    with writable_tree(device_tree) as tree:
-        with appliance(tree, programs=False, clean=True) as here:
-            here.device.visitor().set_up(forms(tree))
-            here.device.comes_up(DASHBOARD_PORT)
-        before = device_files(tree)
-        with appliance(tree, programs=False) as here:
-            here.device.comes_up(DASHBOARD_PORT)
-            after = device_files(here.root)
-            assert after == before
-            yield here
+    # That is what `again` saw; and no secret of it is in a log.
+    logs = [*LOGS, again.machine.log("--output=verbose")]
+    assert "setup-apply by user" in "".join(logs)
+    assert {name: found(secret, *logs) for name, secret in CANARIES.items()} == {
+        name: [] for name in CANARIES
+    }
 
 
 def test_after_a_reboot_the_wizard_is_not_there_and_the_dashboard_is(again: Appliance) -> None:

@@ -22,12 +22,12 @@ PACKAGES, LIBRARIES = "/opt/packages", "/opt/libraries"
 
 def shared_folders() -> Iterator[tuple[Path, str]]:
     """The folders that a machine is to have, and where."""
-    yield _packages(), PACKAGES
+    yield packages(), PACKAGES
     yield _libraries(), LIBRARIES
 
 
 @cache
-def _packages() -> Path:
+def packages() -> Path:
     """A copy of our packages, each folder in the place that it has once it is installed."""
     settings = configparser.ConfigParser()
     settings.read(ROOT / "setup.cfg", "utf-8")
