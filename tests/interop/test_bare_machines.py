@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.machine import machine, writable_tree
+from tests.support.machine import install_programs, writable_tree
 from tests.support.own_packages import shared_folders
 from tests.support.setups import STATE
 
@@ -133,9 +133,7 @@ def programs() -> Iterator[tuple[Path, list[tuple[Path, str]]]]:
     """The files of a machine with our programs, and the folders that these need."""
     libraries = list(shared_folders())
     with writable_tree() as tree:
-        # A machine that runs has them put there.
-        with machine(tree):
-            pass
+        install_programs(tree)
         yield tree, libraries
 
 

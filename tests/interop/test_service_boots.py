@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.interop.test_service_network import RULES
-from tests.support.machine import Machine, machine, writable_tree
+from tests.support.machine import Machine, install_programs, machine, writable_tree
 
 WIZARD = ("platform-wizard.socket", "platform-wizard.service")
 ALWAYS = ("platform-pwa.socket", "platform-pwa.service", "platform-control.socket")
@@ -22,8 +22,7 @@ STATE = "/var/lib/platform/wizard-state.json"
 def tree() -> Iterator[Path]:
     """The files of a device with our services, before its first boot."""
     with writable_tree() as folder:
-        with machine(folder):
-            pass  # This puts our programs into it.
+        install_programs(folder)
         where = ("--root", str(folder), "--programs", "/usr/local/bin")
         install = ("platformctl", "services", "install", *where)
         command = [str(Path(sys.executable).with_name(install[0])), *install[1:]]

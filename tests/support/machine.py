@@ -134,8 +134,7 @@ def machine(
         try:
             wait_until_up(booted)
             if programs:
-                for path, text in _programs().items():
-                    booted.write(path, text, mode="0755")
+                install_programs(Path(f"/proc/{booted.init}/root"))
             yield booted
             if clean:
                 booted.call("systemctl", "poweroff")
@@ -196,11 +195,12 @@ def _network(network: Network | None) -> Sequence[str]:
     return (f"--network-namespace-path={path}", "--capability=CAP_NET_ADMIN")
 
 
-def _programs() -> dict[str, str]:
-    return {
-        f"/usr/local/bin/{program}": _PROGRAM.format(package=package)
-        for program, package in _PROGRAMS.items()
-    }
+def install_programs(root: Path) -> None:
+    """Put our programs into the files of a machine, which finds their packages once it runs."""
+    for program, package in _PROGRAMS.items():
+        place = root / "usr/local/bin" / program
+        place.write_text(_PROGRAM.format(package=package))
+        place.chmod(0o755)
 
 
 @contextlib.contextmanager

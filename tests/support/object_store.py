@@ -38,12 +38,19 @@ _STORAGE = """[pipeline:main]
 pipeline = {kind}-server
 [app:{kind}-server]
 use = egg:swift#{kind}
+conn_timeout = 20
+node_timeout = 60
+container_update_timeout = 60
 """
 _PROXY = """[pipeline:main]
 pipeline = catch_errors gatekeeper healthcheck listing_formats s3api tempauth slo proxy-server
 [app:proxy-server]
 use = egg:swift#proxy
 account_autocreate = true
+# By default half a second, which a busy machine may take.
+conn_timeout = 20
+node_timeout = 60
+recoverable_node_timeout = 60
 [filter:s3api]
 use = egg:swift#s3api
 location = {region}
@@ -98,7 +105,7 @@ class ObjectStore:
         # the host's name, the path is the key alone.
         root = self._client(bucket, virtual_hosted_style_request=True)
         address = obstore.sign(root, "PUT", bucket, timedelta(minutes=1))
-        requests.put(address, timeout=10).raise_for_status()
+        requests.put(address, timeout=60).raise_for_status()
         client = self._client(bucket, virtual_hosted_style_request=False)
         for path in sorted(folder.rglob("*")):
             if path.is_file():
