@@ -134,6 +134,8 @@ def programs() -> Iterator[tuple[Path, list[tuple[Path, str]]]]:
     libraries = list(shared_folders())
     with writable_tree() as tree:
         install_programs(tree)
+        for _, there in libraries:
+            (tree / there.lstrip("/")).mkdir()
         yield tree, libraries
 
 
