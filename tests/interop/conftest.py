@@ -28,9 +28,11 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Appliance]:
     with appliance(console=tmp_path_factory.mktemp("shared") / "console") as here:
         here.machine.run("platformctl", "services", "install", "--programs=/usr/local/bin")
         here.device.comes_up()
-        before = here.machine.run("sh", "-c", _STATE)
+        before = here.machine.run("sh", "-c", _STATE).splitlines()
         yield here
-        assert here.machine.run("sh", "-c", _STATE) == before
+        after = here.machine.run("sh", "-c", _STATE).splitlines()
+        assert [line for line in after if line not in before] == []
+        assert [line for line in before if line not in after] == []
         log = here.machine.log("--unit=platform-*")
         assert "Traceback" not in log
         assert "CaNaRy" not in log

@@ -261,7 +261,7 @@ def test_a_loop_of_crashes_ends_with_an_answer_once_its_cause_is_gone(booted: Ma
         wait_until(lambda: asked_in_vain() >= 7)
         assert booted.show(SOCKETS[1], "ActiveState") == "active"
     finally:
-        booted.run("rm", change)
+        booted.run("rm", "-r", change.rpartition("/")[0])
         booted.run("systemctl", "daemon-reload")
     assert "200 OK" in booted.run("python3", "-c", ASK)
 
@@ -277,7 +277,7 @@ def test_a_wizard_in_a_loop_of_crashes_keeps_nothing_else_from_starting(booted: 
         # Nobody waits: a boot would not be over before.
         booted.run("timeout", "20", "systemctl", "start", "platform-wizard-qr.service")
     finally:
-        booted.run("rm", change)
+        booted.run("rm", "-r", change.rpartition("/")[0])
         booted.run("systemctl", "daemon-reload")
         booted.run("systemctl", "restart", unit)
 

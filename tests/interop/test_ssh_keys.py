@@ -21,7 +21,7 @@ from wizard_app.settings import WizardSettings
 
 # Type and bits for `ssh-keygen -t -b`, and the kind that it then lists.
 KINDS = (
-    *(("rsa", 1024, "RSA"), ("rsa", 2048, "RSA"), ("ed25519", 256, "ED25519")),
+    *(("rsa", 1024, "RSA"), ("rsa", 3072, "RSA"), ("ed25519", 256, "ED25519")),
     *(("ecdsa", bits, "ECDSA") for bits in (256, 384, 521)),
 )
 
