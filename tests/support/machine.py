@@ -25,7 +25,7 @@ from tests.support.network_namespaces import Network
 from tests.support.own_packages import LIBRARIES, PACKAGES, shared_folders
 
 _BOOT_TIMEOUT_S = 60
-_COMMAND_TIMEOUT_S = 60
+_COMMAND_TIMEOUT_S = 300
 # What an installed program does, with the libraries of the environment that runs the tests.
 _PROGRAM = f"""#!/usr/bin/python3
 import sys
