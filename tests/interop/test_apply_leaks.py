@@ -12,7 +12,6 @@ import os
 import re
 import secrets
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from dev.distributions import ROOT
 from tests.support import stand_in_programs
 from tests.support.appliances import Image, image
 from tests.support.network import end, free_port
+from tests.support.process_watch import watched
 from tests.support.web_servers import served
 from tests.support.wizard_secrets import found
 from tests.support.wizard_visits import Fields, Visitor, visitor_of
@@ -159,45 +159,6 @@ def files(root: Path, *folders: str) -> dict[str, list[bytes]]:
                 if path.is_file() and not path.is_symlink():
                     held[str(path.relative_to(root))] = [path.read_bytes(), str(path).encode()]
     return held
-
-
-# Writes each command line and each environment that it sees for the first time, of all
-# processes of this machine, as fast as they can be read, until it is ended.
-WATCH = """
-import os, sys
-seen, begun = set(), False
-with open(sys.argv[1], "wb", buffering=0) as log:
-    while True:
-        for name in filter(str.isdigit, os.listdir("/proc")):
-            for kind in ("cmdline", "environ"):
-                try:
-                    with open(f"/proc/{name}/{kind}", "rb") as file:
-                        found = file.read()
-                except OSError:
-                    continue
-                if found not in seen:
-                    seen.add(found)
-                    log.write(found + b"\\n")
-        begun = begun or os.write(1, b".")
-"""
-
-
-@contextlib.contextmanager
-def watched(file: Path) -> Iterator[None]:
-    """Watch while the block lasts; what was seen is in `file` then."""
-    process = subprocess.Popen(
-        [sys.executable, "-IS", "-c", WATCH, file],
-        env={},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-    )
-    with process:
-        assert process.stdout is not None
-        process.stdout.read(1)
-        try:
-            yield
-        finally:
-            end(process)
 
 
 @contextlib.contextmanager
