@@ -91,6 +91,8 @@ def open_page(
             context = browser.new_context(
                 viewport={"width": 320, "height": 640} if phone else {"width": 1280, "height": 900},
                 color_scheme="dark" if dark else "light",
+                # Colours between two others would be judged, too.
+                reduced_motion="reduce",
                 **options,
             )
             opened.callback(context.close)

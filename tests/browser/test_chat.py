@@ -99,7 +99,7 @@ def talk(out: Device, serve_wizard: ServeWizard, open_page: OpenPage) -> Talk:
         gateways.install(out.root, url, COMPLETIONS)
         wizard = serve_wizard(**environment)
         token = environment.get("WIZARD_TOKEN", "")
-        page = open_page(f"{wizard.url}/wizard/profile?token={token}", reduced_motion="reduce")
+        page = open_page(f"{wizard.url}/wizard/profile?token={token}")
         send(page, f"{wizard.url}/wizard/profile", {"profile": "box"})
         page.context.close()
         return wizard
@@ -408,7 +408,7 @@ def test_chat_03_chat_04_and_http_14_texts_in_the_history_stay_texts(
     talk: Talk, open_page: OpenPage, out: Device
 ) -> None:
     url = talk(chat_states.NOBODY).url
-    page = open_page("about:blank", reduced_motion="reduce")
+    page = open_page("about:blank")
     happened = watched(page)
     for start in range(0, len(XSS), 90):
         texts = XSS[start : start + 90]
@@ -429,7 +429,7 @@ def test_chat_03_chat_04_and_http_14_texts_in_the_history_stay_texts(
 def test_chat_03_chat_04_and_http_14_texts_that_come_stay_texts(
     talk: Talk, speaker: Speaker, open_page: OpenPage
 ) -> None:
-    page = open_page("about:blank", reduced_motion="reduce")
+    page = open_page("about:blank")
     happened = watched(page)
     page.goto(f"{talk(speaker.server.url).url}/chat")
     for start in range(0, len(XSS), 30):
@@ -522,7 +522,7 @@ def test_n22_the_tab_key_leads_everywhere_in_a_long_chat(
     phone: bool, talk: Talk, open_page: OpenPage, out: Device
 ) -> None:
     put_turns(out, *chat_states.turns(3))
-    page = open_page(f"{talk(chat_states.NOBODY).url}/chat", phone=phone, reduced_motion="reduce")
+    page = open_page(f"{talk(chat_states.NOBODY).url}/chat", phone=phone)
     for backwards in (False, True):
         page.reload()
         stops = focus_walk(page, backwards=backwards)

@@ -77,9 +77,7 @@ def test_from_the_link_to_a_chat_and_a_dashboard_and_secrets_only_where_they_bel
 ) -> None:
     wizard = serve_wizard(WIZARD_TOKEN=TOKEN, WIZARD_DEV_OUT=str(folder))
     dashboard = serve_dashboard(PLATFORM_ROOT=str(folder), PLATFORM_CTL=program("platformctl"))
-    page = open_page(
-        f"{dashboard.url}/app/dashboard", java_script_enabled=scripts, reduced_motion="reduce"
-    )
+    page = open_page(f"{dashboard.url}/app/dashboard", java_script_enabled=scripts)
     facts = page.locator("#gateway .facts")
     expect(facts).not_to_contain_text("Hermes")
 

@@ -51,7 +51,7 @@ def lost_stops(page: Page) -> list[Stop]:
 def test_the_tab_key_leads_everywhere_and_where_it_is_can_be_seen(
     phone: bool, open_page: OpenPage, url: str
 ) -> None:
-    page = open_page("about:blank", phone=phone, reduced_motion="reduce")
+    page = open_page("about:blank", phone=phone)
     for address in pages(url, page):
         assert lost_stops(page) == [], address
 
@@ -61,7 +61,7 @@ def test_the_tab_key_leads_everywhere_and_where_it_is_can_be_seen(
 def test_n22_the_tab_key_leads_everywhere_in_the_wizard(
     phone: bool, open_page: OpenPage, tmp_path: Path
 ) -> None:
-    page = open_page("about:blank", phone=phone, reduced_motion="reduce")
+    page = open_page("about:blank", phone=phone)
     with SCENES["wizard-answered"].staged(tmp_path) as stage:
         for view in SCENES["wizard-answered"].views:
             view.open(page, stage.url)

@@ -155,8 +155,7 @@ def test_cli_14_http_14_and_n22_a_page_is_fit_for_everybody(
 ) -> None:
     # Without motion, colours change at once.
     pages = {
-        tongue: open_page("about:blank", reduced_motion="reduce", locale=tongue.tag)
-        for tongue in (ENGLISH, PSEUDO, GERMAN)
+        tongue: open_page("about:blank", locale=tongue.tag) for tongue in (ENGLISH, PSEUDO, GERMAN)
     }
     found, documents = [], {}
     for name in names:

@@ -71,7 +71,6 @@ def test_one_press_leads_to_the_end(scripts: bool, open_page: OpenPage, serve: S
             f"{url}/wizard/review",
             phone=scripts,
             java_script_enabled=scripts,
-            reduced_motion="reduce",
         )
         press(page, SET_UP)
         page.wait_for_url(f"{url}/wizard/done")
@@ -85,7 +84,7 @@ def test_one_press_leads_to_the_end(scripts: bool, open_page: OpenPage, serve: S
 def test_the_page_tells_how_far_it_is_and_asks_by_itself(open_page: OpenPage, serve: Serve) -> None:
     commands = Commands(slow="platform-tunnel")
     with serve(commands) as url:
-        page = open_page(f"{url}/wizard/review", phone=True, dark=True, reduced_motion="reduce")
+        page = open_page(f"{url}/wizard/review", phone=True, dark=True)
         press(page, SET_UP)
         expect_title(page, "Setting up agent-kitchen")
         expect(page.get_by_role("status").first).to_have_text("Now: Tunnel")
@@ -107,7 +106,7 @@ def test_the_page_tells_how_far_it_is_and_asks_by_itself(open_page: OpenPage, se
 def test_what_was_opened_stays_open_and_keeps_the_focus(open_page: OpenPage, serve: Serve) -> None:
     commands = Commands(slow="platform-tunnel")
     with serve(commands) as url:
-        page = open_page(f"{url}/wizard/review", reduced_motion="reduce")
+        page = open_page(f"{url}/wizard/review")
         with page.expect_response("**/wizard/apply/status"):
             press(page, SET_UP)
         expect(page.get_by_role("status").first).to_have_text("Now: Tunnel")
@@ -126,7 +125,7 @@ def test_what_was_opened_stays_open_and_keeps_the_focus(open_page: OpenPage, ser
 def test_a_reload_and_another_tab_show_the_same(open_page: OpenPage, serve: Serve) -> None:
     commands = Commands(slow="nft")
     with serve(commands) as url:
-        one = open_page(f"{url}/wizard/review", reduced_motion="reduce")
+        one = open_page(f"{url}/wizard/review")
         other = one.context.new_page()
         other.goto(f"{url}/wizard/review")
         press(one, SET_UP)
@@ -164,9 +163,7 @@ def test_wiz_05_what_failed_is_told_and_tried_again(
 ) -> None:
     commands = Commands(failing="nft")
     with serve(commands) as url:
-        page = open_page(
-            f"{url}/wizard/review", java_script_enabled=scripts, reduced_motion="reduce"
-        )
+        page = open_page(f"{url}/wizard/review", java_script_enabled=scripts)
         press(page, SET_UP)
         problem = page.get_by_role("alert")
         expect(problem).to_contain_text("Setting up stopped")
@@ -244,7 +241,7 @@ def test_what_nobody_looked_at_is_not_done(stranger: Page, serve: Serve) -> None
 
 def test_n22_the_keyboard_alone_sets_up(open_page: OpenPage, serve: Serve) -> None:
     with serve(Commands()) as url:
-        page = open_page(f"{url}/wizard/review", reduced_motion="reduce")
+        page = open_page(f"{url}/wizard/review")
         tab_to(page, "main details summary")
         page.keyboard.press("Enter")
         expect(page.get_by_text("/etc/hostname").first).to_be_visible()
@@ -259,7 +256,7 @@ def test_http_17_the_back_button_shows_no_answer_after_the_end(
     open_page: OpenPage, serve: Serve
 ) -> None:
     with serve(Commands()) as url:
-        page = open_page("about:blank", reduced_motion="reduce")
+        page = open_page("about:blank")
         for address in ("system", "backup", "review"):
             page.goto(f"{url}/wizard/{address}")
         press(page, SET_UP)
@@ -274,7 +271,7 @@ def test_http_17_the_back_button_shows_no_answer_after_the_end(
 
 def test_the_record_is_a_file_to_keep(open_page: OpenPage, serve: Serve) -> None:
     with serve(Commands()) as url:
-        page = open_page(f"{url}/wizard/review", reduced_motion="reduce")
+        page = open_page(f"{url}/wizard/review")
         press(page, SET_UP)
         page.wait_for_url(f"{url}/wizard/done")
         with page.expect_download() as download:
@@ -294,7 +291,7 @@ def test_ses_13_who_signs_out_sees_no_page_any_more(
     answer(open_to_all, ANSWERS)
     open_to_all.test_client().post("/wizard/review/apply")
     with serving(wizard_with(Commands(), environment | {"WIZARD_TOKEN": TOKEN})) as url:
-        page = open_page(f"{url}/?token={TOKEN}", reduced_motion="reduce")
+        page = open_page(f"{url}/?token={TOKEN}")
         page.wait_for_url(f"{url}/wizard/done")
         expect(page.get_by_text("setup session ends at")).to_be_visible()
         press(page, "Sign out")

@@ -106,9 +106,7 @@ def told(page: Page) -> list[str]:
 def test_nine_pages_lead_to_a_review_of_every_answer(
     scripts: bool, open_page: OpenPage, serve_wizard: ServeWizard
 ) -> None:
-    page = open_page(
-        serve_wizard().url, phone=scripts, java_script_enabled=scripts, reduced_motion="reduce"
-    )
+    page = open_page(serve_wizard().url, phone=scripts, java_script_enabled=scripts)
     for number, slug in enumerate(STEPS, 1):
         expect_step(page, slug)
         expect(page.locator(".caption")).to_have_text(f"Step {number} of {len(TITLES)}")
@@ -125,7 +123,7 @@ def test_ses_10_back_shows_what_was_answered_and_later_answers_stay(
     open_page: OpenPage, serve_wizard: ServeWizard
 ) -> None:
     url = serve_wizard().url
-    page = open_page(url, reduced_motion="reduce")
+    page = open_page(url)
     for slug, following in zip(STEPS, [*STEPS[1:], "review"], strict=True):
         answer(page, slug)
         page.go_back()
@@ -154,7 +152,7 @@ def test_ses_10_back_shows_what_was_answered_and_later_answers_stay(
 def test_every_change_link_leads_to_its_step_and_back_to_the_review(
     open_page: OpenPage, serve_wizard: ServeWizard
 ) -> None:
-    page = open_page("about:blank", reduced_motion="reduce")
+    page = open_page("about:blank")
     walk(page, serve_wizard().url)
     assert page.get_by_role("link", name="Change").count() >= len(STEPS)
     for slug in STEPS:
@@ -171,7 +169,7 @@ def test_every_change_link_leads_to_its_step_and_back_to_the_review(
 def test_http_17_nothing_secret_comes_back_with_the_back_button(
     open_page: OpenPage, serve_wizard: ServeWizard
 ) -> None:
-    page = open_page("about:blank", reduced_motion="reduce")
+    page = open_page("about:blank")
     walk(page, serve_wizard().url)
     for slug in reversed(STEPS):
         page.go_back()
@@ -203,7 +201,7 @@ def test_two_tabs_neither_mix_nor_lose_answers(
 
 def test_two_browsers_share_the_answers(open_page: OpenPage, serve_wizard: ServeWizard) -> None:
     url = serve_wizard().url
-    walk(open_page("about:blank", reduced_motion="reduce"), url, "channels")
+    walk(open_page("about:blank"), url, "channels")
     expect_step(open_page(url, phone=True), "channels")
 
 
@@ -212,7 +210,7 @@ def test_a_power_cut_at_every_step_costs_no_answer(
     open_page: OpenPage, serve_wizard: ServeWizard
 ) -> None:
     wizard = serve_wizard()
-    page = open_page(wizard.url, reduced_motion="reduce")
+    page = open_page(wizard.url)
     lost: list[str] = []
     for slug, following in zip(STEPS, [*STEPS[1:], "review"], strict=True):
         answer(page, slug)
@@ -264,7 +262,7 @@ def press_answer(page: Page, fields: Fields) -> None:
 def test_n22_the_keyboard_alone_leads_through_all_of_it(
     open_page: OpenPage, serve_wizard: ServeWizard
 ) -> None:
-    page = open_page(serve_wizard().url, reduced_motion="reduce")
+    page = open_page(serve_wizard().url)
     for slug in STEPS:
         expect_step(page, slug)
         press_answer(page, ANSWERS[slug])
@@ -296,7 +294,7 @@ def test_every_error_is_led_to_and_nothing_typed_is_lost(
     open_page: OpenPage, serve_wizard: ServeWizard
 ) -> None:
     url = serve_wizard().url
-    page = open_page(url, phone=True, reduced_motion="reduce")
+    page = open_page(url, phone=True)
     send(page, f"{url}/wizard/profile", ANSWERS["profile"])
     for slug, forms in REFUSED.items():
         for wrong, fields in forms.items():

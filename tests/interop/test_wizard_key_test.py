@@ -31,9 +31,9 @@ from tests.support.nginx import Nginx, make_certificate, nginx
 from tests.support.raw_server import RawServer, Request, response, serving
 from tests.support.web_servers import Served, served
 from tests.support.wizard_visits import Answer, visitor_of
-from tests.wizard_app.conftest import MakeWizard, out, wizard
+from tests.wizard_app.conftest import MakeWizard, environment, out, wizard
 
-__all__ = ["out", "wizard"]  # Fixtures of the wizard in this process.
+__all__ = ["environment", "out", "wizard"]  # Fixtures of the wizard in this process.
 
 PAGE = "/wizard/provider"
 
