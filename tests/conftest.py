@@ -90,8 +90,8 @@ def signed_release(tmp_path: Path, _built_release: Path) -> Path:
 
 def pytest_xdist_auto_num_workers() -> int:
     """How many processes `-n auto` means."""
-    # One more than cores, as most tests wait for programs; with many more, programs wait too.
-    return min((os.cpu_count() or 1) + 1, _MOST_TESTS_AT_ONCE)
+    # Two more than cores, as most tests wait for programs; with many more, programs wait too.
+    return min((os.cpu_count() or 1) + 2, _MOST_TESTS_AT_ONCE)
 
 
 @pytest.hookimpl(wrapper=True)
