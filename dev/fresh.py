@@ -311,8 +311,8 @@ def inside(tree: Path, machine: Machine, command: str) -> list[str]:
 
 
 def environment(machine: Machine, variables: Mapping[str, str]) -> dict[str, str]:
-    """All the variables of that machine, of which proxies and the terminal are those of here."""
-    kept = {name for name in variables if name == "TERM" or name.lower() in _PROXIES}
+    """All the variables of that machine; proxies, the terminal and `CI` are those of here."""
+    kept = {name for name in variables if name in ("CI", "TERM") or name.lower() in _PROXIES}
     here = {name: variables[name] for name in kept}
     return {"PATH": _PATH, "HOME": _HOME} | here | dict(machine.variables)
 

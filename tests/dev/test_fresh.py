@@ -92,6 +92,7 @@ def test_the_environment_is_that_of_a_new_user() -> None:
         "HOME": "/nowhere",
         "LANG": "C.UTF-8",
         "PYTHONPATH": "/nowhere",
+        "CI": "true",
         "TERM": "xterm",
         "https_proxy": "http://proxy.example",
         "NO_PROXY": "localhost",
@@ -100,6 +101,7 @@ def test_the_environment_is_that_of_a_new_user() -> None:
     assert fresh.environment(machine, here) == {
         "HOME": "/root",
         "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "CI": "true",
         "TERM": "xterm",
         "https_proxy": "http://proxy.example",
         "NO_PROXY": "localhost",
