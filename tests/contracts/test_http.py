@@ -277,7 +277,7 @@ FOREIGN: list[dict[str, str]] = [
     {"Origin": "https://localhost"},
     {"Origin": "http://localhost:8090"},
 ]
-# What our own pages say, and who is no browser.
+# What our own pages send, and a client that is not a browser.
 OWN: list[dict[str, str]] = [{}, {"Origin": "http://localhost"}, {"Sec-Fetch-Site": "same-origin"}]
 FORM = {"hostname": "a", "timezone": "UTC", "provider": "openai", "api_key": CANARY}
 

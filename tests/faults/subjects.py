@@ -160,7 +160,7 @@ class Writing(OnDevice):
         super().__init__(server, parent, change.way, "file", change.text)
         self.change = change
         self._visible = {name: data for name, data in change.old.items() if name[0] != "."}
-        # Who is not root is another user already.
+        # Without root, the test already runs as another user.
         self.user = change.user if os.geteuid() == 0 else None
 
     def reset(self) -> None:

@@ -24,7 +24,7 @@ findmnt --noheadings --output TARGET | sort
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Appliance]:
-    """A machine with our services, which is not set up, and who is beside it."""
+    """A machine with our services that is not set up, and a second network beside it."""
     with appliance(console=tmp_path_factory.mktemp("shared") / "console") as here:
         here.machine.run("platformctl", "services", "install", "--programs=/usr/local/bin")
         here.device.comes_up()

@@ -31,7 +31,7 @@ ENDS_S = 15 + 15
 
 
 def visitor_of(wizard: Served) -> Visitor:
-    """Who comes in by the link of a served wizard."""
+    """A visitor who has opened the link of a served wizard."""
 
     def connect() -> http.client.HTTPConnection:
         return http.client.HTTPSConnection(

@@ -57,7 +57,7 @@ class Service:
         return self.here.connect(self.port)
 
     def visitor(self) -> Visitor:
-        """Who comes in by a new link of the wizard."""
+        """A visitor who has opened a new link of the wizard."""
         told = self.machine.run("wizard-app", "new-token", "--production", "--json")
         return self.here.device.visitor("/?" + json.loads(told)["url"].partition("?")[2])
 

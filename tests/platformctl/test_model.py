@@ -82,7 +82,7 @@ def test_the_active_provider_is_listed_with_the_address_that_was_chosen_for_it(
     assert endpoints["openai"] == "https://proxy.example/v1"
     assert endpoints["anthropic"] == "https://api.anthropic.com"
     assert endpoints["custom"] == ""
-    # One that is none is not shown.
+    # An endpoint that is not valid is not shown.
     for text in ("https://me:canary@proxy.example/", "canary", "a\nb"):
         chosen.write_text(f"{text}\n")
         done = device.call("model", "list", "--json")

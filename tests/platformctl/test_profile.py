@@ -37,7 +37,7 @@ def test_d8_the_list_keeps_the_good_ones_and_fails_for_a_broken_one(device: Devi
     assert version.returncode == 0
     assert [profile["id"] for profile in json.loads(version.stdout)["profiles"]] == ["good"]
     assert device.call("profile", "show", "good").returncode == 0
-    # One that is active is told of once, too.
+    # A bad profile that is active is reported once, too.
     device.put("/etc/platform/active-profile", "bad\n")
     assert device.call("profile", "list").stderr.count("must be 1 to 65535") == 1
 

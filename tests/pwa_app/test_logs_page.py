@@ -28,7 +28,7 @@ from tests.support.stand_in import path_without, stand_in
 Dashboard = Callable[..., FlaskClient]
 TABLE = "{http://www.w3.org/1999/xhtml}"
 KEY = "canary-with-nothing-of-a-key"
-# What journalctl may do instead of its work, and what is told of it.
+# How journalctl may fail, and the message for each failure.
 FAILURES = {
     "status": ("echo no such thing >&2; exit 3", "no such thing"),
     "status-without-a-word": ("exit 3", "exit code 3"),

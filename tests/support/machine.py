@@ -69,7 +69,7 @@ class Machine:
 
     @contextlib.contextmanager
     def frozen(self) -> Iterator[None]:
-        """Stop process 1 and the bus, so that nobody who asks them is answered in the block."""
+        """Stop process 1 and the bus, so that neither answers inside the block."""
         bus = self.run("pidof", "dbus-daemon").split()
         self.run("kill", "-STOP", *bus)
         os.kill(self.init, signal.SIGSTOP)
