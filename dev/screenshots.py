@@ -17,9 +17,9 @@ from tests.support import dashboard_states, key_states, system_states, wizard_st
 from tests.support.browsers import CHROMIUM, FLAGS, send
 from tests.support.control_cli import FakeCtl
 from tests.support.devices import Device
+from tests.support.gateways import stand_in
 from tests.support.journals import NEXT_BOOT, Logged, RealJournal
 from tests.support.releases import program
-from tests.support.stand_ins import stand_in
 from tests.support.web_servers import served
 
 FOLDER = ROOT / "docs/screenshots"

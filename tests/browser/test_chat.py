@@ -25,9 +25,10 @@ from tests.support.devices import Device
 from tests.support.gateways import DONE, EVENTS, delta, said, stand_in
 from tests.support.hostile_text import XSS
 from tests.support.layout import focus_walk, sideways_scroll, small_targets
+from tests.support.network import free_port
 from tests.support.raw_server import RawServer, Request
 from tests.support.waiting import wait_until
-from tests.support.web_servers import Served, free_port
+from tests.support.web_servers import Served
 from tests.support.wizard_states import TOKEN
 
 COMPLETIONS = 'protocol = "chat-completions"'

@@ -13,8 +13,8 @@ from playwright.sync_api import Page, expect
 from dev.sample_device import make_profiles, place_gateway
 from tests.browser.conftest import OpenPage, ServeDashboard, ServeWizard
 from tests.browser.test_wizard_path import expect_step, fill, go_on, told
+from tests.support.gateways import stand_in
 from tests.support.releases import program
-from tests.support.stand_ins import stand_in
 from tests.support.wizard_states import ANSWERS, SECRETS, STEPS, TOKEN, Fields
 
 # Others than those that are proposed, or that a device without answers would show.

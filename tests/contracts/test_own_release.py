@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import subprocess
 import sys
 import tarfile
 import zipfile
@@ -15,10 +14,10 @@ from click.testing import CliRunner
 from dev import release
 from dev.distributions import ROOT
 from tests.support.releases import KeyPair, Tools, clean_environment
+from tests.support.running import printed, run
 
 VERSION = "2026.11.1-rc1"
 NAMES = [f"platform-appliance-{kind}-{VERSION}-dev.tar.gz" for kind in ("sdist", "wheel")]
-LONG_S = 300
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +36,7 @@ def test_release_tools_and_the_minisign_program_trust_it(
     assert f"TRUSTED: release {VERSION} (dev), 2 of 2 artefacts read" in verified.stdout
     for name in ("manifest.json", *(f"{VERSION}/{name}" for name in NAMES)):
         file = own_release / "dev" / name
-        minisign = ("minisign", "-V", "-H", "-q", "-p", str(key_pair.public), "-m", str(file))
-        subprocess.run(minisign, timeout=LONG_S, check=True)
+        printed("minisign", "-V", "-H", "-q", "-p", key_pair.public, "-m", file)
 
 
 @pytest.mark.long
@@ -72,18 +70,9 @@ def files_of(folder: Path) -> dict[str, bytes]:
 def test_the_command_makes_and_verifies_a_release_of_a_commit(
     tmp_path: Path, key_pair: KeyPair
 ) -> None:
-    finished = subprocess.run(
-        [sys.executable, "-m", "dev.release", "--output", tmp_path, "--version", VERSION],
-        cwd=ROOT,
-        env=clean_environment()
-        | {"SIGNING_SECRET_KEY": str(key_pair.secret), "PUBLIC_KEY": str(key_pair.public)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=LONG_S,
-        check=False,
-    )
+    keys = {"SIGNING_SECRET_KEY": str(key_pair.secret), "PUBLIC_KEY": str(key_pair.public)}
+    command = (sys.executable, "-m", "dev.release", "--output", tmp_path, "--version", VERSION)
+    finished = run(*command, cwd=ROOT, env=clean_environment() | keys, merged=True)
     assert finished.returncode == 0, finished.stdout
     assert f"\nTRUSTED: release {VERSION} (dev), 2 of 2 artefacts read" in finished.stdout
 

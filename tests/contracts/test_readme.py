@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,13 +12,13 @@ import pytest
 
 from dev.distributions import ROOT, tracked_files
 from tests.support.releases import clean_environment
+from tests.support.running import printed, run
 
 DOCUMENTS = [name for name in tracked_files() if name.endswith(".md")]
 # A block in bash is run as it stands; one in console shows commands and what they
 # print; the others are no commands.
 FENCE = re.compile(r"^```(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LANGUAGES = {"bash", "console", "text", "json", "toml", "ini", "python", "nginx", "mermaid"}
-LONG_S = 300
 
 
 def blocks(name: str, language: str) -> list[str]:
@@ -34,15 +33,8 @@ def after_make_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checkout")
     environment = Path(sys.executable).parent.parent
     (folder / ".venv").symlink_to(environment)
-    subprocess.run(
-        [sys.executable, ROOT / "dev/run.py", "--once", "--folder", folder / "dev-out"],
-        cwd=folder,
-        env=clean_environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        timeout=LONG_S,
-        check=True,
-    )
+    command = (sys.executable, ROOT / "dev/run.py", "--once", "--folder", folder / "dev-out")
+    printed(*command, cwd=folder, env=clean_environment())
     return folder
 
 
@@ -59,17 +51,9 @@ def test_the_commands_of_a_document_run_one_after_the_other(
         re.sub(r"^! (.*)", r"if \1; then exit 99; fi", body, flags=re.MULTILINE)
         for body in blocks(name, "bash")
     )
-    finished = subprocess.run(
-        ["bash", "-euxo", "pipefail", "-c", script],
-        cwd=folder,
-        env=clean_environment() | {"PATH": path},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=LONG_S,
-        check=False,
-    )
+    environment = clean_environment() | {"PATH": path}
+    shell = ("bash", "-euxo", "pipefail", "-c", script)
+    finished = run(*shell, cwd=folder, env=environment, merged=True)
     assert finished.returncode == 0, finished.stdout
 
 
@@ -92,15 +76,8 @@ def test_a_document_names_languages_verbs_of_make_and_files_that_exist(name: str
 
 
 def test_the_verbs_that_make_lists_are_those_of_the_makefile() -> None:
-    listed = subprocess.run(
-        ["make", "--no-print-directory", "help"],
-        cwd=ROOT,
-        env={"PATH": os.environ["PATH"]},
-        stdout=subprocess.PIPE,
-        text=True,
-        timeout=LONG_S,
-        check=True,
-    ).stdout
+    environment = {"PATH": os.environ["PATH"]}
+    listed = printed("make", "--no-print-directory", "help", cwd=ROOT, env=environment)
     verbs = re.findall(r"^  make ([a-z]+) +\S", listed, re.MULTILINE)
     said = "help run wizard test bench release deb lint format lock messages clean"
     assert verbs == said.split()

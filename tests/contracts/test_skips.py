@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -10,9 +9,8 @@ import pytest
 
 from dev.distributions import ROOT
 from tests.support.releases import clean_environment
+from tests.support.running import run
 
-# For a process that starts on a busy machine; how long it takes is not the question.
-ENDED_S = 600
 # Put together here, so that nobody who looks for skipped tests finds this one.
 SKIPPED = "import pytest\n\ndef test_that_is_skipped():\n    pytest." + "skip('why not')\n"
 
@@ -32,18 +30,8 @@ def test_a_skipped_test_fails_the_run(
     (tmp_path / "test_one.py").write_text(SKIPPED)
     environment = clean_environment()
     environment.pop("CI", None)
-    finished = subprocess.run(
-        [
-            *(sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider"),
-            *("--rootdir", str(tmp_path), *manner, str(tmp_path)),
-        ],
-        cwd=ROOT,
-        env=environment | variables,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=ENDED_S,
-        check=False,
-    )
+    options = ("-p", "tests.conftest", "-p", "no:cacheprovider", f"--rootdir={tmp_path}", *manner)
+    pytest_ = (sys.executable, "-m", "pytest", *options, str(tmp_path))
+    finished = run(*pytest_, cwd=ROOT, env=environment | variables, merged=True)
     assert finished.returncode == status, finished.stdout
     assert "1 skipped" in finished.stdout

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from dev.distributions import ROOT
 from platformctl import services
 from platformctl.cli import COMMANDS
+from tests.support.running import printed, run
 
 UNITS = {
     place.name: text.decode()
@@ -43,9 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_systemd_finds_nothing_wrong_with_any_unit(folder: Path) -> None:
     verify = ("systemd-analyze", "verify", "--man=no", "--recursive-errors=yes")
-    done = subprocess.run(
-        [*verify, *sorted(folder.iterdir())], capture_output=True, text=True, check=False
-    )
+    done = run(*verify, *sorted(folder.iterdir()))
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 
@@ -54,9 +52,9 @@ def test_n21_a_unit_can_do_no_more_than_it_must_and_the_page_says_how_much(
     name: str, folder: Path
 ) -> None:
     analyze = ("systemd-analyze", "security", "--offline=true", "--no-pager", folder / name)
-    done = subprocess.run(analyze, capture_output=True, text=True, check=True)
-    (level,) = re.findall(r"Overall exposure level for \S+: ([0-9.]+) ", done.stdout)
-    assert float(level) <= MOST_EXPOSED.get(name, OTHERS_EXPOSED), done.stdout
+    said = printed(*analyze)
+    (level,) = re.findall(r"Overall exposure level for \S+: ([0-9.]+) ", said)
+    assert float(level) <= MOST_EXPOSED.get(name, OTHERS_EXPOSED), said
     row = re.findall(rf"^\| `{re.escape(name)}` \|.*\| ([0-9.]+) \|$", PAGE, re.MULTILINE)
     assert row == [level]
 

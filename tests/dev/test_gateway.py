@@ -10,17 +10,17 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
 
-from dev.gateway import LIMIT_BYTES
+from dev.distributions import ROOT
+from dev.gateway import LIMIT_BYTES, Manner
+from tests.support.gateways import stand_in
 from tests.support.releases import clean_environment
-from tests.support.stand_ins import stand_in
+from tests.support.running import run
 
-ROOT = Path(__file__).resolve().parents[2]
 MINUTE_S = 60
 CHAT, COMPLETIONS = "/chat", "/v1/chat/completions"
 HELLO: dict[str, dict[str, Any]] = {
@@ -139,7 +139,7 @@ def test_a_connection_stays_good_after_a_refusal(gateway: str) -> None:
 
 @pytest.mark.parametrize(("only", "other"), [("simple", COMPLETIONS), ("chat-completions", CHAT)])
 def test_with_one_protocol_alone_the_other_is_not_there(only: str, other: str) -> None:
-    with stand_in(only=only) as url:
+    with stand_in(Manner(pause_s=0, only=only)) as url:
         statuses = {path: post(url + path, HELLO[path]).status_code for path in HELLO}
         assert requests.get(f"{url}/healthz", timeout=MINUTE_S).status_code == 200
     assert statuses.pop(other) == 404
@@ -148,7 +148,7 @@ def test_with_one_protocol_alone_the_other_is_not_there(only: str, other: str) -
 
 @pytest.mark.parametrize("path", HELLO)
 def test_with_a_token_only_who_has_it_is_answered(path: str) -> None:
-    with stand_in(token="right") as url:
+    with stand_in(Manner(pause_s=0, token="right")) as url:
         answers = [
             post(url + path, HELLO[path], headers={"Authorization": given} if given else {})
             for given in ("", "Bearer wrong", "right", "Bearer rïght", "Bearer right")
@@ -159,7 +159,7 @@ def test_with_a_token_only_who_has_it_is_answered(path: str) -> None:
 
 
 def test_a_slow_one_takes_its_time_over_a_message_and_holds_up_nobody_else() -> None:
-    with stand_in(slow_s=3.0) as url, ThreadPoolExecutor() as pool:
+    with stand_in(Manner(pause_s=0, slow_s=3.0)) as url, ThreadPoolExecutor() as pool:
         slow = [pool.submit(post, url + path, HELLO[path]) for path in HELLO]
         requests.get(f"{url}/healthz", timeout=MINUTE_S)
         assert not any(answer.done() for answer in slow)
@@ -191,15 +191,8 @@ def test_an_address_that_it_cannot_listen_on_is_one_sentence(address: str) -> No
     with socket.create_server(("127.0.0.1", 0)) as taken:
         host = "127.0.0.1" if address == "taken" else address
         port = str(taken.getsockname()[1])
-        ended = subprocess.run(
-            [sys.executable, "-m", "dev.gateway", "--bind", host, "--port", port],
-            cwd=ROOT,
-            env=clean_environment(),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        command = (sys.executable, "-m", "dev.gateway", "--bind", host, "--port", port)
+        ended = run(*command, cwd=ROOT, env=clean_environment())
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr.startswith(f"Error: Cannot listen on {host}, port {port}: ")
     assert ended.stderr.count("\n") == 1

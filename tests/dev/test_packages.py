@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,8 +10,7 @@ import pytest
 
 from dev import packages
 from dev.distributions import ROOT
-
-MINUTE_S = 60
+from tests.support.running import run
 
 
 @pytest.fixture
@@ -43,14 +41,8 @@ HERE = [verb for verb, needs in packages.NEEDS.items() if {*needs} <= {*packages
 
 @pytest.mark.parametrize("verb", HERE)
 def test_this_machine_lacks_nothing(verb: str) -> None:
-    finished = subprocess.run(
-        [sys.executable, ROOT / "dev/packages.py", verb],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        timeout=MINUTE_S,
-        check=False,
-    )
-    assert (finished.returncode, finished.stdout) == (0, b"")
+    finished = run(sys.executable, ROOT / "dev/packages.py", verb, merged=True)
+    assert (finished.returncode, finished.stdout) == (0, "")
 
 
 def test_a_user_is_told_one_command(bare: Path, capsys: pytest.CaptureFixture[str]) -> None:

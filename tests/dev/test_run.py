@@ -23,6 +23,7 @@ import pytest
 from platform_common.resources import data_path
 from tests.support.devices import Device
 from tests.support.releases import clean_environment, program
+from tests.support.running import printed, run
 from tests.support.waiting import wait_until
 
 RUN = Path(__file__).resolve().parents[2] / "dev/run.py"
@@ -30,31 +31,16 @@ SAMPLE_DEVICE = RUN.with_name("sample_device.py")
 SOON_S, MINUTE_S = 20, 60
 
 
-def run(folder: Path, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
+def run_once(folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run it in the parent of `folder` to its end."""
-    return subprocess.run(
-        [sys.executable, RUN, "--folder", folder, *options],
-        cwd=folder.parent,
-        env=clean_environment() | variables,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=5 * MINUTE_S,
-        check=False,
-    )
+    command = (sys.executable, RUN, "--folder", folder, "--once")
+    return run(*command, cwd=folder.parent, env=clean_environment() | variables, merged=True)
 
 
 def make_device(folder: Path, *, gateway: str = "http://127.0.0.1:8080") -> str:
     """Have a sample device made in `folder`; what is said about it."""
-    return subprocess.run(
-        [sys.executable, SAMPLE_DEVICE, folder, "1.1.1", "https://x.example/dev/", gateway],
-        env=clean_environment(),
-        stdout=subprocess.PIPE,
-        text=True,
-        timeout=MINUTE_S,
-        check=True,
-    ).stdout
+    options = (folder, "1.1.1", "https://x.example/dev/", gateway)
+    return printed(sys.executable, SAMPLE_DEVICE, *options, env=clean_environment())
 
 
 @contextlib.contextmanager
@@ -153,7 +139,7 @@ class FirstRun:
 @pytest.fixture(scope="module")
 def first_run(tmp_path_factory: pytest.TempPathFactory) -> FirstRun:
     folder = tmp_path_factory.mktemp("run") / "out"
-    return FirstRun(folder, run(folder, "--once"))
+    return FirstRun(folder, run_once(folder))
 
 
 def test_a_first_run_ends_with_a_release_to_trust(first_run: FirstRun) -> None:
@@ -195,14 +181,14 @@ def test_each_sample_is_what_its_name_says(first_run: FirstRun) -> None:
         "*.oci": ["grep", "-E", "^oci://.+@sha256:[a-f0-9]{64}$"],
     }.items():
         (sample,) = (first_run.folder / "artefacts").glob(pattern)
-        subprocess.run([*command, sample], check=True, timeout=MINUTE_S, stdout=subprocess.DEVNULL)
+        printed(*command, sample)
 
 
 def test_the_minisign_program_accepts_every_signature(first_run: FirstRun) -> None:
     signatures = list((first_run.folder / "dist").rglob("*.minisig"))
     minisign = ("minisign", "-V", "-q", "-p", first_run.folder / "keys/release.pub", "-m")
     for signature in signatures:
-        subprocess.run([*minisign, signature.with_suffix("")], check=True, timeout=MINUTE_S)
+        printed(*minisign, signature.with_suffix(""))
     assert len(signatures) == 5
 
 
@@ -226,15 +212,9 @@ def assert_ends_without_a_process_left(
     running: Serving, number: signal.Signals, status: int
 ) -> None:
     """A run that is told to stop does so, and so does all that it began."""
-    verified = subprocess.run(
-        [program(), "verify", running.url, "-p", running.folder / "keys/release.pub"],
-        env=clean_environment(),
-        capture_output=True,
-        timeout=MINUTE_S,
-        check=False,
-    )
+    key = running.folder / "keys/release.pub"
+    printed(program(), "verify", running.url, "-p", key, env=clean_environment())
     children = running.children
-    assert verified.returncode == 0, verified.stdout
     assert running.end(number) == status
     assert len(children) == 4
     assert not any(Path(f"/proc/{child}").exists() for child in children)
@@ -338,7 +318,7 @@ def test_a_second_run_keeps_the_images_and_the_key_and_leaves_a_port_alone_that_
     kept = [first_run.folder / "keys", first_run.folder / "artefacts"]
     before = {path: path.stat().st_mtime_ns for folder in kept for path in folder.iterdir()}
     with a_port_taken(8087):
-        second = run(first_run.folder, "--once")
+        second = run_once(first_run.folder)
     assert second.returncode == 0, second.stdout
     assert "Port 8087 is in use" in second.stdout
     assert {path: path.stat().st_mtime_ns for folder in kept for path in folder.iterdir()} == before
@@ -349,7 +329,7 @@ def test_a_step_that_fails_ends_it_before_anything_is_served(tmp_path: Path) -> 
     stranger = tmp_path / "out/artefacts/notes.txt"
     stranger.parent.mkdir(parents=True)
     stranger.write_text("hello")
-    finished = run(tmp_path / "out", "--once")
+    finished = run_once(tmp_path / "out")
     assert finished.returncode == 1
     assert "'notes.txt' is not named platform-" in finished.stdout
     assert "This step failed" in finished.stdout
@@ -357,7 +337,7 @@ def test_a_step_that_fails_ends_it_before_anything_is_served(tmp_path: Path) -> 
 
 
 def test_a_tool_that_is_missing_is_named(tmp_path: Path) -> None:
-    finished = run(tmp_path / "out", "--once", PATH=str(tmp_path))
+    finished = run_once(tmp_path / "out", PATH=str(tmp_path))
     assert finished.returncode == 1
     assert re.search(r"(qemu-img|tar|xz) is not installed", finished.stdout)
 
@@ -367,15 +347,9 @@ def test_what_it_suggests_next_works(first_run: FirstRun) -> None:
     with serving(first_run.folder) as running:
         suggested = running.output.partition("Try next")[2]
         commands = re.findall(r"^  (\S.*)$", suggested, re.MULTILINE)
+        folder = first_run.folder.parent
         statuses = {
-            command: subprocess.run(
-                ["bash", "-c", command],
-                cwd=first_run.folder.parent,
-                env=clean_environment(),
-                capture_output=True,
-                timeout=MINUTE_S,
-                check=False,
-            ).returncode
+            command: run("bash", "-c", command, cwd=folder, env=clean_environment()).returncode
             for command in commands
         }
     refused = [command for command, status in statuses.items() if status == 1]

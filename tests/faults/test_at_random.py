@@ -35,6 +35,7 @@ from tests.support.apply_setups import (
 )
 from tests.support.faults import FaultServer, Site
 from tests.support.releases import KeyPair, clean_environment, program, write_artefacts
+from tests.support.running import run
 from tests.support.trees import tree
 from tests.support.waiting import wait_until
 from tests.support.web_servers import Served, served, unverified
@@ -53,11 +54,11 @@ def test_pub_04_and_fs_11_a_build_that_is_ended_at_random_leaves_the_old_release
     chance = random.Random(number)
     for _ in range(25):
         subject.reset()
-        run = server.start(*site.build_args(), cwd=site.folder, env=site.env)
-        _wait_until_at_work(run.pid, site.dist)
+        build = server.start(*site.build_args(), cwd=site.folder, env=site.env)
+        _wait_until_at_work(build.pid, site.dist)
         time.sleep(chance.uniform(0, 0.02))
-        run.kill(number)
-        ended, found = run.wait(), subject.found()
+        build.kill(number)
+        ended, found = build.wait(), subject.found()
         if number == signal.SIGKILL:
             assert found in (OLD, TORN, NEW)
             continue
@@ -266,13 +267,5 @@ except OSError:
     pass
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 """
-    ended = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        env=clean_environment(),
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    assert ended.returncode == 130
+    assert run(sys.executable, "-c", code, cwd=tmp_path, env=clean_environment()).returncode == 130
     assert tree(tmp_path) == {}

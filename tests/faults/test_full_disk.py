@@ -23,6 +23,7 @@ from tests.support.releases import (
     pseudo_random,
     write_artefacts,
 )
+from tests.support.running import printed, run
 from tests.support.trees import tree
 from tests.support.web_servers import Served, served
 from tests.support.wizard_visits import visitor_of
@@ -70,28 +71,19 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
     """
     folder = tmp_path / "disk"
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)]
-    mounted = not subprocess.run(mount, capture_output=True, timeout=10, check=False).returncode
+    mounted = not run("mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", folder).returncode
     try:
         yield Disk(folder, mounted)
     finally:
         if mounted:
-            subprocess.run(["umount", str(folder)], check=True, timeout=10)
+            printed("umount", folder)
 
 
 def _ended(
     *argv: str | Path, cwd: Path = _ROOT, key: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        argv,
-        cwd=cwd,
-        env=clean_environment() | ({"SIGNING_SECRET_KEY": str(key)} if key else {}),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    variables = {"SIGNING_SECRET_KEY": str(key)} if key else {}
+    return run(*argv, cwd=cwd, env=clean_environment() | variables)
 
 
 def _assert_told(
@@ -290,9 +282,8 @@ class Wizard:
 
     def remount(self, how: str) -> None:
         """Have its folder read-only, or not."""
-        inside = ["nsenter", "-t", str(self._process), "-U", "-m", "--preserve-credentials"]
-        remount = ["mount", "-o", f"remount,{how}", str(self._out)]
-        subprocess.run([*inside, *remount], check=True, timeout=20)
+        inside = ("nsenter", "-t", str(self._process), "-U", "-m", "--preserve-credentials")
+        printed(*inside, "mount", "-o", f"remount,{how}", self._out)
 
 
 @contextlib.contextmanager

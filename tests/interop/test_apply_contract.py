@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.support.web_servers import free_port, served
+from tests.support.network import free_port
+from tests.support.web_servers import served
 from tests.support.wizard_visits import SIMPLE, Forms, visitor_of
 
 ED25519 = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me@home"

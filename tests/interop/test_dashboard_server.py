@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.network import wait_for_port
+from tests.support.network import free_port, wait_for_port
 from tests.support.network_namespaces import connected, new_network
 from tests.support.releases import clean_environment, program
 from tests.support.waiting import wait_until
-from tests.support.web_servers import Served, free_port, served
+from tests.support.web_servers import Served, served
 
 SECONDS = 60
 GUNICORN = (program("gunicorn"), "-c", "python:platform_common.web.gunicorn_conf")

@@ -17,10 +17,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.network import free_port
 from tests.support.network_namespaces import connected, new_network
 from tests.support.releases import clean_environment, program
 from tests.support.waiting import wait_until
-from tests.support.web_servers import free_port, unverified
+from tests.support.web_servers import unverified
 
 SECONDS = 30
 OK = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"

@@ -19,11 +19,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.network import wait_for_port
+from tests.support.network import free_port, wait_for_port
 from tests.support.releases import clean_environment, program
 from tests.support.terminals import at_a_terminal
 from tests.support.waiting import wait_until
-from tests.support.web_servers import Served, free_port, served, unverified
+from tests.support.web_servers import Served, served, unverified
 
 SECONDS = 60
 THREADS = 20

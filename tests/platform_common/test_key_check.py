@@ -25,7 +25,7 @@ from platform_common.records.catalogue import Kind
 from tests.support.key_tests import CANARY, KINDS, SECRET_CANARY, credentials, provider
 from tests.support.network import free_port
 from tests.support.raw_server import RawServer, Request, response, serving
-from tests.support.threads import no_thread_left
+from tests.support.waiting import no_thread_left
 
 LISTING = b'{"data": [{"id": "a"}]}'
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"

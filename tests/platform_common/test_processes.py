@@ -17,8 +17,7 @@ import pytest
 
 from platform_common.feeding import feeding
 from platform_common.processes import Finished, ProcessError, run
-from tests.support.threads import no_thread_left
-from tests.support.waiting import wait_until
+from tests.support.waiting import no_thread_left, wait_until
 
 LONG_S = 20.0
 SHORT_S = 0.5

@@ -12,7 +12,7 @@ import pytest
 from release_tools.hashing import BUFFER_BYTES, TooLongError, cores, digest_stream
 from release_tools.minisign import prehash
 from tests.support.releases import pseudo_random
-from tests.support.threads import no_thread_left
+from tests.support.waiting import no_thread_left
 
 pytestmark = pytest.mark.usefixtures("all_threads_end_with_the_pass")
 

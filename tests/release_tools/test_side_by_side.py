@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from release_tools.side_by_side import Pace, StoppedError, side_by_side
-from tests.support.threads import no_thread_left
+from tests.support.waiting import no_thread_left
 
 TIMEOUT_S = 10
 

@@ -20,6 +20,7 @@ from tests.support.network_namespaces import (
     new_network,
     wait_for_port,
 )
+from tests.support.running import run
 from tests.support.stand_in_programs import StandIn
 from tests.support.wizard_visits import Visitor
 
@@ -33,7 +34,6 @@ _GATEWAY = """User=agent
 EnvironmentFile=/etc/platform/secrets.env
 RuntimeDirectory=%N
 ExecStart=/bin/sh -c 'env >"$RUNTIME_DIRECTORY/seen"; exec sleep infinity'"""
-_TIMEOUT_S = 90
 
 
 @dataclass(frozen=True)
@@ -66,24 +66,8 @@ class Appliance:
     def beside(self, *argv: str) -> subprocess.CompletedProcess[str]:
         """How one of its programs ends that is run in the other network."""
         network = f"--net=/proc/self/fd/{self.far.descriptor}"
-        enter = (
-            "nsenter",
-            f"--target={self.machine.init}",
-            "--mount",
-            network,
-            "--root",
-            "--wdns=/",
-            "--",
-        )
-        return subprocess.run(
-            [*enter, *argv],
-            pass_fds=(self.far.descriptor,),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_TIMEOUT_S,
-            check=False,
-        )
+        enter = ("nsenter", f"--target={self.machine.init}", "--mount", network, "--root")
+        return run(*enter, "--wdns=/", "--", *argv, pass_fds=[self.far.descriptor])
 
 
 def wire(near: Network, far: Network) -> None:

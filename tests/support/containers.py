@@ -12,14 +12,14 @@ import hashlib
 import itertools
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+from tests.support.running import printed
 
 _SUITE = "bookworm"
 _PACKAGES = ("systemd-sysv", "dbus", "nftables", "openssh-server", "python3")
 _UNWANTED = ("doc", "info", "locale", "man")
-_TIMEOUT_S = 600
 _NUMBERS = itertools.count()
 # Where systemd's own tree of control groups is, on older hosts and on newer ones.
 _CONTROL_GROUPS = [
@@ -68,22 +68,6 @@ def environment(groups: Sequence[Path]) -> dict[str, str]:
     return os.environ | {"GROUPS": " ".join(map(str, groups))}
 
 
-def checked(*argv: str, groups: Sequence[Path] = ()) -> str:
-    """What a command prints, which must succeed."""
-    done = subprocess.run(
-        argv,
-        env=environment(groups),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=_TIMEOUT_S,
-        check=False,
-    )
-    if done.returncode:
-        raise RuntimeError(f"{argv} ended with {done.returncode}: {done.stdout}{done.stderr}")
-    return done.stdout
-
-
 def base_tree() -> Path:
     """The files of every machine, made when they are not there."""
     recipe = repr((_SUITE, _PACKAGES, _UNWANTED))
@@ -97,7 +81,7 @@ def base_tree() -> Path:
             partial = tree.with_suffix(".partial")
             shutil.rmtree(partial, ignore_errors=True)
             excluded = (f"--dpkgopt=path-exclude=/usr/share/{folder}/*" for folder in _UNWANTED)
-            checked(
+            printed(
                 *("mmdebstrap", "--quiet", "--variant=minbase", *excluded),
                 *(f"--include={','.join(_PACKAGES)}", _SUITE, str(partial)),
             )

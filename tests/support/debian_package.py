@@ -8,16 +8,15 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 import time
 from pathlib import Path
 
 from dev.deb import build_deb
 from dev.distributions import ROOT, tracked_files
+from tests.support.running import printed
 
 NAME = "platform-appliance"
-_TIMEOUT_S = 120
 _DAY_S = 86_400
 # What is not in the package, and changes most often.
 _OTHERS = ("tests/", "bench/", "release/", "docs/screenshots/", ".github/")
@@ -44,7 +43,7 @@ def built_package() -> Path:
 
 def unpacked(package: Path, folder: Path) -> Path:
     """The files of a package, and those of dpkg in DEBIAN, put into `folder`."""
-    _call("dpkg-deb", "--raw-extract", package, folder)
+    printed("dpkg-deb", "--raw-extract", package, folder)
     return folder
 
 
@@ -52,19 +51,13 @@ def packed(tree: Path, version: str, target: Path) -> Path:
     """A package of the files in `tree`, quickly made, with another version."""
     control = tree / "DEBIAN/control"
     control.write_text(_VERSION.sub(f"Version: {version}", control.read_text()))
-    _call("dpkg-deb", "--root-owner-group", "-Znone", "--build", tree, target)
+    printed("dpkg-deb", "--root-owner-group", "-Znone", "--build", tree, target)
     return target
 
 
 def field(package: Path, name: str) -> str:
     """A field of the package's description."""
-    return _call("dpkg-deb", "--field", package, name).strip()
-
-
-def _call(*argv: str | Path) -> str:
-    return subprocess.run(
-        argv, stdout=subprocess.PIPE, text=True, timeout=_TIMEOUT_S, check=True
-    ).stdout
+    return printed("dpkg-deb", "--field", package, name).strip()
 
 
 def _state() -> str:

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from platform_common.paths import Paths
 from platformctl.cli import main
 from tests.support.releases import clean_environment, program
+from tests.support.running import run
 
 # Root reads a file of mode 0 all the same, unless this is taken from it.
 _WITHOUT_PRIVILEGE = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
@@ -66,15 +67,8 @@ class Device:
         prefix: tuple[str, ...] = () if privileged or os.geteuid() != 0 else _WITHOUT_PRIVILEGE
         prefix += ("faketime", clock) if clock else ()
         environment = clean_environment() | {"PLATFORM_ROOT": str(self.root)} | self.environment
-        return subprocess.run(
-            [*prefix, program("platformctl"), *map(str, args)],
-            env=environment | dict(env or {}),
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        environment |= dict(env or {})
+        return run(*prefix, program("platformctl"), *args, env=environment, stdin=stdin)
 
     def call(
         self, *args: str | Path, env: Mapping[str, str] | None = None

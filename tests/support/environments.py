@@ -6,7 +6,6 @@ import fcntl
 import hashlib
 import os
 import shutil
-import subprocess
 import sys
 import time
 import venv
@@ -15,8 +14,8 @@ from functools import partial
 from pathlib import Path
 
 from dev.distributions import ROOT
+from tests.support.running import printed, run
 
-_INSTALL_TIMEOUT_S = 300
 _NODE_FILES = (".npmrc", "package.json", "package-lock.json")
 _KERNEL = "linux-image-cloud-amd64"
 
@@ -59,56 +58,29 @@ def _kept(name: str, recipe: bytes, make: Callable[[Path], None]) -> Path:
 
 def _install_python(requirements: Path, target: Path) -> None:
     venv.create(target, with_pip=True)
-    pip = (target / "bin/python", "-m", "pip", "install", "--quiet")
+    pip = (target / "bin/python", "-m", "pip", "install", "--disable-pip-version-check")
     # Locked, and built already: a bare machine has no compiler.
     exactly = ("--require-hashes", "--no-deps", "--only-binary", ":all:")
-    subprocess.run(
-        [*pip, "--disable-pip-version-check", *exactly, "-r", requirements],
-        check=True,
-        stdin=subprocess.DEVNULL,
-        timeout=_INSTALL_TIMEOUT_S,
-    )
+    printed(*pip, *exactly, "-r", requirements)
 
 
 def _install_node(folder: Path, target: Path) -> None:
     target.mkdir()
     for file in _NODE_FILES:
         shutil.copy(folder / file, target)
-    subprocess.run(
-        # No package runs a program of its own; its bytes are those of the lock file.
-        ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"],
-        cwd=target,
-        env=os.environ | {"NO_UPDATE_NOTIFIER": "1"},
-        check=True,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        timeout=_INSTALL_TIMEOUT_S,
-    )
+    # No package runs a program of its own; its bytes are those of the lock file.
+    install = ("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
+    printed(*install, cwd=target, env=os.environ | {"NO_UPDATE_NOTIFIER": "1"})
 
 
 def _unpack_kernel(target: Path) -> None:
     target.mkdir()
-
-    def run(*argv: str | Path) -> str:
-        done = subprocess.run(
-            argv,
-            cwd=target,
-            check=True,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            text=True,
-            timeout=_INSTALL_TIMEOUT_S,
-        )
-        return done.stdout
-
-    try:
-        depends = run("apt-cache", "depends", _KERNEL)
-    except subprocess.CalledProcessError:
-        run("apt-get", "update", "-qq")
-        depends = run("apt-cache", "depends", _KERNEL)
+    if run("apt-cache", "depends", _KERNEL).returncode:
+        printed("apt-get", "update", "-qq")
+    depends = printed("apt-cache", "depends", _KERNEL)
     # The package that it stands for, such as linux-image-6.1.0-56-cloud-amd64.
     package = next(word for word in depends.split() if word.startswith("linux-image-6"))
-    run("apt-get", "download", "-qq", package)
+    printed("apt-get", "download", "-qq", package, cwd=target)
     (archive,) = target.glob("*.deb")
-    run("dpkg-deb", "--extract", archive, ".")
+    printed("dpkg-deb", "--extract", archive, target)
     archive.unlink()

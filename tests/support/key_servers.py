@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import re
-import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,8 @@ from pathlib import Path
 import requests
 
 from tests.support.environments import environment_of
-from tests.support.network import end, free_port, wait_for_port
+from tests.support.network import free_port, listening
+from tests.support.running import printed
 
 _ENVIRONMENT = "key-test-servers"
 _PROXY = """
@@ -97,35 +97,17 @@ def amazon(folder: Path) -> Iterator[Amazon]:
 
 def botocore_signatures(asked: Mapping[str, Mapping[str, object]]) -> dict[str, str]:
     """The `Authorization` headers that botocore makes for GETs, each at the time `at`."""
-    done = subprocess.run(
-        [environment_of(_ENVIRONMENT) / "bin/python", "-c", _SIGN],
-        input=json.dumps(asked),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    found: dict[str, str] = json.loads(done.stdout)
+    python = environment_of(_ENVIRONMENT) / "bin/python"
+    found: dict[str, str] = json.loads(printed(python, "-c", _SIGN, stdin=json.dumps(asked)))
     return found
 
 
 @contextlib.contextmanager
 def _running(folder: Path, port: int, name: str, *args: object, **env: str) -> Iterator[None]:
     program = environment_of(_ENVIRONMENT) / "bin" / name
-    with (folder / f"{name}.log").open("wb") as output:
-        process = subprocess.Popen(
-            [program, *map(str, args)],
-            env=os.environ | env,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-        )
-    try:
-        wait_for_port(port, process)
+    log = folder / f"{name}.log"
+    with listening(port, log, program, *map(str, args), cwd=folder, env=os.environ | env):
         yield
-    finally:
-        end(process)
 
 
 def _iam(endpoint: str, **fields: str) -> str:

@@ -20,12 +20,13 @@ from pathlib import Path
 from typing import IO
 
 from dev.distributions import ROOT
-from tests.support.containers import base_tree, checked, control_groups, environment, nspawn
+from tests.support.containers import base_tree, control_groups, environment, nspawn
 from tests.support.network_namespaces import Network
 from tests.support.own_packages import LIBRARIES, PACKAGES, shared_folders
+from tests.support.running import printed, run
+from tests.support.waiting import wait_until
 
 _BOOT_TIMEOUT_S = 60
-_COMMAND_TIMEOUT_S = 300
 # What an installed program does, with the libraries of the environment that runs the tests.
 _PROGRAM = f"""#!/usr/bin/python3
 import sys
@@ -53,15 +54,8 @@ class Machine:
         """How a command inside ends, run as root."""
         namespaces = ("--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup")
         enter = ("nsenter", f"--target={self.init}", *namespaces, "--root", "--wdns=/", "--")
-        return subprocess.run(
-            [*enter, *argv],
-            input=stdin,
-            env={"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin", "HOME": "/"},
-            capture_output=True,
-            text=True,
-            timeout=_COMMAND_TIMEOUT_S,
-            check=False,
-        )
+        path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin"
+        return run(*enter, *argv, stdin=stdin, env={"PATH": path, "HOME": "/"})
 
     def write(self, path: str, text: str, mode: str = "0644") -> None:
         """Put a file, and the folders above it, on the machine."""
@@ -165,11 +159,11 @@ def writable_tree(above: Path | None = None) -> Iterator[Path]:
         options = f"lowerdir={below},upperdir={parts['upper']},workdir={parts['work']}"
         # Volatile: what is thrown away need not be on the disk.
         words = ("-t", "overlay", "overlay", "-o", f"{options},volatile")
-        checked("mount", *words, str(parts["tree"]))
+        printed("mount", *words, str(parts["tree"]))
         try:
             yield parts["tree"]
         finally:
-            checked("umount", str(parts["tree"]))
+            printed("umount", str(parts["tree"]))
 
 
 def _layers(tree: Path) -> Path:
@@ -185,7 +179,7 @@ def run_in(tree: Path, *argv: str, shared: Sequence[Path] = ()) -> str:
     with control_groups() as (name, groups):
         options = ["--private-network", f"--directory={tree}", "--as-pid2"]
         options += [f"--bind-ro={path}" for path in shared]
-        return checked(*nspawn(name, options), "--", *argv, groups=groups)
+        return printed(*nspawn(name, options), "--", *argv, env=environment(groups))
 
 
 def _network(network: Network | None) -> Sequence[str]:
@@ -237,11 +231,5 @@ def _init_of(container: subprocess.Popen[bytes]) -> int:
 
 def wait_until_up(booted: Machine) -> None:
     """Return when it has started all that it starts."""
-    deadline = time.monotonic() + _BOOT_TIMEOUT_S
-    state = ""
-    while time.monotonic() < deadline:
-        state = booted.call("systemctl", "is-system-running").stdout.strip()
-        if state in {"running", "degraded"}:
-            return
-        time.sleep(0.05)
-    raise RuntimeError(f"the machine is not up: {state}")
+    up = {"running\n", "degraded\n"}
+    wait_until(lambda: booted.call("systemctl", "is-system-running").stdout in up, pause_s=0.05)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,8 +11,8 @@ from typing import Any
 import html5lib
 
 from tests.support.environments import node_modules
+from tests.support.running import run
 
-_TIMEOUT_S = 120
 # What vnu does not know yet, and every browser takes or passes over: its message, and where.
 _NOT_KNOWN_YET = (
     ("CSS: Unrecognized at-rule “@view-transition”", "@view-transition {"),
@@ -57,26 +56,9 @@ def style_problems(style: Path) -> list[str]:
 
 def _messages(*arguments: str) -> list[dict[str, Any]]:
     jar = node_modules("browser-tools") / "vnu-jar/build/dist/vnu.jar"
-    checked = subprocess.run(
-        # Its rules of HTML go deep into the stack. It is done before it pays to make it quick.
-        [
-            "java",
-            "-Xss2m",
-            "-XX:TieredStopAtLevel=1",
-            "-XX:+UseSerialGC",
-            "-jar",
-            jar,
-            "--format",
-            "json",
-            "--errors-only",
-            *arguments,
-        ],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=_TIMEOUT_S,
-        check=False,
-    )
+    # Its rules of HTML go deep into the stack. It is done before it pays to make it quick.
+    java = ("java", "-Xss2m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-jar", jar)
+    checked = run(*java, "--format", "json", "--errors-only", *arguments)
     messages: list[dict[str, Any]] = json.loads(checked.stderr)["messages"]
     return messages
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+
+from tests.support.running import printed
 
 # A process between us and the program: a child that is forked counts our memory as its own.
 _MEASURE = """
@@ -13,23 +14,11 @@ import os, subprocess, sys
 process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
 _, status, usage = os.wait4(process.pid, 0)
 process.returncode = os.waitstatus_to_exitcode(status)
-print(process.returncode, usage.ru_maxrss)
+print(usage.ru_maxrss)
+sys.exit(process.returncode)
 """
 
 
 def peak_kib(command: list[str], *, cwd: Path, env: Mapping[str, str]) -> int:
     """The peak resident memory in KiB of `command`, which must succeed."""
-    measured = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", _MEASURE, *command],
-        cwd=cwd,
-        env=dict(env),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    returncode, kib = (int(word) for word in measured.stdout.split())
-    if returncode:
-        raise RuntimeError(f"{command} ended with {returncode}: {measured.stderr}")
-    return kib
+    return int(printed(sys.executable, "-I", "-S", "-c", _MEASURE, *command, cwd=cwd, env=env))

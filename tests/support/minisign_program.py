@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-_TIMEOUT_S = 30
+from tests.support import running
 
 
 @dataclass(frozen=True)
@@ -19,17 +18,7 @@ class Run:
 
 def run(*args: str | Path, folder: Path | None = None, stdin: str = "") -> Run:
     """Run `minisign` with `args`."""
-    done = subprocess.run(
-        ["minisign", *args],
-        cwd=folder,
-        input=stdin,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        timeout=_TIMEOUT_S,
-        check=False,
-    )
+    done = running.run("minisign", *args, cwd=folder, stdin=stdin, merged=True, errors="replace")
     return Run(done.returncode, done.stdout)
 
 

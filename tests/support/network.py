@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import socket
 import subprocess
-import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from tests.support.waiting import wait_until
 
 
 def free_port() -> int:
@@ -17,17 +20,16 @@ def free_port() -> int:
 
 def wait_for_port(port: int, process: subprocess.Popen[bytes], timeout_s: float = 90) -> None:
     """Return when `port` takes connections; raises when `process` ends or time runs out."""
-    deadline = time.monotonic() + timeout_s
-    while time.monotonic() < deadline:
+
+    def listens() -> bool:
         if process.poll() is not None:
             raise RuntimeError(f"{process.args!r} ended with status {process.returncode}")
-        with (
-            contextlib.suppress(ConnectionError, TimeoutError),
-            socket.create_connection(("127.0.0.1", port), timeout=1),
-        ):
-            return
-        time.sleep(0.02)
-    raise RuntimeError(f"{process.args!r} does not listen on port {port}")
+        with contextlib.suppress(ConnectionError, TimeoutError):
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return True
+        return False
+
+    wait_until(listens, timeout_s, pause_s=0.02)
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
@@ -38,3 +40,23 @@ def end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait(10)
+
+
+@contextlib.contextmanager
+def listening(
+    port: int,
+    log: Path,
+    *argv: str | Path,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Iterator[None]:
+    """Run a server of `port` while the block lasts; `log` takes what it prints."""
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+        )
+    try:
+        wait_for_port(port, process)
+        yield
+    finally:
+        end(process)

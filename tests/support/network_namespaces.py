@@ -11,10 +11,10 @@ import http.client
 import os
 import socket
 import struct
-import subprocess
 import time
 from collections.abc import Iterator
 
+from tests.support.running import printed
 from tests.support.waiting import wait_until
 from tests.support.web_servers import unverified
 
@@ -66,14 +66,8 @@ class Network:
 
     def ip(self, *words: str) -> None:
         """Run `ip` here."""
-        subprocess.run(
-            ["nsenter", f"--net=/proc/self/fd/{self.descriptor}", "ip", *words],
-            pass_fds=(self.descriptor,),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_TIMEOUT_S,
-            check=True,
-        )
+        enter = ("nsenter", f"--net=/proc/self/fd/{self.descriptor}")
+        printed(*enter, "ip", *words, pass_fds=[self.descriptor])
 
     def connects(self, address: str, port: int, timeout_s: float = _TIMEOUT_S) -> bool:
         """Whether a connection is taken; False when nothing answers at all."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.network import end, free_port, wait_for_port
+from tests.support.network import free_port, listening
+from tests.support.running import printed
 
 _PROGRAM = "/usr/sbin/nginx"
 _CONFIGURATION = """
@@ -107,18 +107,9 @@ def nginx(
             extra=extra,
         )
     )
-    with (folder / "output.log").open("wb") as output:
-        process = subprocess.Popen(
-            [_PROGRAM, "-p", folder, "-c", configuration, "-e", folder / "error.log"],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-        )
-    try:
-        wait_for_port(port, process)
+    command = (_PROGRAM, "-p", folder, "-c", configuration, "-e", folder / "error.log")
+    with listening(port, folder / "output.log", *command):
         yield Nginx(port, folder, "https" if certificate else "http")
-    finally:
-        end(process)
 
 
 def make_certificate(folder: Path, name: str = "IP:127.0.0.1", *, made_on: str = "") -> Certificate:
@@ -142,22 +133,5 @@ def make_certificate(folder: Path, name: str = "IP:127.0.0.1", *, made_on: str =
 
 def _openssl_req(subject: str, *args: str | Path, made_on: str = "") -> None:
     clock = ("faketime", made_on) if made_on else ()
-    curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")
-    subprocess.run(
-        [
-            *clock,
-            "openssl",
-            "req",
-            "-x509",
-            *curve,
-            "-noenc",
-            "-days",
-            "2",
-            "-subj",
-            subject,
-            *args,
-        ],
-        check=True,
-        capture_output=True,
-        timeout=30,
-    )
+    curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-noenc")
+    printed(*clock, "openssl", "req", "-x509", *curve, "-days", "2", "-subj", subject, *args)

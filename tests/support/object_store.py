@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import pwd
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.support.environments import environment_of
-from tests.support.network import end, free_port, wait_for_port
+from tests.support.network import free_port, listening
+from tests.support.running import printed
 
 if TYPE_CHECKING:
     from obstore.store import S3Store
@@ -132,15 +132,8 @@ def object_store(folder: Path) -> Iterator[ObjectStore]:
     store = ObjectStore(free_port())
     with contextlib.ExitStack() as stack:
         for name, configuration, port in _configure(programs, folder, store):
-            output = stack.enter_context((folder / f"{name}.log").open("wb"))
-            process = subprocess.Popen(
-                [programs / "python", programs / name, configuration],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-            )
-            stack.callback(end, process)
-            wait_for_port(port, process)
+            command = (programs / "python", programs / name, configuration)
+            stack.enter_context(listening(port, folder / f"{name}.log", *command))
         yield store
 
 
@@ -165,11 +158,6 @@ def _configure(programs: Path, folder: Path, store: ObjectStore) -> list[tuple[s
             ("add", f"r1z1-127.0.0.1:{ports[kind]}/d1", "1"),
             ("rebalance",),
         ):
-            subprocess.run(
-                [programs / "python", programs / "swift-ring-builder", f"{kind}.builder", *step],
-                cwd=folder,
-                check=True,
-                capture_output=True,
-                timeout=60,
-            )
+            builder = (programs / "python", programs / "swift-ring-builder", f"{kind}.builder")
+            printed(*builder, *step, cwd=folder)
     return servers

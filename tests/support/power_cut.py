@@ -30,6 +30,7 @@ from typing import IO, NamedTuple
 from dev.distributions import ROOT
 from tests.support import environments
 from tests.support.power_cut_guest import DATA
+from tests.support.running import printed, run
 
 _TIMEOUT_S = 300
 _DISK_BYTES, _NOTES_BYTES = 24 << 20, 1 << 20
@@ -67,8 +68,8 @@ class Cut(NamedTuple):
         """Mount the disk again, so to speak: the folder of its files, in the new `folder`."""
         folder.mkdir()
         # Replays the journal, as mounting would.
-        _call("e2fsck", "-fp", self.disk, good=(0, 1))
-        _call("debugfs", "-R", f"rdump {DATA} {folder}", self.disk)
+        assert run("e2fsck", "-fp", self.disk).returncode in (0, 1)
+        printed("debugfs", "-R", f"rdump {DATA} {folder}", self.disk)
         self.disk.unlink()
         return folder / DATA
 
@@ -127,7 +128,7 @@ def cut_machine(folder: Path, what: str, unsynced: str = "nothing") -> Iterator[
     for name, size in (("disk", _DISK_BYTES), ("notes", _NOTES_BYTES)):
         with (folder / name).open("wb") as file:
             file.truncate(size)
-    _call("mkfs.ext4", "-q", folder / "disk")
+    printed("mkfs.ext4", "-q", folder / "disk")
     drivers = " ".join(f"/drivers/{driver}" for driver in _DRIVERS)
     # The socket's path may not be long, so it has none.
     ours, its = socket.socketpair()
@@ -166,7 +167,7 @@ def _boot_files(folder: Path) -> Path:
     script.write_text(_SCRIPT.format(site=sysconfig.get_path("purelib"), root=str(ROOT)))
     # Not the link to it in an environment, beside which Python would look for its own files.
     python = Path(sys.executable).resolve()
-    _call("strace", "-f", "-qq", "-e", "trace=%file", "-o", log, python, "-S", "-P", script)
+    printed("strace", "-f", "-qq", "-e", "trace=%file", "-o", log, python, "-S", "-P", script)
     files = {
         path: path
         for path in map(Path, _OPENED.findall(log.read_text()))
@@ -201,15 +202,3 @@ def _pack(files: Iterable[tuple[Path, Path]], archive: IO[bytes]) -> None:
         status = path.stat()
         add(str(name)[1:], status.st_mode, path.read_bytes(), int(status.st_mtime))
     add("TRAILER!!!", 0)
-
-
-def _call(*argv: str | Path, good: tuple[int, ...] = (0,)) -> None:
-    done = subprocess.run(
-        argv,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        timeout=_TIMEOUT_S,
-        check=False,
-    )
-    assert done.returncode in good, done.stdout

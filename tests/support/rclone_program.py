@@ -8,8 +8,8 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-_TIMEOUT_S = 60
-_IMPATIENT = ("--retries=1", "--low-level-retries=1")
+from tests.support import running
+
 _NONE: Mapping[str, str] = {}
 
 
@@ -60,12 +60,5 @@ def call(
         for name, value in os.environ.items()
         if not name.startswith(("RCLONE_", "AWS_"))
     }
-    return subprocess.run(
-        ["rclone", "--config", config, *_IMPATIENT, *words],
-        env=environment | dict(variables),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=_TIMEOUT_S,
-        check=False,
-    )
+    command = ("rclone", "--config", config, "--retries=1", "--low-level-retries=1", *words)
+    return running.run(*command, env=environment | dict(variables))

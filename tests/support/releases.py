@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.support.running import run
+
 VERSION = "2026.11.1"
 REFERENCE = f"oci://registry.example/appliance@sha256:{'a' * 64}\n".encode()
 
@@ -46,16 +48,8 @@ class Tools:
     def __call__(
         self, *args: str | Path, env: Mapping[str, str] | None = None, timeout: float = 60
     ) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [program(), *map(str, args)],
-            cwd=self.folder,
-            env=clean_environment() | self.environment | dict(env or {}),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
+        environment = clean_environment() | self.environment | dict(env or {})
+        return run(program(), *args, cwd=self.folder, env=environment, timeout_s=timeout)
 
 
 def program(name: str = "release-tools") -> str:

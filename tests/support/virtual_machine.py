@@ -17,9 +17,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.containers import checked
 from tests.support.first_boot import DASHBOARD_PORT, WIZARD_PORT, Device
 from tests.support.network import free_port
+from tests.support.running import printed
 from tests.support.web_servers import unverified
 
 _PACKAGES = ("linux-image-cloud-amd64", "initramfs-tools", "udev", "iproute2", "libpam-systemd")
@@ -108,7 +108,7 @@ def disk_of(tree: Path, folder: Path) -> Disk:
     """A disk with the files of `tree`, to which a kernel is added, made in `folder`."""
     _add_kernel(tree)
     image = folder / "disk"
-    checked("mkfs.ext4", "-q", "-F", "-d", str(tree), "-L", "root", str(image), f"{_DISK_MIB}M")
+    printed("mkfs.ext4", "-q", "-F", "-d", str(tree), "-L", "root", str(image), f"{_DISK_MIB}M")
     kernel, initrd = (folder / name for name in ("kernel", "initrd"))
     for target, pattern in ((kernel, "vmlinuz-*"), (initrd, "initrd.img-*")):
         (source,) = (tree / "boot").glob(pattern)
@@ -124,7 +124,7 @@ def _add_kernel(tree: Path) -> None:
         ("apt-get", "update", "-qq"),
         ("apt-get", "install", "-qq", "--yes", "--no-install-recommends", *_PACKAGES),
     ):
-        checked(*environment, *words)
+        printed(*environment, *words)
     for path, text, mode in (
         ("usr/local/lib/commands", _AGENT, 0o755),
         ("etc/systemd/system/commands.service", _AGENT_UNIT, 0o644),
@@ -134,7 +134,7 @@ def _add_kernel(tree: Path) -> None:
         (tree / path).parent.mkdir(parents=True, exist_ok=True)
         (tree / path).write_text(text)
         (tree / path).chmod(mode)
-    checked("systemctl", f"--root={tree}", "enable", "commands", "systemd-networkd")
+    printed("systemctl", f"--root={tree}", "enable", "commands", "systemd-networkd")
 
 
 @contextlib.contextmanager

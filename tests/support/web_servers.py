@@ -5,18 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import ssl
 import subprocess
-import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.network import free_port
 from tests.support.releases import clean_environment, program
-
-_START_S = 60
+from tests.support.waiting import wait_until
 
 
 @dataclass(frozen=True)
@@ -31,14 +29,6 @@ class Served:
     def port(self) -> int:
         """Where it listens."""
         return int(self.url.rpartition(":")[2])
-
-
-def free_port() -> int:
-    """A port of loopback that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @contextlib.contextmanager
@@ -91,13 +81,14 @@ def unverified() -> ssl.SSLContext:
 
 
 def _await(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + _START_S
     # Its certificate is for those who look at it.
     tls = urllib.request.HTTPSHandler(context=unverified())
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), tls)
-    while time.monotonic() < deadline and process.poll() is None:
+
+    def answers() -> bool:
+        assert process.poll() is None, log.read_text("utf-8", "replace")
         with contextlib.suppress(OSError), opener.open(f"{url}/healthz", timeout=5) as answer:
-            if answer.read() == b"ok":
-                return
-        time.sleep(0.05)
-    raise AssertionError(f"the app did not start: {log.read_text('utf-8', 'replace')}")
+            return bool(answer.read() == b"ok")
+        return False
+
+    wait_until(answers, pause_s=0.05)
