@@ -7,6 +7,27 @@ from collections.abc import Callable, Mapping
 from datetime import date, timedelta
 from typing import Any
 
+import msgspec
+
+from platform_common.records.limits import Capabilities
+from platform_common.views import (
+    ActiveProvider,
+    Agent,
+    Check,
+    Cost,
+    Day,
+    DeviceLimitation,
+    DeviceLimits,
+    Expense,
+    InstalledProfile,
+    Outcome,
+    Status,
+    Tunnel,
+    UpdateCheck,
+    Verdict,
+    Version,
+    to_json,
+)
 from tests.support.control_cli import FakeCtl
 
 LONG = "x" * 10_000
@@ -18,112 +39,53 @@ def fine() -> dict[str, dict[str, Any]]:
     """The five answers of a device that is well: call to answer."""
     unit = "openclaw-gateway.service"
     last = date(2026, 11, 21)
-    days = [
-        {"date": str(last - timedelta(days=29 - n)), "usd": round(0.13 * (n * 7 % 11), 2)}
-        for n in range(30)
-    ]
-    return {
-        "status": {
-            "profile_id": "openclaw",
-            "unit": unit,
-            "active_state": "active",
-            "uptime_seconds": 273_600,
-            "cost_tripped": False,
-            "doctor_fails": 0,
-            "agent": {
-                "profile_id": "openclaw",
-                "display_name": "OpenClaw",
-                "unit": unit,
-                "active_state": "active",
-                "journal_unit": unit,
-            },
-            "tunnel": {
-                "unit": "platform-tunnel.service",
-                "active_state": "active",
-                "enabled": True,
-            },
-            "provider": {
-                "id": "openrouter",
-                "display_name": "OpenRouter",
-                "model": "anthropic/claude-sonnet-4.6",
-                "endpoint": "",
-            },
-            "channels": ["telegram", "email-imap-smtp", "matrix"],
-        },
-        "version": {
-            "binary_version": "2026.11.3",
-            "channel": "stable",
-            "release_version": "2026.11.3",
-            "kernel": "6.1.0-40-arm64",
-            "target": "rpi5",
-            "profiles": [
-                {
-                    "id": "openclaw",
-                    "display_name": "OpenClaw",
-                    "pinned_version": "2026.4.25",
-                    "active": True,
-                },
-                {"id": "khoj", "display_name": "Khoj", "pinned_version": "1.32.0", "active": False},
-            ],
-        },
-        "limits": {
-            "target": "rpi5",
-            "tier": "high",
-            "ram_mb": 8192,
-            "ram_class": "high",
-            "storage_class": "nvme",
-            "capabilities": {
-                "local_llm": True,
-                "voice_wake_word": True,
-                "voice_tts": True,
-                "clamav_daemon": False,
-                "channels_heavy": ["telegram", "slack"],
-                "channels_disabled_by_ram": ["signal"],
-            },
-            "limitations": [
-                {
-                    "id": "active-cooling-needed",
-                    "reason": "Without a fan the processor slows down when a local model answers.",
-                    "unblock": "Fit the active cooler, or use a provider in the cloud.",
-                }
-            ],
-        },
-        "cost": {
-            "today_usd": 0.91,
-            "month_usd": 14.3,
-            "daily_cap_usd": 5.0,
-            "monthly_cap_usd": 100.0,
-            "daily_pct": 18.2,
-            "monthly_pct": 14.3,
-            "daily_state": "ok",
-            "monthly_state": "ok",
-            "tripped": False,
-            "unknown_messages": 14,
-            "days": days,
-            "recent_expensive": [
-                {
-                    "timestamp": "2026-11-21T10:00:00Z",
-                    "provider": "openai",
-                    "model": "gpt-4o",
-                    "cost_usd": 0.41,
-                }
-            ],
-        },
-        "doctor": {
-            "checks": [
-                {
-                    "name": name,
-                    "outcome": {"kind": "Pass", "detail": ""},
-                    "fix": "",
-                }
-                for name in ("disk-space", "time-sync", "secrets-mode", "records-readable")
-            ],
-            "fails": 0,
-            "warns": 0,
-            "passes": 4,
-            "skips": 0,
-        },
+    names = ("disk-space", "time-sync", "secrets-mode", "records-readable")
+    answers: dict[str, object] = {
+        "status": Status(
+            *("openclaw", unit, "active", 273_600),
+            doctor_fails=0,
+            agent=Agent("openclaw", "OpenClaw", unit, "active", unit),
+            tunnel=Tunnel("platform-tunnel.service", "active", enabled=True),
+            provider=ActiveProvider("openrouter", "OpenRouter", "anthropic/claude-sonnet-4.6"),
+            channels=("telegram", "email-imap-smtp", "matrix"),
+        ),
+        "version": Version(
+            *("2026.11.3", "stable", "2026.11.3", "6.1.0-40-arm64", "rpi5"),
+            profiles=(
+                InstalledProfile("openclaw", "OpenClaw", "2026.4.25", active=True),
+                InstalledProfile("khoj", "Khoj", "1.32.0"),
+            ),
+        ),
+        "limits": DeviceLimits(
+            *("rpi5", "high", 8192, "high", "nvme"),
+            capabilities=Capabilities(
+                local_llm=True,
+                voice_wake_word=True,
+                voice_tts=True,
+                channels_heavy=("telegram", "slack"),
+                channels_disabled_by_ram=("signal",),
+            ),
+            limitations=(
+                DeviceLimitation(
+                    "active-cooling-needed",
+                    "Without a fan the processor slows down when a local model answers.",
+                    "Fit the active cooler, or use a provider in the cloud.",
+                ),
+            ),
+        ),
+        "cost": Cost(
+            *(0.91, 14.3, 5.0, 100.0, 18.2, 14.3),
+            unknown_messages=14,
+            days=tuple(
+                Day(str(last - timedelta(days=29 - n)), round(0.13 * (n * 7 % 11), 2))
+                for n in range(30)
+            ),
+            recent_expensive=(Expense("2026-11-21T10:00:00Z", "openai", "gpt-4o", 0.41),),
+        ),
+        "doctor": Verdict(tuple(Check(name, Outcome("Pass")) for name in names), passes=4),
     }
+    found: dict[str, dict[str, Any]] = json.loads(msgspec.json.encode(answers))
+    return found
 
 
 def set_answers(ctl: FakeCtl, answers: Mapping[str, object], **options: Any) -> None:
@@ -258,17 +220,10 @@ WITH_STUB = frozenset({"partial-stub", "all-stub"})
 
 
 def _update(**members: object) -> Callable[[FakeCtl], None]:
-    answer = {
-        "ok": True,
-        "installed_version": "2026.11.3",
-        "latest_version": "2026.11.9",
-        "channel": "stable",
-        "update_available": True,
-        "target": "rpi5",
-        "profile": "openclaw",
-        "matching_artefact": "platform-openclaw-rpi5-2026.11.9-stable.img.xz",
-        "manifest_origin": "https://releases.example/stable/manifest.json",
-    }
+    name = "platform-openclaw-rpi5-2026.11.9-stable.img.xz"
+    origin = "https://releases.example/stable/manifest.json"
+    versions = ("2026.11.3", "2026.11.9", "stable")
+    answer = to_json(UpdateCheck(True, *versions, True, "rpi5", "openclaw", name, origin))
     return lambda ctl: ctl.answer("update --check --json", answer | members)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from platform_common.views import Model, to_json
 from tests.support.control_cli import FakeCtl
 
 LIST = "model list --json"
@@ -16,20 +17,10 @@ def model(
     id_: str, name: str, variable: str, kind: str = "chat-compatible", **more: Any
 ) -> dict[str, Any]:
     """A provider as `model list` names it."""
-    return {
-        "id": id_,
-        "display_name": name,
-        "kind": kind,
-        "configured": False,
-        "key_env_var": variable,
-        "default_model": "",
-        "masked_key_prefix": "",
-        "active": False,
-        "key_format": "",
-        "endpoint": f"https://api.{id_}.example/v1",
-        "variables": [variable],
-        "takes_address": False,
-    } | more
+    usual = {"endpoint": f"https://api.{id_}.example/v1", "variables": [variable]}
+    made = Model(id_, name, kind, key_env_var=variable, **(usual | more))
+    answer: dict[str, Any] = to_json(made)
+    return answer
 
 
 def _set(prefix: str, **more: Any) -> dict[str, Any]:

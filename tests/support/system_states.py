@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from platform_common.views import InstalledProfile, Version, to_json
 from tests.support.control_cli import FakeCtl
 
-PAGES = (
-    "/app/system",
-    "/app/voice",
-    "/app/system/diagnostics",
-)
+PAGES = ("/app/system", "/app/voice", "/app/system/diagnostics")
 UNIT = "openclaw-gateway.service"
 STATUS: Mapping[str, Any] = {
     "profile_id": "openclaw",
@@ -21,23 +18,16 @@ STATUS: Mapping[str, Any] = {
     "doctor_fails": 0,
     "agent": {"profile_id": "openclaw", "display_name": "OpenClaw", "journal_unit": UNIT},
 }
-VERSION: Mapping[str, Any] = {
-    "binary_version": "2026.11.1",
-    "channel": "stable",
-    "release_version": "2026.11.3",
-    "kernel": "6.12.48+deb13-arm64",
-    "target": "rpi5-16gb",
-    "profiles": [
-        {"id": "hermes", "display_name": "Hermes", "pinned_version": "0.4.2"},
-        {
-            "id": "openclaw",
-            "display_name": "OpenClaw",
-            "pinned_version": "2026.10.2",
-            "active": True,
-        },
-        {"id": "khoj", "display_name": "Khoj", "pinned_version": "2.0.1"},
-    ],
-}
+VERSION: Mapping[str, Any] = to_json(
+    Version(
+        *("2026.11.1", "stable", "2026.11.3", "6.12.48+deb13-arm64", "rpi5-16gb"),
+        profiles=(
+            InstalledProfile("hermes", "Hermes", "0.4.2"),
+            InstalledProfile("openclaw", "OpenClaw", "2026.10.2", active=True),
+            InstalledProfile("khoj", "Khoj", "2.0.1"),
+        ),
+    )
+)
 _VOICE: Mapping[str, Any] = {
     "wake_word": "jeeves",
     "stt_model": "whisper-base.en",
@@ -97,18 +87,8 @@ def hostile(ctl: FakeCtl) -> None:
     """Every text wants to be markup."""
     bad = "<script>alert(1)</script>\"'&\u202e"
     ctl.answer("status --json", {**STATUS, "profile_id": bad, "active_state": bad})
-    profile = {"id": bad, "display_name": bad, "pinned_version": bad, "active": True}
-    ctl.answer(
-        "version --json",
-        {
-            "binary_version": bad,
-            "channel": bad,
-            "release_version": bad,
-            "kernel": bad,
-            "target": bad,
-            "profiles": [profile, {**profile, "active": False}],
-        },
-    )
+    profiles = tuple(InstalledProfile(bad, bad, bad, active) for active in (True, False))
+    ctl.answer("version --json", to_json(Version(bad, bad, bad, bad, bad, profiles)))
     ctl.answer("voice status --json", voice(supported=False, reason=bad, unblock=bad))
 
 

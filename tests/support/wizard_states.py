@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+import msgspec
 from flask import Flask
 from playwright.sync_api import Page, Response
 
 from platform_common.channel_names import channel_name
+from platform_common.records.limits import Capabilities, Limitation, Limits
 from platform_common.resources import data_path
 from tests.support import chat_states
 from tests.support.browsers import send
@@ -100,28 +102,18 @@ _NAMES = {
     "SHA256:ZkAslGjFiUHdGf/WUL8rQvkib4PTvQatUV0OUQSncCA",
     "https://0123456789abcdef0123456789abcdef.r2.cloudflarestorage.com",
 }
-_LIMITS = {
-    "target": "pi-zero",
-    "tier": "low",
-    "ram_mb": 512,
-    "ram_class": "low",
-    "storage_class": "sd",
-    "capabilities": {
-        "local_llm": False,
-        "voice_wake_word": False,
-        "voice_tts": False,
-        "clamav_daemon": False,
-        "channels_heavy": ["slack"],
-        "channels_disabled_by_ram": ["signal", "whatsapp", "telegram"],
-    },
-    "limitations": [
-        {
-            "id": "channel-signal",
-            "reason": "Signal needs 2 GB of memory.",
-            "unblock": "Use a device with more.",
-        }
-    ],
-}
+_LIMITS: dict[str, Any] = json.loads(
+    msgspec.json.encode(
+        Limits(
+            *("pi-zero", "low", 512, "low", "sd"),
+            Capabilities(
+                channels_heavy=("slack",),
+                channels_disabled_by_ram=("signal", "whatsapp", "telegram"),
+            ),
+            (Limitation("channel-signal", "Signal needs 2 GB of memory.", "Use another device."),),
+        )
+    )
+)
 _PROFILE = """
 [profile]
 id = "openclaw"
@@ -287,18 +279,9 @@ def _damaged(_: Device, out: Device) -> None:
 
 
 def _done(_: Device, out: Device) -> None:
-    out.put(
-        STATE_FILE,
-        json.dumps(
-            {
-                "version": 2,
-                "started_at": "2026-11-21T10:00:00Z",
-                "completed_at": "2026-11-21T10:20:00Z",
-                "step": "done",
-                "answers": {"hostname": "agent-kitchen"},
-            }
-        ),
-    )
+    begun, ended = "2026-11-21T10:00:00Z", "2026-11-21T10:20:00Z"
+    state = {"version": 2, "started_at": begun, "completed_at": ended, "step": "done"}
+    out.put(STATE_FILE, json.dumps(state | {"answers": {"hostname": "agent-kitchen"}}))
 
 
 def _unreadable_records(device: Device, _: Device) -> None:
@@ -313,6 +296,12 @@ def _small(device: Device, _: Device) -> None:
 
 def _offline(device: Device, _: Device) -> None:
     device.put("/etc/platform/airgap.flag", "")
+
+
+def _interrupted(state: str, by: str) -> WizardScene:
+    return WizardScene(
+        state, _pages("review"), answered=ANSWERS, tried=lambda: Commands(cut=by), restarted=True
+    )
 
 
 _FROM_REVIEW = View("from review", "/wizard/mesh-vpn?return=review")
@@ -354,20 +343,8 @@ SCENES: Mapping[str, WizardScene] = {
         WizardScene(
             "stopped", _pages("review"), answered=ANSWERS, tried=lambda: Commands(failing="nft")
         ),
-        WizardScene(
-            "interrupted",
-            _pages("review"),
-            answered=ANSWERS,
-            tried=lambda: Commands(cut="platform-tunnel"),
-            restarted=True,
-        ),
-        WizardScene(
-            "interrupted early",
-            _pages("review"),
-            answered=ANSWERS,
-            tried=lambda: Commands(cut="hostnamectl"),
-            restarted=True,
-        ),
+        _interrupted("interrupted", "platform-tunnel"),
+        _interrupted("interrupted early", "hostnamectl"),
         WizardScene("set up", _pages("done"), answered=ANSWERS, tried=Commands),
         WizardScene("chat begins", _CHAT, chat_states.put_profile, answered=_BOX),
         WizardScene("chat", _CHAT, chat_states.put_conversation, answered=_BOX),
