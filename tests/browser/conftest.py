@@ -184,3 +184,9 @@ def serve_wizard(tmp_path: Path, device: Device) -> Iterator[ServeWizard]:
             return running.enter_context(app)
 
         yield serve
+
+
+@pytest.fixture
+def url(serve_wizard: ServeWizard) -> str:
+    """The address of a wizard to which nothing was answered; some files have another one."""
+    return serve_wizard().url

@@ -49,8 +49,9 @@ class Speaker:
         for piece in pieces:
             self._pieces.put(piece)
 
-    def end(self) -> None:
-        """Have the answer end."""
+    def end(self, *pieces: str) -> None:
+        """Have the answer end, with these."""
+        self.say(*pieces)
         self._pieces.put(None)
 
     def asked(self) -> list[str]:
@@ -108,6 +109,12 @@ def talk(out: Device, serve_wizard: ServeWizard, open_page: OpenPage) -> Talk:
     return serve
 
 
+@pytest.fixture
+def page(talk: Talk, speaker: Speaker, open_page: OpenPage) -> Page:
+    """The chat with the speaker."""
+    return open_page(f"{talk(speaker.server.url).url}/chat")
+
+
 def turns(out: Device) -> list[dict[str, Any]]:
     """The turns that are kept."""
     history = out.root / "home/agent/.box/chat-history.jsonl"
@@ -145,9 +152,8 @@ def overheard(page: Page) -> None:
 
 
 def test_an_answer_is_seen_as_it_comes_and_then_as_markdown(
-    talk: Talk, speaker: Speaker, open_page: OpenPage, out: Device
+    speaker: Speaker, page: Page, out: Device
 ) -> None:
-    page = open_page(f"{talk(speaker.server.url).url}/chat")
     expect(page.locator("#latest")).to_have_text("Nothing has been said yet.")
     expect(page.locator("#gateway")).to_contain_text("Ready")
     overheard(page)
@@ -183,9 +189,8 @@ def test_an_answer_is_seen_as_it_comes_and_then_as_markdown(
 
 
 def test_stop_ends_the_answer_and_what_came_is_kept(
-    talk: Talk, speaker: Speaker, open_page: OpenPage, out: Device
+    speaker: Speaker, page: Page, out: Device
 ) -> None:
-    page = open_page(f"{talk(speaker.server.url).url}/chat")
     say(page, "Tell me all")
     speaker.say("It began ")
     expect(page.locator(".turn.assistant .said")).to_have_text("It began")
@@ -247,8 +252,7 @@ def test_without_a_network_the_text_is_kept(
     expect(page.locator("#latest")).to_be_visible()
     assert violations(page) == []
     page.context.set_offline(False)
-    speaker.say("Hi")
-    speaker.end()
+    speaker.end("Hi")
     page.get_by_role("button", name="Send", exact=True).click()
     expect(page.locator(".turn.assistant")).to_contain_text("Hi")
     expect(alert).to_have_count(0)
@@ -297,8 +301,7 @@ def test_chat_06_two_tabs_are_one_conversation(
     other = one.context.new_page()
     other.goto(one.url)
     for page, word in ((one, "first"), (other, "second")):
-        speaker.say(f"the {word} answer")
-        speaker.end()
+        speaker.end(f"the {word} answer")
         say(page, word)
         expect(page.locator(".turn.assistant").last).to_contain_text(f"the {word} answer")
     expect(other.locator(".turn")).to_have_count(4)
@@ -307,10 +310,7 @@ def test_chat_06_two_tabs_are_one_conversation(
     assert len(turns(out)) == 4
 
 
-def test_one_message_is_sent_once(
-    talk: Talk, speaker: Speaker, open_page: OpenPage, out: Device
-) -> None:
-    page = open_page(f"{talk(speaker.server.url).url}/chat")
+def test_one_message_is_sent_once(speaker: Speaker, page: Page, out: Device) -> None:
     page.get_by_role("button", name="Send", exact=True).click()
     expect(field(page)).to_be_focused()
     field(page).fill("once")
@@ -319,8 +319,7 @@ def test_one_message_is_sent_once(
     )
     page.keyboard.type("another")
     page.keyboard.press("Control+Enter")
-    speaker.say("done")
-    speaker.end()
+    speaker.end("done")
     expect(page.locator(".turn.assistant")).to_contain_text("done")
     expect_rest(page)
     expect(field(page)).to_have_value("another")
@@ -329,9 +328,8 @@ def test_one_message_is_sent_once(
 
 
 def test_a_long_text_is_warned_of_and_one_too_long_is_not_sent(
-    talk: Talk, speaker: Speaker, open_page: OpenPage
+    speaker: Speaker, page: Page
 ) -> None:
-    page = open_page(f"{talk(speaker.server.url).url}/chat")
     state = page.locator("#state")
     field(page).fill("x" * (27 << 10))
     expect(state).to_have_text("")
@@ -341,8 +339,7 @@ def test_a_long_text_is_warned_of_and_one_too_long_is_not_sent(
     expect(state).to_contain_text("33 of 32 KiB")
     expect(page.locator(".turn")).to_have_count(0)
     assert speaker.asked() == []
-    speaker.say("That is long")
-    speaker.end()
+    speaker.end("That is long")
     say(page, "ä" * (16 << 10))
     expect(page.locator(".turn.assistant")).to_contain_text("That is long")
     assert [len(text) for text in speaker.asked()] == [16 << 10]
@@ -359,8 +356,7 @@ def test_who_reads_above_stays_there_and_who_reads_the_end_follows(
     expect(page.locator(".turn").last).to_contain_text("word word")
     until(page, "document.getElementById('end').getBoundingClientRect().top <= innerHeight")
     page.evaluate("scrollTo(0, 300)")
-    speaker.say("end " * 200)
-    speaker.end()
+    speaker.end("end " * 200)
     expect_rest(page)
     expect(page.locator("#latest")).to_contain_text("end end")
     assert page.evaluate("scrollY") == 300
@@ -374,8 +370,7 @@ def test_reload_and_back_show_what_was_said(
     url = talk(speaker.server.url).url
     page = open_page(f"{url}/chat")
     until(page, IN_VIEW)
-    speaker.say("A new one")
-    speaker.end()
+    speaker.end("A new one")
     say(page, "And then?")
     expect(page.locator("#latest")).to_contain_text("A new one")
     expect_rest(page)
@@ -480,10 +475,7 @@ def test_without_scripts_a_message_is_answered_too(
     expect(page.locator("#latest")).to_have_text("Nothing has been said yet.")
 
 
-def test_n22_the_keyboard_alone_talks_stops_and_clears(
-    talk: Talk, speaker: Speaker, open_page: OpenPage, out: Device
-) -> None:
-    page = open_page(f"{talk(speaker.server.url).url}/chat")
+def test_n22_the_keyboard_alone_talks_stops_and_clears(speaker: Speaker, page: Page) -> None:
     tab_to(page, "#message")
     page.keyboard.type("first line")
     page.keyboard.press("Enter")
@@ -534,13 +526,14 @@ def test_n22_the_tab_key_leads_everywhere_in_a_long_chat(
 def test_on_a_phone_wide_things_scroll_by_themselves(
     talk: Talk, speaker: Speaker, open_page: OpenPage
 ) -> None:
+    page = open_page(f"{talk(speaker.server.url).url}/chat", phone=True)
+
     def in_the_way() -> Iterator[str]:
         yield from (*sideways_scroll(page), *small_targets(page), *violations(page))
         page.emulate_media(color_scheme="dark")
         yield from violations(page, colours_alone=True)
         page.emulate_media(color_scheme="light")
 
-    page = open_page(f"{talk(speaker.server.url).url}/chat", phone=True)
     say(page, QUESTION)
     speaker.say(ANSWER)
     expect(page.locator(".turn.assistant .said")).to_contain_text("Quoted twice")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenPage, ServeDashboard
@@ -11,19 +12,23 @@ from tests.support.dashboard_states import STATES, UPDATE_STATES
 LONG_MS = 20_000
 
 
-def test_the_start_page_is_the_dashboard(
-    open_page: OpenPage, serve_dashboard: ServeDashboard, ctl: FakeCtl
-) -> None:
-    page = open_page(serve_dashboard(**ctl.environment).url)
+@pytest.fixture
+def url(serve_dashboard: ServeDashboard, ctl: FakeCtl) -> str:
+    """A dashboard whose control CLI answers as it is told."""
+    return serve_dashboard(**ctl.environment).url
+
+
+def test_the_start_page_is_the_dashboard(open_page: OpenPage, url: str) -> None:
+    page = open_page(url)
     assert page.url.endswith("/app/dashboard")
 
 
 def test_the_script_tells_of_an_update_and_asks_once(
-    open_page: OpenPage, serve_dashboard: ServeDashboard, ctl: FakeCtl
+    open_page: OpenPage, url: str, ctl: FakeCtl
 ) -> None:
     STATES["fine"](ctl)
     UPDATE_STATES["available"](ctl)
-    page = open_page(serve_dashboard(**ctl.environment).url)
+    page = open_page(url)
     notice = page.get_by_role("status").filter(has_text="Release 2026.11.9 is there.")
     expect(notice).to_be_visible(timeout=LONG_MS)
     page.reload()
@@ -33,11 +38,8 @@ def test_the_script_tells_of_an_update_and_asks_once(
     expect(page.get_by_role("heading", name="An update is there")).to_be_visible(timeout=LONG_MS)
 
 
-def test_the_script_says_how_old_the_page_is(
-    open_page: OpenPage, serve_dashboard: ServeDashboard, ctl: FakeCtl
-) -> None:
+def test_the_script_says_how_old_the_page_is(open_page: OpenPage, url: str, ctl: FakeCtl) -> None:
     STATES["fine"](ctl)
-    url = serve_dashboard(**ctl.environment).url
     page = open_page("about:blank")
     page.clock.install()
     page.goto(url)
@@ -45,12 +47,10 @@ def test_the_script_says_how_old_the_page_is(
     assert page.locator("#checked").inner_text().endswith(", 5 minutes ago")
 
 
-def test_without_a_script_everything_is_there(
-    open_page: OpenPage, serve_dashboard: ServeDashboard, ctl: FakeCtl
-) -> None:
+def test_without_a_script_everything_is_there(open_page: OpenPage, url: str, ctl: FakeCtl) -> None:
     STATES["problems"](ctl)
     UPDATE_STATES["available"](ctl)
-    page = open_page(serve_dashboard(**ctl.environment).url, java_script_enabled=False)
+    page = open_page(url, java_script_enabled=False)
     page.get_by_text("Each day as a table").click()
     expect(page.get_by_role("cell", name="Nov 21, 2026")).to_be_visible()
     expect(page.get_by_role("img", name="Cost of each day from Oct 23, 2026")).to_be_visible()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -20,29 +20,39 @@ from tests.support.wizard_states import ANSWERS, SECRETS, TOKEN, answer
 
 SET_UP, AGAIN = "Set up this device", "Try again"
 SLOW_S = 30
-Serve = Callable[[Commands], AbstractContextManager[str]]
+Serve = Callable[[Commands], str]
 
 
 @pytest.fixture
-def serve(device: Device, tmp_path: Path) -> Serve:
+def environment(device: Device, tmp_path: Path) -> dict[str, str]:
+    """What makes a wizard set up a folder, and read a device."""
+    return {"PLATFORM_ROOT": str(device.root), "WIZARD_DEV_OUT": str(tmp_path / "dev-out")}
+
+
+@pytest.fixture
+def serve(environment: dict[str, str]) -> Iterator[Serve]:
     """Serve a wizard that everything was answered to, with these commands."""
+    with ExitStack() as running:
 
-    @contextmanager
-    def served(commands: Commands) -> Iterator[str]:
-        environment = {
-            "PLATFORM_ROOT": str(device.root),
-            "WIZARD_DEV_OUT": str(tmp_path / "dev-out"),
-            "WIZARD_NO_TOKEN": "1",
-        }
-        app = wizard_with(commands, environment)
-        answer(app, ANSWERS)
-        with serving(app) as url:
-            try:
-                yield url
-            finally:
-                commands.go_on.set()
+        def served(commands: Commands) -> str:
+            app = wizard_with(commands, environment | {"WIZARD_NO_TOKEN": "1"})
+            answer(app, ANSWERS)
+            url = running.enter_context(serving(app))
+            running.callback(commands.go_on.set)
+            return url
 
-    return served
+        yield served
+
+
+# Pages ask how far it is, so they go before their app.
+@pytest.fixture
+def open_page(serve: Serve, open_page: OpenPage) -> OpenPage:
+    return open_page
+
+
+@pytest.fixture
+def stranger(serve: Serve, stranger: Page) -> Page:
+    return stranger
 
 
 def press(page: Page, name: str) -> None:
@@ -59,139 +69,128 @@ def state_of(page: Page, phase: str) -> str:
     return row.inner_text().split(maxsplit=1)[1]
 
 
-def leave(page: Page) -> None:
-    """Ask for nothing any more."""
-    page.goto("about:blank")
-
-
 def test_one_press_leads_to_the_end(scripts: bool, open_page: OpenPage, serve: Serve) -> None:
     commands = Commands()
-    with serve(commands) as url:
-        page = open_page(
-            f"{url}/wizard/review",
-            phone=scripts,
-            java_script_enabled=scripts,
-        )
-        press(page, SET_UP)
-        page.wait_for_url(f"{url}/wizard/done")
-        expect_title(page, "agent-kitchen is ready")
-        expect(page.get_by_role("link", name="Start chatting")).to_be_visible()
-        expect(page.get_by_alt_text("as a code to scan")).to_be_visible()
-        assert len(commands.run) == 7
-        leave(page)
+    url = serve(commands)
+    page = open_page(
+        f"{url}/wizard/review",
+        phone=scripts,
+        java_script_enabled=scripts,
+    )
+    press(page, SET_UP)
+    page.wait_for_url(f"{url}/wizard/done")
+    expect_title(page, "agent-kitchen is ready")
+    expect(page.get_by_role("link", name="Start chatting")).to_be_visible()
+    expect(page.get_by_alt_text("as a code to scan")).to_be_visible()
+    assert len(commands.run) == 7
 
 
 def test_the_page_tells_how_far_it_is_and_asks_by_itself(open_page: OpenPage, serve: Serve) -> None:
     commands = Commands(slow="platform-tunnel")
-    with serve(commands) as url:
-        page = open_page(f"{url}/wizard/review", phone=True, dark=True)
-        press(page, SET_UP)
-        expect_title(page, "Setting up agent-kitchen")
-        expect(page.get_by_role("status").first).to_have_text("Now: Tunnel")
-        assert page.title() == "Setting up agent-kitchen"
-        assert state_of(page, "Provider key") == "Done"
-        assert state_of(page, "Tunnel") == "Running"
-        assert state_of(page, "Gateway") == "Waiting"
-        expect(page.get_by_role("link", name="Back", exact=True)).to_be_hidden()
-        page.get_by_text("Show details").click()
-        expect(page.get_by_text("systemctl enable --now platform-tunnel.service")).to_be_visible()
-        assert violations(page) == []
-        assert sideways_scroll(page) == []
-        assert [secret for secret in SECRETS if secret in page.content()] == []
-        commands.go_on.set()
-        page.wait_for_url(f"{url}/wizard/done")
-        leave(page)
+    url = serve(commands)
+    page = open_page(f"{url}/wizard/review", phone=True, dark=True)
+    press(page, SET_UP)
+    expect_title(page, "Setting up agent-kitchen")
+    expect(page.get_by_role("status").first).to_have_text("Now: Tunnel")
+    assert page.title() == "Setting up agent-kitchen"
+    assert state_of(page, "Provider key") == "Done"
+    assert state_of(page, "Tunnel") == "Running"
+    assert state_of(page, "Gateway") == "Waiting"
+    expect(page.get_by_role("link", name="Back", exact=True)).to_be_hidden()
+    page.get_by_text("Show details").click()
+    expect(page.get_by_text("systemctl enable --now platform-tunnel.service")).to_be_visible()
+    assert violations(page) == []
+    assert sideways_scroll(page) == []
+    assert [secret for secret in SECRETS if secret in page.content()] == []
+    commands.go_on.set()
+    page.wait_for_url(f"{url}/wizard/done")
 
 
 def test_what_was_opened_stays_open_and_keeps_the_focus(open_page: OpenPage, serve: Serve) -> None:
     commands = Commands(slow="platform-tunnel")
-    with serve(commands) as url:
-        page = open_page(f"{url}/wizard/review")
+    url = serve(commands)
+    page = open_page(f"{url}/wizard/review")
+    with page.expect_response("**/wizard/apply/status"):
+        press(page, SET_UP)
+    expect(page.get_by_role("status").first).to_have_text("Now: Tunnel")
+    tab_to(page, "main summary")
+    page.keyboard.press("Enter")
+    for _ in range(2):
         with page.expect_response("**/wizard/apply/status"):
-            press(page, SET_UP)
-        expect(page.get_by_role("status").first).to_have_text("Now: Tunnel")
-        tab_to(page, "main summary")
-        page.keyboard.press("Enter")
-        for _ in range(2):
-            with page.expect_response("**/wizard/apply/status"):
-                pass
-        expect(page.get_by_text("systemctl enable --now platform-tunnel.service")).to_be_visible()
-        assert page.evaluate("document.activeElement.matches('main summary')")
-        commands.go_on.set()
-        page.wait_for_url(f"{url}/wizard/done")
-        leave(page)
+            pass
+    expect(page.get_by_text("systemctl enable --now platform-tunnel.service")).to_be_visible()
+    assert page.evaluate("document.activeElement.matches('main summary')")
+    commands.go_on.set()
+    page.wait_for_url(f"{url}/wizard/done")
 
 
 def test_a_reload_and_another_tab_show_the_same(open_page: OpenPage, serve: Serve) -> None:
     commands = Commands(slow="nft")
-    with serve(commands) as url:
-        one = open_page(f"{url}/wizard/review")
-        other = one.context.new_page()
-        other.goto(f"{url}/wizard/review")
-        press(one, SET_UP)
-        assert commands.is_waiting.wait(SLOW_S)
-        press(other, SET_UP)
-        expect(other.get_by_text("It was not begun a second time.")).to_be_visible()
-        one.reload()
-        for page in (one, other):
-            expect_title(page, "Setting up agent-kitchen")
-            expect(page.get_by_role("status").first).to_have_text("Now: Firewall")
-        commands.go_on.set()
-        for page in (one, other):
-            page.wait_for_url(f"{url}/wizard/done")
-            leave(page)
-        assert len(commands.run) == 7
+    url = serve(commands)
+    one = open_page(f"{url}/wizard/review")
+    other = one.context.new_page()
+    other.goto(f"{url}/wizard/review")
+    press(one, SET_UP)
+    assert commands.is_waiting.wait(SLOW_S)
+    press(other, SET_UP)
+    expect(other.get_by_text("It was not begun a second time.")).to_be_visible()
+    one.reload()
+    for page in (one, other):
+        expect_title(page, "Setting up agent-kitchen")
+        expect(page.get_by_role("status").first).to_have_text("Now: Firewall")
+    commands.go_on.set()
+    for page in (one, other):
+        page.wait_for_url(f"{url}/wizard/done")
+    assert len(commands.run) == 7
 
 
 def test_without_scripts_a_second_look_leads_to_the_end(open_page: OpenPage, serve: Serve) -> None:
     commands = Commands(slow="nft")
-    with serve(commands) as url:
-        one = open_page(f"{url}/wizard/review", java_script_enabled=False)
-        other = one.context.new_page()
-        other.goto(f"{url}/wizard/review")
-        one.get_by_role("button", name=SET_UP).click(no_wait_after=True)
-        assert commands.is_waiting.wait(SLOW_S)
-        press(other, SET_UP)
-        expect_title(other, "Setting up agent-kitchen")
-        commands.go_on.set()
-        other.wait_for_url(f"{url}/wizard/done")
-        one.wait_for_url(f"{url}/wizard/done")
+    url = serve(commands)
+    one = open_page(f"{url}/wizard/review", java_script_enabled=False)
+    other = one.context.new_page()
+    other.goto(f"{url}/wizard/review")
+    one.get_by_role("button", name=SET_UP).click(no_wait_after=True)
+    assert commands.is_waiting.wait(SLOW_S)
+    press(other, SET_UP)
+    expect_title(other, "Setting up agent-kitchen")
+    commands.go_on.set()
+    other.wait_for_url(f"{url}/wizard/done")
+    one.wait_for_url(f"{url}/wizard/done")
 
 
 def test_wiz_05_what_failed_is_told_and_tried_again(
     scripts: bool, open_page: OpenPage, serve: Serve
 ) -> None:
     commands = Commands(failing="nft")
-    with serve(commands) as url:
-        page = open_page(f"{url}/wizard/review", java_script_enabled=scripts)
-        press(page, SET_UP)
-        problem = page.get_by_role("alert")
-        expect(problem).to_contain_text("Setting up stopped")
-        expect(problem).to_contain_text("nft -f /etc/nftables.d/platform.nft")
-        expect(problem).to_contain_text("Could not set property: <b>Access denied</b>")
-        if scripts:
-            expect(problem).to_be_focused()
-            expect(page.get_by_role("link", name="Back", exact=True)).to_be_visible()
-        assert state_of(page, "Tunnel") == "Done"
-        assert state_of(page, "Firewall") == "Did not work"
-        assert state_of(page, "Gateway") == "Not done"
-        commands.failing = ""
-        press(page, AGAIN)
-        page.wait_for_url(f"{url}/wizard/done")
-        leave(page)
+    url = serve(commands)
+    page = open_page(f"{url}/wizard/review", java_script_enabled=scripts)
+    press(page, SET_UP)
+    problem = page.get_by_role("alert")
+    expect(problem).to_contain_text("Setting up stopped")
+    expect(problem).to_contain_text("nft -f /etc/nftables.d/platform.nft")
+    expect(problem).to_contain_text("Could not set property: <b>Access denied</b>")
+    if scripts:
+        expect(problem).to_be_focused()
+        expect(page.get_by_role("link", name="Back", exact=True)).to_be_visible()
+    assert state_of(page, "Tunnel") == "Done"
+    assert state_of(page, "Firewall") == "Did not work"
+    assert state_of(page, "Gateway") == "Not done"
+    commands.failing = ""
+    press(page, AGAIN)
+    page.wait_for_url(f"{url}/wizard/done")
 
 
 # A browser says on its console which requests went wrong: here some are to.
 def test_an_answer_that_is_lost_on_its_way_is_no_loss(stranger: Page, serve: Serve) -> None:
     commands, page = Commands(slow="nft"), stranger
-    with serve(commands) as url:
-        # The request comes to the device, and its answer to nobody.
-        page.route("**/wizard/review/apply", lambda route: _cut(route, commands))
-        page.goto(f"{url}/wizard/review")
-        press(page, SET_UP)
-        page.wait_for_url(f"{url}/wizard/done", timeout=SLOW_S * 1000)
-        expect_title(page, "agent-kitchen is ready")
-        leave(page)
+    url = serve(commands)
+    # The request comes to the device, and its answer to nobody.
+    page.route("**/wizard/review/apply", lambda route: _cut(route, commands))
+    page.goto(f"{url}/wizard/review")
+    press(page, SET_UP)
+    page.wait_for_url(f"{url}/wizard/done", timeout=SLOW_S * 1000)
+    expect_title(page, "agent-kitchen is ready")
 
 
 def _cut(route: Route, commands: Commands) -> None:
@@ -204,89 +203,80 @@ def test_while_the_device_cannot_be_reached_the_page_says_so_and_goes_on(
     stranger: Page, serve: Serve
 ) -> None:
     commands, page = Commands(slow="nft"), stranger
-    with serve(commands) as url:
-        page.goto(f"{url}/wizard/review")
-        press(page, SET_UP)
-        expect(page.get_by_role("status").first).to_have_text("Now: Firewall")
-        lost = page.get_by_text("The device does not answer just now")
-        expect(lost).to_be_hidden()
-        broken = "**/wizard/apply/status"
-        page.route(broken, lambda route: route.fulfill(status=503, body="busy"))
-        expect(lost).to_be_visible()
-        page.unroute(broken)
-        expect(lost).to_be_hidden()
-        commands.go_on.set()
-        page.wait_for_url(f"{url}/wizard/done")
-        leave(page)
+    url = serve(commands)
+    page.goto(f"{url}/wizard/review")
+    press(page, SET_UP)
+    expect(page.get_by_role("status").first).to_have_text("Now: Firewall")
+    lost = page.get_by_text("The device does not answer just now")
+    expect(lost).to_be_hidden()
+    broken = "**/wizard/apply/status"
+    page.route(broken, lambda route: route.fulfill(status=503, body="busy"))
+    expect(lost).to_be_visible()
+    page.unroute(broken)
+    expect(lost).to_be_hidden()
+    commands.go_on.set()
+    page.wait_for_url(f"{url}/wizard/done")
 
 
 def test_what_nobody_looked_at_is_not_done(stranger: Page, serve: Serve) -> None:
     commands, page = Commands(), stranger
-    with serve(commands) as url:
-        page.goto(f"{url}/wizard/review")
-        other = page.context.new_page()
-        other.goto(f"{url}/wizard/system?return=review")
-        other.get_by_label("Device name").fill("agent-garden")
-        with other.expect_navigation():
-            other.get_by_role("button", name="Continue", exact=True).click()
-        press(page, SET_UP)
-        expect(page.get_by_role("status").first).to_contain_text("is not what you looked at")
-        expect(page.get_by_text("agent-garden").first).to_be_visible()
-        assert commands.run == []
-        press(page, SET_UP)
-        page.wait_for_url(f"{url}/wizard/done")
-        assert len(commands.run) == 7
-        leave(page)
+    url = serve(commands)
+    page.goto(f"{url}/wizard/review")
+    other = page.context.new_page()
+    other.goto(f"{url}/wizard/system?return=review")
+    other.get_by_label("Device name").fill("agent-garden")
+    with other.expect_navigation():
+        other.get_by_role("button", name="Continue", exact=True).click()
+    press(page, SET_UP)
+    expect(page.get_by_role("status").first).to_contain_text("is not what you looked at")
+    expect(page.get_by_text("agent-garden").first).to_be_visible()
+    assert commands.run == []
+    press(page, SET_UP)
+    page.wait_for_url(f"{url}/wizard/done")
+    assert len(commands.run) == 7
 
 
 def test_n22_the_keyboard_alone_sets_up(open_page: OpenPage, serve: Serve) -> None:
-    with serve(Commands()) as url:
-        page = open_page(f"{url}/wizard/review")
-        tab_to(page, "main details summary")
-        page.keyboard.press("Enter")
-        expect(page.get_by_text("/etc/hostname").first).to_be_visible()
-        tab_to(page, "main form button")
-        page.keyboard.press("Enter")
-        page.wait_for_url(f"{url}/wizard/done")
-        tab_to(page, 'main a[href="/chat"]')
-        leave(page)
+    url = serve(Commands())
+    page = open_page(f"{url}/wizard/review")
+    tab_to(page, "main details summary")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("/etc/hostname").first).to_be_visible()
+    tab_to(page, "main form button")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"{url}/wizard/done")
+    tab_to(page, 'main a[href="/chat"]')
 
 
 def test_http_17_the_back_button_shows_no_answer_after_the_end(
     open_page: OpenPage, serve: Serve
 ) -> None:
-    with serve(Commands()) as url:
-        page = open_page("about:blank")
-        for address in ("system", "backup", "review"):
-            page.goto(f"{url}/wizard/{address}")
-        press(page, SET_UP)
+    url = serve(Commands())
+    page = open_page("about:blank")
+    for address in ("system", "backup", "review"):
+        page.goto(f"{url}/wizard/{address}")
+    press(page, SET_UP)
+    page.wait_for_url(f"{url}/wizard/done")
+    for _ in range(2):
+        page.go_back()
         page.wait_for_url(f"{url}/wizard/done")
-        for _ in range(2):
-            page.go_back()
-            page.wait_for_url(f"{url}/wizard/done")
-            expect_title(page, "agent-kitchen is ready")
-            assert "kitchen-backup" not in page.content()
-        leave(page)
+        expect_title(page, "agent-kitchen is ready")
+        assert "kitchen-backup" not in page.content()
 
 
 def test_the_record_is_a_file_to_keep(open_page: OpenPage, serve: Serve) -> None:
-    with serve(Commands()) as url:
-        page = open_page(f"{url}/wizard/review")
-        press(page, SET_UP)
-        page.wait_for_url(f"{url}/wizard/done")
-        with page.expect_download() as download:
-            page.get_by_role("link", name="Download a record").click()
-        assert download.value.suggested_filename == "setup-record-agent-kitchen.json"
-        leave(page)
+    url = serve(Commands())
+    page = open_page(f"{url}/wizard/review")
+    press(page, SET_UP)
+    page.wait_for_url(f"{url}/wizard/done")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download a record").click()
+    assert download.value.suggested_filename == "setup-record-agent-kitchen.json"
 
 
 def test_ses_13_who_signs_out_sees_no_page_any_more(
-    open_page: OpenPage, device: Device, tmp_path: Path
+    open_page: OpenPage, environment: dict[str, str]
 ) -> None:
-    environment = {
-        "PLATFORM_ROOT": str(device.root),
-        "WIZARD_DEV_OUT": str(tmp_path / "dev-out"),
-    }
     open_to_all = wizard_with(Commands(), environment | {"WIZARD_NO_TOKEN": "1"})
     answer(open_to_all, ANSWERS)
     open_to_all.test_client().post("/wizard/review/apply")
@@ -298,4 +288,4 @@ def test_ses_13_who_signs_out_sees_no_page_any_more(
         expect_title(page, "You are signed out")
         page.goto(f"{url}/wizard/done")
         expect_title(page, "Setup opens with a link")
-        leave(page)
+        page.goto("about:blank")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import FilePayload, Page, Route, expect
 
-from tests.browser.conftest import OpenPage, ServeWizard
+from tests.browser.conftest import OpenPage
 from tests.support.tunnel_credentials import credentials
 
 ACCOUNT = "0123456789abcdef"
@@ -24,9 +24,8 @@ def choose(page: Page, content: bytes) -> None:
 
 
 def test_fields_are_shown_with_their_choice_alone(
-    serve_wizard: ServeWizard, open_page: OpenPage, scripts: bool
+    url: str, open_page: OpenPage, scripts: bool
 ) -> None:
-    url = serve_wizard().url
     page = open_page(f"{url}/wizard/backup", phone=True, java_script_enabled=scripts)
     fields = {kind: page.locator(f"#{kind}-bucket") for kind in "abc"}
     for field in fields.values():
@@ -42,14 +41,13 @@ def test_fields_are_shown_with_their_choice_alone(
 
 
 def test_a_browser_that_knows_no_has_shows_all_fields_under_their_names(
-    serve_wizard: ServeWizard, open_page: OpenPage
+    url: str, open_page: OpenPage
 ) -> None:
     def older(route: Route) -> None:
         answer = route.fetch()
         # Such a browser drops every rule that has what it does not know.
         route.fulfill(response=answer, body=answer.text().replace(":has(", ":unknown("))
 
-    url = serve_wizard().url
     page = open_page("about:blank", phone=True)
     page.route("**/style*.css*", older)
     page.goto(f"{url}/wizard/backup")
@@ -61,9 +59,9 @@ def test_a_browser_that_knows_no_has_shows_all_fields_under_their_names(
 
 
 def test_the_address_of_store_b_is_shown_while_its_account_is_typed(
-    serve_wizard: ServeWizard, open_page: OpenPage
+    url: str, open_page: OpenPage
 ) -> None:
-    page = open_page(f"{serve_wizard().url}/wizard/backup")
+    page = open_page(f"{url}/wizard/backup")
     page.check("[value=store_b]")
     account, address = page.locator("#b-account-id"), page.locator("#goes-to")
     expect(address).to_be_hidden()
@@ -73,10 +71,7 @@ def test_the_address_of_store_b_is_shown_while_its_account_is_typed(
     expect(address).to_be_hidden()
 
 
-def test_credentials_are_taken_from_a_file(
-    serve_wizard: ServeWizard, open_page: OpenPage, scripts: bool
-) -> None:
-    url = serve_wizard().url
+def test_credentials_are_taken_from_a_file(url: str, open_page: OpenPage, scripts: bool) -> None:
     page = open_page(f"{url}/wizard/tunnel", phone=True, java_script_enabled=scripts)
     page.check("[value=named]")
     choose(page, b"no JSON")

@@ -104,9 +104,9 @@ def told(page: Page) -> list[str]:
 
 
 def test_nine_pages_lead_to_a_review_of_every_answer(
-    scripts: bool, open_page: OpenPage, serve_wizard: ServeWizard
+    scripts: bool, open_page: OpenPage, url: str
 ) -> None:
-    page = open_page(serve_wizard().url, phone=scripts, java_script_enabled=scripts)
+    page = open_page(url, phone=scripts, java_script_enabled=scripts)
     for number, slug in enumerate(STEPS, 1):
         expect_step(page, slug)
         expect(page.locator(".caption")).to_have_text(f"Step {number} of {len(TITLES)}")
@@ -120,9 +120,8 @@ def test_nine_pages_lead_to_a_review_of_every_answer(
 
 
 def test_ses_10_back_shows_what_was_answered_and_later_answers_stay(
-    open_page: OpenPage, serve_wizard: ServeWizard
+    open_page: OpenPage, url: str
 ) -> None:
-    url = serve_wizard().url
     page = open_page(url)
     for slug, following in zip(STEPS, [*STEPS[1:], "review"], strict=True):
         answer(page, slug)
@@ -150,10 +149,10 @@ def test_ses_10_back_shows_what_was_answered_and_later_answers_stay(
 
 @pytest.mark.long
 def test_every_change_link_leads_to_its_step_and_back_to_the_review(
-    open_page: OpenPage, serve_wizard: ServeWizard
+    open_page: OpenPage, url: str
 ) -> None:
     page = open_page("about:blank")
-    walk(page, serve_wizard().url)
+    walk(page, url)
     assert page.get_by_role("link", name="Change").count() >= len(STEPS)
     for slug in STEPS:
         page.locator(f'main a[href="/wizard/{slug}?return=review"]').first.click()
@@ -167,20 +166,17 @@ def test_every_change_link_leads_to_its_step_and_back_to_the_review(
 
 
 def test_http_17_nothing_secret_comes_back_with_the_back_button(
-    open_page: OpenPage, serve_wizard: ServeWizard
+    open_page: OpenPage, url: str
 ) -> None:
     page = open_page("about:blank")
-    walk(page, serve_wizard().url)
+    walk(page, url)
     for slug in reversed(STEPS):
         page.go_back()
         expect_step(page, slug)
         assert told(page) == [], slug
 
 
-def test_two_tabs_neither_mix_nor_lose_answers(
-    open_page: OpenPage, serve_wizard: ServeWizard
-) -> None:
-    url = serve_wizard().url
+def test_two_tabs_neither_mix_nor_lose_answers(open_page: OpenPage, url: str) -> None:
     one = open_page(url)
     other = one.context.new_page()
     other.goto(one.url)
@@ -199,8 +195,7 @@ def test_two_tabs_neither_mix_nor_lose_answers(
     expect(one.get_by_label("Device name")).to_have_value("agent-garden")
 
 
-def test_two_browsers_share_the_answers(open_page: OpenPage, serve_wizard: ServeWizard) -> None:
-    url = serve_wizard().url
+def test_two_browsers_share_the_answers(open_page: OpenPage, url: str) -> None:
     walk(open_page("about:blank"), url, "channels")
     expect_step(open_page(url, phone=True), "channels")
 
@@ -259,10 +254,8 @@ def press_answer(page: Page, fields: Fields) -> None:
         page.keyboard.press("Enter")
 
 
-def test_n22_the_keyboard_alone_leads_through_all_of_it(
-    open_page: OpenPage, serve_wizard: ServeWizard
-) -> None:
-    page = open_page(serve_wizard().url)
+def test_n22_the_keyboard_alone_leads_through_all_of_it(open_page: OpenPage, url: str) -> None:
+    page = open_page(url)
     for slug in STEPS:
         expect_step(page, slug)
         press_answer(page, ANSWERS[slug])
@@ -273,10 +266,8 @@ def test_n22_the_keyboard_alone_leads_through_all_of_it(
     expect_step(page, "backup")
 
 
-def test_the_enter_key_never_takes_another_name(
-    open_page: OpenPage, serve_wizard: ServeWizard
-) -> None:
-    page = open_page(serve_wizard().url)
+def test_the_enter_key_never_takes_another_name(open_page: OpenPage, url: str) -> None:
+    page = open_page(url)
     page.get_by_label("Time zone").fill("Europe/Berlin")
     page.get_by_label("Device name").fill("My Kitchen")
     go_on(page)
@@ -290,10 +281,7 @@ def test_the_enter_key_never_takes_another_name(
 
 
 @pytest.mark.long
-def test_every_error_is_led_to_and_nothing_typed_is_lost(
-    open_page: OpenPage, serve_wizard: ServeWizard
-) -> None:
-    url = serve_wizard().url
+def test_every_error_is_led_to_and_nothing_typed_is_lost(open_page: OpenPage, url: str) -> None:
     page = open_page(url, phone=True)
     send(page, f"{url}/wizard/profile", ANSWERS["profile"])
     for slug, forms in REFUSED.items():
@@ -322,10 +310,7 @@ def test_every_error_is_led_to_and_nothing_typed_is_lost(
                     expect(shown, about).to_have_value(again)
 
 
-def test_the_browser_suggests_its_time_zone_once(
-    open_page: OpenPage, serve_wizard: ServeWizard
-) -> None:
-    url = serve_wizard().url
+def test_the_browser_suggests_its_time_zone_once(open_page: OpenPage, url: str) -> None:
     page = open_page(url, timezone_id="Asia/Kathmandu", locale="en-GB")
     zone = page.get_by_label("Time zone")
     assert zone.input_value() in {"Asia/Kathmandu", "Asia/Katmandu"}
@@ -342,9 +327,9 @@ def test_the_browser_suggests_its_time_zone_once(
 
 
 def test_the_address_of_the_device_is_told_while_its_name_is_typed(
-    open_page: OpenPage, serve_wizard: ServeWizard
+    open_page: OpenPage, url: str
 ) -> None:
-    page = open_page(serve_wizard().url)
+    page = open_page(url)
     name, address = page.get_by_label("Device name"), page.locator("#reached")
     name.fill("agent-garden")
     expect(address).to_have_text("You will reach it at agent-garden.local")
@@ -353,9 +338,8 @@ def test_the_address_of_the_device_is_told_while_its_name_is_typed(
 
 
 def test_colours_and_language_are_chosen_on_any_page(
-    scripts: bool, open_page: OpenPage, serve_wizard: ServeWizard
+    scripts: bool, open_page: OpenPage, url: str
 ) -> None:
-    url = serve_wizard().url
     page = open_page("about:blank", phone=True, java_script_enabled=scripts, locale="en-GB")
     walk(page, url, "profile")
     page.get_by_label("Colours").select_option("dark")
