@@ -58,16 +58,10 @@ def site(_stage: Path, key_pair: KeyPair, server: FaultServer) -> Site:
 
 
 @pytest.fixture(scope="package")
-def writers(_start: Start, _stage: Path) -> FaultServer:
-    """What starts the writers of the device's files."""
-    return _start(_made(_stage / "writers"), "tests.faults.programs", LATE)
-
-
-@pytest.fixture(scope="package")
-def wizards(_start: Start, _stage: Path) -> FaultServer:
-    """What starts wizards, and what says something in them."""
-    late = [*LATE, "wizard_app.app", "wizard_app.chat_history"]
-    return _start(_made(_stage / "wizards"), "tests.faults.programs", late)
+def programs(_start: Start, _stage: Path) -> FaultServer:
+    """What starts the writers of the device's files, and wizards."""
+    late = [*LATE, "tests.support.apply_setups", "wizard_app.chat_history"]
+    return _start(_made(_stage / "programs"), "tests.faults.programs", late)
 
 
 @pytest.fixture(scope="package")
@@ -83,11 +77,11 @@ def subject_of(request: pytest.FixtureRequest, _stage: Path) -> SubjectOf:
             case "publish":
                 return Publishing(start("server"), start("site"), which)
             case "write":
-                return Writing(start("writers"), folder, CHANGES[which])
+                return Writing(start("programs"), folder, CHANGES[which])
             case "chat":
-                return Chatting(start("wizards"), folder, CHATS[which])
+                return Chatting(start("programs"), folder, CHATS[which])
             case "name":
-                return Naming(start("wizards"), folder)
+                return Naming(start("programs"), folder)
         return SettingUp(start("_start"), folder, which)
 
     def subject(name: str) -> Subject:

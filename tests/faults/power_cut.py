@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from dev.distributions import ROOT
+from tests.faults.power_cut_guest import DATA
 from tests.support import environments
-from tests.support.power_cut_guest import DATA
 from tests.support.running import printed, run
 
 _TIMEOUT_S = 300
@@ -52,7 +52,7 @@ _OF_THE_KERNEL = ("/proc/", "/sys/", "/dev/")
 _SCRIPT = """import runpy, site, sys
 site.addsitedir({site!r})
 sys.path.insert(0, {root!r})
-runpy.run_module("tests.support.power_cut_guest", run_name="__main__", alter_sys=True)
+runpy.run_module("tests.faults.power_cut_guest", run_name="__main__", alter_sys=True)
 """
 # A busy host keeps the timer of the guest waiting, which it would take for a broken one.
 _KERNEL_OPTIONS = "console=ttyS0 quiet no_timer_check panic=-1"

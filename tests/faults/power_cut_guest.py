@@ -4,8 +4,8 @@ Its root is in memory and holds the files that this program opens, and no others
 neither a shell nor `mount`. One disk takes what is written. The other takes a line, past all
 caches, for each thing that was acknowledged.
 
-`python -m tests.support.power_cut_guest WHAT UNSYNCED MODULE…` is that program, as process 1.
-`python -m tests.support.power_cut_guest` does everything once, in a folder of its own.
+`python -m tests.faults.power_cut_guest WHAT UNSYNCED MODULE…` is that program, as process 1.
+`python -m tests.faults.power_cut_guest` does everything once, in a folder of its own.
 """
 
 from __future__ import annotations

@@ -64,15 +64,19 @@ def _clear(path: Path) -> None:
 
 def _send(path: Path, text: str) -> None:
     """Say something on the wizard's page."""
+    from tests.support.apply_setups import started
+
     with tempfile.TemporaryDirectory() as out:
-        client = _started(Path(out), WIZARD_CHAT_HISTORY=str(path))
+        client = started(Path(out), WIZARD_CHAT_HISTORY=str(path))
         answer = client.post("/chat/message", data={"message": text})
     print(answer.status_code, answer.text)
 
 
 def _name(out: Path, *names: str) -> None:
     """Name the device in a wizard that begins now, once and again."""
-    client = _started(out)
+    from tests.support.apply_setups import started
+
+    client = started(out)
     # Once, so that what is made at first use is there.
     client.get("/wizard/system")
     answers = []
@@ -95,9 +99,9 @@ def stored(out: Path) -> str | None:
 
 def prepare(out: str, setup: str) -> None:
     """Begin a wizard for the device `out`, and enter the secrets of that setup."""
-    from tests.support.apply_setups import SETUPS, answer, lost
+    from tests.support.apply_setups import SETUPS, answer, lost, started
 
-    client = _started(Path(out))
+    client = started(Path(out))
     answer(client, SETUPS[setup].forms, lost(client))
     client.get("/wizard/review")
     _prepared[out] = client
@@ -116,14 +120,6 @@ def _set_up(out: Path, presses: str) -> None:
         if not answers[1:]:
             shutil.copytree(out, out.with_name("first"))
     print(json.dumps(answers))
-
-
-def _started(out: Path, **environment: str) -> FlaskClient:
-    from wizard_app.app import create_app
-    from wizard_app.settings import WizardSettings
-
-    own = {"PLATFORM_ROOT": f"{out}/none", "WIZARD_DEV_OUT": str(out), "WIZARD_NO_TOKEN": "1"}
-    return create_app(WizardSettings.from_env(own | environment)).test_client()
 
 
 def _posted(client: FlaskClient, page: str, form: Mapping[str, str]) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from tests.support.apply_setups import (
     RULES,
     Tree,
     answer,
+    environment,
     left_overs,
     press_once_more,
     result,
@@ -83,10 +84,6 @@ def _wait_until_at_work(pid: int, folder: Path) -> None:
     wait_until(at_work)
 
 
-def _environment(out: Path) -> dict[str, str]:
-    return {"PLATFORM_ROOT": f"{out}/none", "WIZARD_DEV_OUT": str(out), "WIZARD_NO_TOKEN": "1"}
-
-
 @pytest.mark.long
 def test_wiz_04_a_served_wizard_killed_at_random_moments_loses_nothing_it_acknowledged(
     tmp_path: Path,
@@ -101,7 +98,7 @@ def test_wiz_04_a_served_wizard_killed_at_random_moments_loses_nothing_it_acknow
         acknowledged += 1
 
     for _ in range(6):
-        with served("wizard-app", _environment(tmp_path / "out"), tmp_path / "log") as wizard:
+        with served("wizard-app", environment(tmp_path / "out"), tmp_path / "log") as wizard:
             visitor = visitor_of(wizard)
             if acknowledged:
                 page = visitor.ask("/wizard/system").body
@@ -179,7 +176,7 @@ def test_fs_10_and_11_a_wizard_that_is_told_to_end_at_random_leaves_nothing_half
     chance = random.Random(number + rounds)
     for count in range(rounds):
         out = tmp_path / str(count)
-        with served("wizard-app", _environment(out), tmp_path / "log") as wizard:
+        with served("wizard-app", environment(out), tmp_path / "log") as wizard:
             _answer(visitor := visitor_of(wizard))
             with _pressed(visitor):
                 wait_until((out / JOURNAL).exists)
@@ -198,13 +195,13 @@ def test_fs_10_a_program_that_hangs_keeps_no_wizard_from_ending(tmp_path: Path) 
     tailscale = stand_in_programs.install(programs, "tailscale")
     tailscale.does(stand_in_programs.HANG)
     root.mkdir()
-    environment = {
+    variables = {
         "WIZARD_PRODUCTION": "1",
         "WIZARD_TOKEN": _TOKEN,
         "PLATFORM_ROOT": str(root),
         "PATH": f"{programs}:{os.environ['PATH']}",
     }
-    with served("wizard-app", environment, tmp_path / "log", "--production", scheme="https") as app:
+    with served("wizard-app", variables, tmp_path / "log", "--production", scheme="https") as app:
         visitor = Visitor(
             lambda: http.client.HTTPSConnection(
                 "127.0.0.1", app.port, timeout=60, context=unverified()
@@ -219,7 +216,7 @@ def test_fs_10_a_program_that_hangs_keeps_no_wizard_from_ending(tmp_path: Path) 
     [call] = tailscale.calls()
     os.killpg(call["pid"], signal.SIGKILL)
     # Whoever starts next finds no key of another's.
-    with served("wizard-app", environment, tmp_path / "log", "--production", scheme="https"):
+    with served("wizard-app", variables, tmp_path / "log", "--production", scheme="https"):
         assert not (root / KEY_FILE).exists()
         assert left_overs(root) == []
 

@@ -181,10 +181,10 @@ def test_leak_05_every_new_file_is_for_its_owner_alone_until_it_is_whole(
 
 @pytest.mark.parametrize("fault", ["KILL", "INT", "EIO"])
 def test_a_writer_that_does_not_do_it_right_is_found_out(
-    writers: FaultServer, memory: Path, fault: str
+    programs: FaultServer, memory: Path, fault: str
 ) -> None:
     change = Change({"file": b"old"}, "overwrite", "new", {"file": b"new"})
-    subject = Writing(writers, memory, change)
+    subject = Writing(programs, memory, change)
     with pytest.raises(AssertionError, match="file"):
         walk(subject, fault, subject.points)
 

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.power_cut import Cut, cut_machine
+from tests.faults.power_cut_guest import line, record, writers
 from tests.support.apply_setups import (
     FULL,
     KEY,
@@ -26,8 +28,6 @@ from tests.support.apply_setups import (
     wizard_of,
     wrong,
 )
-from tests.support.power_cut import Cut, cut_machine
-from tests.support.power_cut_guest import line, record, writers
 from wizard_app.chat_history import ChatHistory
 from wizard_app.journal import read_try
 from wizard_app.state_file import StateFile

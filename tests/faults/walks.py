@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from tests.faults.programs import BEGIN, END
 from tests.support.faults import FaultServer, Run
@@ -43,13 +43,16 @@ class Point(NamedTuple):
         return f"{self.call}:{what}:when={self.number}"
 
 
-class Subject:
+class Subject(Protocol):
     """What a walk is about: its program's command line, and what there is on the disk."""
 
+    server: FaultServer
+    folder: Path
+    args: Sequence[str | Path]
     env: dict[str, str]
     # Of a failed run, and of an interrupted one.
-    told_by = 1
-    last_words = ""
+    told_by: int = 1
+    last_words: str = ""
     user: int | None = None
 
     def __init__(self, server: FaultServer, folder: Path, args: Sequence[str | Path]) -> None:
@@ -58,23 +61,18 @@ class Subject:
 
     def reset(self) -> None:
         """Put everything back to how it was."""
-        raise NotImplementedError
 
     def concerns(self, call: str, line: str) -> bool:
         """Whether a call is one of those that may do harm."""
-        raise NotImplementedError
 
     def found(self) -> str:
         """Whether everything is `OLD` or `NEW`; fails for what is in between, or is torn."""
-        raise NotImplementedError
 
     def left_overs(self) -> list[str]:
         """What a writer left unfinished."""
-        raise NotImplementedError
 
     def again(self, found: str) -> None:
         """A new run, after a kill that left what was found, ends well."""
-        raise NotImplementedError
 
     def sentence(self, run: Run) -> str:
         """What a run that failed said about it; "" when it did not fail."""
@@ -96,14 +94,8 @@ class Subject:
 
     def run(self, fault: str | None = None, also_trace: str = "") -> Run:
         """Do it, with a fault when given."""
-        return self.server.run(
-            *self.args,
-            cwd=self.folder,
-            env=self.env,
-            fault=fault,
-            also_trace=also_trace,
-            user=self.user,
-        )
+        how = {"cwd": self.folder, "env": self.env, "user": self.user, "fault": fault}
+        return self.server.run(*self.args, **how, also_trace=also_trace)
 
     @cached_property
     def calls(self) -> list[Point]:

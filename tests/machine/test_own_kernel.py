@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.machine.virtual_machine import Disk, disk_of, running
 from tests.support.first_boot import (
     CANARIES,
     DASHBOARD_PORT,
@@ -27,7 +28,6 @@ from tests.support.first_boot import (
     forms,
 )
 from tests.support.machine import writable_tree
-from tests.support.virtual_machine import Disk, disk_of, running
 from tests.support.waiting import wait_until
 from tests.support.wizard_visits import Fields
 

@@ -138,18 +138,11 @@ def _add_kernel(tree: Path) -> None:
 
 
 @contextlib.contextmanager
-def virtual_machine(disk: Disk, log: Path) -> Iterator[Device]:
+def running(disk: Disk, log: Path) -> Iterator[tuple[VirtualMachine, Device]]:
     """Boot a machine from `disk`, which keeps what it writes; `log` gets what its console shows.
 
     When the block ends its power is cut.
     """
-    with running(disk, log) as (_, device):
-        yield device
-
-
-@contextlib.contextmanager
-def running(disk: Disk, log: Path) -> Iterator[tuple[VirtualMachine, Device]]:
-    """The same, with the machine itself."""
     ports = {port: free_port() for port in (WIZARD_PORT, DASHBOARD_PORT)}
     channel_path = disk.image.with_name("commands")
     channel_path.unlink(missing_ok=True)

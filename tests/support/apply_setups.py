@@ -86,16 +86,15 @@ SETUPS = {
 }
 
 
-def settings(out: Path) -> WizardSettings:
+def environment(out: Path) -> dict[str, str]:
     """Of a wizard in dev mode whose device has nothing but what is in `out`."""
-    return WizardSettings.from_env(
-        {"PLATFORM_ROOT": f"{out}/none", "WIZARD_DEV_OUT": str(out), "WIZARD_NO_TOKEN": "1"}
-    )
+    return {"PLATFORM_ROOT": f"{out}/none", "WIZARD_DEV_OUT": str(out), "WIZARD_NO_TOKEN": "1"}
 
 
-def started(out: Path) -> FlaskClient:
+def started(out: Path, **more: str) -> FlaskClient:
     """A browser at a wizard that begins anew, with whatever is in `out`."""
-    return create_app(settings(out)).test_client()
+    settings = WizardSettings.from_env(environment(out) | more)
+    return create_app(settings).test_client()
 
 
 def wizard_of(client: FlaskClient) -> Wizard:

@@ -105,10 +105,6 @@ def _check(kind: str, name: str, detail: str, fix: str = "") -> dict[str, object
     return {"name": name, "outcome": {"kind": kind, "detail": detail}, "fix": fix}
 
 
-def _everything_fine(ctl: FakeCtl) -> None:
-    set_answers(ctl, fine())
-
-
 def _warnings(ctl: FakeCtl) -> None:
     checks = [
         _check("Warn", "time-sync", "the clock is not synchronised", "timedatectl set-ntp true"),
@@ -130,11 +126,6 @@ def _problems(ctl: FakeCtl) -> None:
     ctl.answer("doctor --json", verdict, status=1)
 
 
-def _gateway_down(ctl: FakeCtl) -> None:
-    status = {"active_state": "failed", "uptime_seconds": None, "doctor_fails": 2}
-    set_answers(ctl, _changed(status=status))
-
-
 def _over_budget(ctl: FakeCtl) -> None:
     cost = {
         "today_usd": 5.61,
@@ -150,14 +141,6 @@ def _partly_silent(ctl: FakeCtl) -> None:
     set_answers(ctl, fine())
     ctl.answer("limits --json", "", status=1, errors="error: limits.json: line 3 is not UTF-8\n")
     ctl.answer("cost --json", "no JSON at all")
-
-
-def _silent(ctl: FakeCtl) -> None:
-    set_answers(ctl, dict.fromkeys(fine(), ""), status=1, errors="error: no such device\n")
-
-
-def _empty(ctl: FakeCtl) -> None:
-    set_answers(ctl, {call: {} for call in fine()})
 
 
 def _odd(value: Any, text: str) -> Any:
@@ -202,16 +185,18 @@ def _huge(ctl: FakeCtl) -> None:
     set_answers(ctl, {call: json.dumps(grown(answer)) for call, answer in fine().items()})
 
 
+_DOWN = {"active_state": "failed", "uptime_seconds": None, "doctor_fails": 2}
+_FAILED: dict[str, Any] = {"status": 1, "errors": "error: no such device\n"}
 # The states of /app/dashboard. Where none of the five calls fails, its page never says "stub".
 STATES: Mapping[str, Callable[[FakeCtl], None]] = {
-    "fine": _everything_fine,
+    "fine": lambda ctl: set_answers(ctl, fine()),
     "warnings": _warnings,
     "problems": _problems,
-    "gateway-down": _gateway_down,
+    "gateway-down": lambda ctl: set_answers(ctl, _changed(status=_DOWN)),
     "over-budget": _over_budget,
     "partial-stub": _partly_silent,
-    "all-stub": _silent,
-    "empty": _empty,
+    "all-stub": lambda ctl: set_answers(ctl, dict.fromkeys(fine(), ""), **_FAILED),
+    "empty": lambda ctl: set_answers(ctl, {call: {} for call in fine()}),
     "hostile": _hostile,
     "long": _long,
     "huge": _huge,

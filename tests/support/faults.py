@@ -21,7 +21,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NoReturn, Self
 
 import release_tools
@@ -119,12 +118,7 @@ class FaultServer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
@@ -170,18 +164,9 @@ class FaultServer:
             )
         return Started(self, pid, self._folder, tracer)
 
-    def run(
-        self,
-        *args: str | Path,
-        cwd: Path,
-        env: Mapping[str, str],
-        fault: str | None = None,
-        also_trace: str = "",
-        user: int | None = None,
-    ) -> Run:
+    def run(self, *args: str | Path, **how: Any) -> Run:
         """`start`, then wait for the end."""
-        started = self.start(*args, cwd=cwd, env=env, fault=fault, also_trace=also_trace, user=user)
-        return started.wait()
+        return self.start(*args, **how).wait()
 
     def _ask(self, request: dict[str, Any]) -> str:
         assert self._process.stdin is not None

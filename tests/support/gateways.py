@@ -13,7 +13,6 @@ from dev.gateway import Gateway, Manner
 from platform_common.records.profiles import Profile, parse
 from tests.support.raw_server import Answer, RawServer, Request, response
 
-PROTOCOLS = ("simple", "chat-completions")
 AT_ONCE = Manner(pause_s=0)
 
 

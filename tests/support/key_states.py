@@ -87,30 +87,8 @@ def several(ctl: FakeCtl) -> None:
     ctl.answer(LIST, MODELS)
 
 
-def plain(ctl: FakeCtl) -> None:
-    """The answer of a program that knows none of our own members."""
-    listed = [{name: entry[name] for name in _PLAIN} for entry in MODELS]
-    ctl.answer(LIST, {"providers": listed})
-
-
-def one(ctl: FakeCtl) -> None:
-    """One provider, which is active but has no key."""
-    ctl.answer(LIST, [OPENAI | {"configured": False, "masked_key_prefix": "", "active": True}])
-
-
-def empty(ctl: FakeCtl) -> None:
-    """A catalogue without any provider."""
-    ctl.answer(LIST, [])
-
-
-def failed(ctl: FakeCtl) -> None:
-    """A call that ends with a reason."""
-    ctl.answer(LIST, status=1, errors="error: /etc/platform/providers.json: not valid JSON\n")
-
-
-def nonsense(ctl: FakeCtl) -> None:
-    """A call that prints something else."""
-    ctl.answer(LIST, "<html>not found</html>")
+def _answers(output: object = "", **how: Any) -> Callable[[FakeCtl], None]:
+    return lambda ctl: ctl.answer(LIST, output, **how)
 
 
 def hostile(ctl: FakeCtl) -> None:
@@ -131,10 +109,12 @@ def hostile(ctl: FakeCtl) -> None:
 
 STATES: Mapping[str, Callable[[FakeCtl], None]] = {
     "several": several,
-    "plain": plain,
-    "one": one,
-    "empty": empty,
-    "failed": failed,
-    "nonsense": nonsense,
+    # The answer of a program that knows none of our own members.
+    "plain": _answers({"providers": [{name: one[name] for name in _PLAIN} for one in MODELS]}),
+    # One provider, which is active but has no key.
+    "one": _answers([OPENAI | {"configured": False, "masked_key_prefix": "", "active": True}]),
+    "empty": _answers([]),
+    "failed": _answers(status=1, errors="error: /etc/platform/providers.json: not valid JSON\n"),
+    "nonsense": _answers("<html>not found</html>"),
     "hostile": hostile,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,13 +18,14 @@ STATUS = {
     "agent": {"profile_id": "openclaw", "unit": UNIT, "journal_unit": UNIT},
     "tunnel": {"unit": "platform-tunnel.service", "active_state": "active"},
 }
+Prepare = Callable[[FakeCtl, Path], Mapping[str, str]]
 
 
 class LogState(NamedTuple):
     """What the page's address is, and what makes the environment of a dashboard in this state."""
 
     address: str
-    prepare: Callable[[FakeCtl, Path], Mapping[str, str]]
+    prepare: Prepare
 
 
 def usual(journal: RealJournal) -> None:
@@ -38,59 +40,49 @@ def usual(journal: RealJournal) -> None:
     )
 
 
-def _answers(ctl: FakeCtl, folder: Path) -> RealJournal:
-    ctl.answer("status --json", STATUS)
-    return RealJournal(folder / "journal")
+def _written(write: Callable[[RealJournal], object]) -> Prepare:
+    """A device on which all is well, with what `write` writes in its journal."""
 
+    def prepare(ctl: FakeCtl, folder: Path) -> Mapping[str, str]:
+        ctl.answer("status --json", STATUS)
+        write(journal := RealJournal(folder / "journal"))
+        return {**ctl.environment, **journal.environment}
 
-def _fine(ctl: FakeCtl, folder: Path) -> Mapping[str, str]:
-    journal = _answers(ctl, folder)
-    usual(journal)
-    return {**ctl.environment, **journal.environment}
-
-
-def _empty(ctl: FakeCtl, folder: Path) -> Mapping[str, str]:
-    journal = _answers(ctl, folder)
-    journal.write(Logged("of another", unit="other.service"))
-    return {**ctl.environment, **journal.environment}
-
-
-def _hostile(ctl: FakeCtl, folder: Path) -> Mapping[str, str]:
-    journal = _answers(ctl, folder)
-    journal.write(*HOSTILE.values())
-    return {**ctl.environment, **journal.environment}
+    return prepare
 
 
 def _unknown_profile(ctl: FakeCtl, folder: Path) -> Mapping[str, str]:
-    journal = _answers(ctl, folder)
-    usual(journal)
+    environment = _written(usual)(ctl, folder)
     ctl.answer("status --json", status=1, errors="error: no profile is active\n")
-    return {**ctl.environment, **journal.environment}
+    return environment
 
 
-def _missing(ctl: FakeCtl, folder: Path) -> Mapping[str, str]:
-    _answers(ctl, folder)
-    return {**ctl.environment, **path_without("journalctl", folder / "nothing")}
+def _programs(environment: Callable[[Path], Mapping[str, str]]) -> Prepare:
+    """A device whose programs are found in another place."""
 
-
-def _fails(script: str) -> Callable[[FakeCtl, Path], Mapping[str, str]]:
     def prepare(ctl: FakeCtl, folder: Path) -> Mapping[str, str]:
-        _answers(ctl, folder)
-        return {**ctl.environment, **stand_in(folder / "programs", "journalctl", script)}
+        ctl.answer("status --json", STATUS)
+        return {**ctl.environment, **environment(folder / "programs")}
 
     return prepare
+
+
+def _fails(script: str) -> Prepare:
+    return _programs(lambda folder: stand_in(folder, "journalctl", script))
 
 
 _DENIED = "echo No journal files were opened due to insufficient permissions. >&2; exit 1"
 
 STATES: Mapping[str, LogState] = {
-    "fine": LogState("/app/logs", _fine),
-    "filtered": LogState("/app/logs?prio=warning&q=provider", _fine),
-    "no-match": LogState("/app/logs?q=nowhere", _fine),
-    "empty": LogState("/app/logs", _empty),
-    "hostile": LogState("/app/logs", _hostile),
+    "fine": LogState("/app/logs", _written(usual)),
+    "filtered": LogState("/app/logs?prio=warning&q=provider", _written(usual)),
+    "no-match": LogState("/app/logs?q=nowhere", _written(usual)),
+    "empty": LogState(
+        "/app/logs", _written(lambda journal: journal.write(Logged("x", unit="x.service")))
+    ),
+    "hostile": LogState("/app/logs", _written(lambda journal: journal.write(*HOSTILE.values()))),
     "unknown-profile": LogState("/app/logs", _unknown_profile),
-    "no-journalctl": LogState("/app/logs", _missing),
+    "no-journalctl": LogState("/app/logs", _programs(partial(path_without, "journalctl"))),
     "denied": LogState("/app/logs", _fails(_DENIED)),
     "plain-lines": LogState("/app/logs", _fails("printf 'first line\\nsecond line\\n'")),
 }

@@ -9,6 +9,7 @@ from typing import Any
 
 from flask.testing import FlaskClient
 
+from tests.support import wizard_files
 from tests.support.devices import Device
 from tests.support.wizard_states import ANSWERS, SSH_KEY, STATE_FILE
 from wizard_app.app import create_app
@@ -17,26 +18,11 @@ from wizard_app.settings import WizardSettings
 JOURNAL = "/var/lib/platform/apply-journal.jsonl"
 STARTED = "2026-11-20T10:00:00Z"
 # What the file of a wizard holds that was answered as in `wizard_states`.
-STATE: Mapping[str, Any] = {
-    "version": 2,
+STATE: Mapping[str, Any] = wizard_files.GOOD | {
     "started_at": STARTED,
-    "completed_at": None,
-    "step": "review",
-    "answers": {
-        "hostname": "agent-kitchen",
-        "timezone": "Europe/Berlin",
-        "profile": "openclaw",
-        "provider": "openai",
-        "model": "",
-        "endpoint": "",
-        "channels": ["telegram"],
-        "ssh_keys": [SSH_KEY],
-        "mesh_vpn_enabled": True,
-        "tunnel_choice": "named",
-        "tunnel_name": "kitchen",
-        "backup_kind": "store_a",
-        "backup_meta": {"account_id": "0123456789", "bucket": "kitchen-backup"},
-    },
+    "answers": wizard_files.ANSWERS
+    | {"hostname": "agent-kitchen", "ssh_keys": [SSH_KEY]}
+    | {"backup_meta": {"account_id": "0123456789", "bucket": "kitchen-backup"}},
 }
 
 

@@ -61,10 +61,6 @@ def fine(ctl: FakeCtl) -> None:
     ctl.answer("voice disable", "Voice is off.\n")
 
 
-def failing(ctl: FakeCtl) -> None:
-    """Every call fails."""
-
-
 def without_members(ctl: FakeCtl) -> None:
     """The control CLI answers, and says nothing."""
     for words in ("status --json", "version --json", "voice status --json"):
@@ -92,45 +88,30 @@ def hostile(ctl: FakeCtl) -> None:
     ctl.answer("voice status --json", voice(supported=False, reason=bad, unblock=bad))
 
 
-def listening(ctl: FakeCtl) -> None:
-    """Voice is on."""
-    fine(ctl)
-    ctl.answer("voice status --json", voice(enabled=True, active=True))
+def _fine_but(**answer: Any) -> Callable[[FakeCtl], None]:
+    """All is well, and voice is as `voice` has it."""
+
+    def state(ctl: FakeCtl) -> None:
+        fine(ctl)
+        ctl.answer("voice status --json", voice(**answer))
+
+    return state
 
 
-def on_but_not_running(ctl: FakeCtl) -> None:
-    """Voice is switched on, and its service is not there."""
-    fine(ctl)
-    ctl.answer("voice status --json", voice(enabled=True))
-
-
-def off_but_running(ctl: FakeCtl) -> None:
-    """Somebody started the relay by hand."""
-    fine(ctl)
-    ctl.answer("voice status --json", voice(active=True))
-
-
-def without_voice(ctl: FakeCtl) -> None:
-    """The device is too small for it."""
-    fine(ctl)
-    ctl.answer(
-        "voice status --json",
-        voice(
-            supported=False,
-            reason="Its processor is too slow to turn speech into text as one speaks.",
-            unblock="Use voice on rpi5.",
-        ),
-    )
-
-
+# What a device says that is too small for voice.
+_TOO_SMALL = {
+    "reason": "Its processor is too slow to turn speech into text as one speaks.",
+    "unblock": "Use voice on rpi5.",
+}
 STATES: Mapping[str, Callable[[FakeCtl], None]] = {
     "fine": fine,
-    "failing": failing,
+    "failing": lambda ctl: None,
     "without-members": without_members,
     "stopped": stopped,
     "hostile": hostile,
-    "voice-listening": listening,
-    "voice-on-but-not-running": on_but_not_running,
-    "voice-off-but-running": off_but_running,
-    "without-voice": without_voice,
+    "voice-listening": _fine_but(enabled=True, active=True),
+    "voice-on-but-not-running": _fine_but(enabled=True),
+    # Somebody started the relay by hand.
+    "voice-off-but-running": _fine_but(active=True),
+    "without-voice": _fine_but(supported=False, **_TOO_SMALL),
 }
