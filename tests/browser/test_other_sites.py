@@ -15,6 +15,7 @@ import pytest
 from playwright.sync_api import Page, Response
 
 from tests.browser.conftest import OpenPage
+from tests.support.browsers import SUBMIT
 from tests.support.control_cli import FakeCtl
 from tests.support.devices import Device
 from tests.support.key_states import several
@@ -42,19 +43,6 @@ FORMS: Mapping[str, Mapping[str, str]] = {
     "/app/voice/enable": {"consent": "yes"},
     "/preferences": {"theme": "dark"},
 }
-SUBMIT = """([action, fields]) => {
-  const form = document.createElement("form");
-  Object.assign(form, {method: "post", action});
-  // As text a form may look like JSON.
-  if (Object.values(fields).includes("")) form.enctype = "text/plain";
-  for (const [name, value] of Object.entries(fields)) {
-    const input = document.createElement("input");
-    Object.assign(input, {type: "hidden", name, value});
-    form.append(input);
-  }
-  document.body.append(form);
-  form.submit();
-}"""
 
 
 @dataclass(frozen=True)

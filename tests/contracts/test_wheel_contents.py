@@ -136,10 +136,3 @@ def test_the_sdist_holds_no_more_than_what_builds_the_wheel(built: Distributions
         "wizard_app",
         "platform_appliance.egg-info",
     }
-
-
-@pytest.mark.long
-def test_the_same_sources_give_the_same_bytes(built: Distributions, tmp_path: Path) -> None:
-    again = build_distributions(tmp_path)
-    assert again.sdist.read_bytes() == built.sdist.read_bytes()
-    assert again.wheel.read_bytes() == built.wheel.read_bytes()

@@ -71,23 +71,11 @@ class Serving:
     folder: Path
 
     @property
-    def url(self) -> str:
-        return self._url("releases")
-
-    @property
-    def dashboard(self) -> str:
-        return self._url("dashboard")
-
-    @property
-    def gateway(self) -> str:
-        return self._url("gateway")
-
-    @property
     def launch_link(self) -> str:
         (link,) = re.findall(r"^   (http\S+\?token=\S+)$", self.output, re.MULTILINE)
         return str(link)
 
-    def _url(self, service: str) -> str:
+    def url(self, service: str) -> str:
         serving = self.output.partition("\nServing ")[2]
         (url,) = re.findall(rf"\b{service} on (http://[0-9.:]+)", serving)
         return str(url)
@@ -196,7 +184,7 @@ def test_it_serves_a_dashboard_and_a_wizard_of_the_same_device_until_ctrl_c(
     first_run: FirstRun,
 ) -> None:
     with serving(first_run.folder) as running:
-        page = urllib.request.urlopen(running.dashboard, timeout=MINUTE_S).read().decode()
+        page = urllib.request.urlopen(running.url("dashboard"), timeout=MINUTE_S).read().decode()
         opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
         wizard = opener.open(running.launch_link, timeout=MINUTE_S).read().decode()
         assert_ends_without_a_process_left(running, signal.SIGINT, 0)
@@ -213,7 +201,7 @@ def assert_ends_without_a_process_left(
 ) -> None:
     """A run that is told to stop does so, and so does all that it began."""
     key = running.folder / "keys/release.pub"
-    printed(program(), "verify", running.url, "-p", key, env=clean_environment())
+    printed(program(), "verify", running.url("releases"), "-p", key, env=clean_environment())
     children = running.children
     assert running.end(number) == status
     assert len(children) == 4
@@ -228,7 +216,7 @@ def test_every_profile_names_the_gateway_wherever_it_is_and_is_as_shipped_else(
     names = sorted(path.name for path in shipped.iterdir())
     for _ in range(2):
         with a_port_taken(8080), serving(first_run.folder) as running:
-            address = running.gateway
+            address = running.url("gateway")
         for name in names:
             text = (first_run.folder / "etc/platform/profiles" / name).read_text()
             there, ours = parse_toml(text), parse_toml((shipped / name).read_text())

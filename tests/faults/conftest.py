@@ -22,7 +22,7 @@ from tests.faults.subjects import (
 )
 from tests.faults.walks import Subject
 from tests.support.faults import FaultServer, Site, make_site
-from tests.support.memory_folders import in_memory
+from tests.support.memory import in_memory
 from tests.support.releases import KeyPair
 
 

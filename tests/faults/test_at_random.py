@@ -119,19 +119,6 @@ def test_wiz_04_a_served_wizard_killed_at_random_moments_loses_nothing_it_acknow
             wizard.process.wait(20)
 
 
-def _answer(visitor: Visitor) -> None:
-    visitor.answer(
-        {
-            slug: [
-                (name, one)
-                for name, value in form.items()
-                for one in ([value] if isinstance(value, str) else value)
-            ]
-            for slug, form in FULL.items()
-        }
-    )
-
-
 @contextlib.contextmanager
 def _pressed(visitor: Visitor) -> Iterator[None]:
     """Press the button, whether or not there is an answer."""
@@ -177,7 +164,8 @@ def test_fs_10_and_11_a_wizard_that_is_told_to_end_at_random_leaves_nothing_half
     for count in range(rounds):
         out = tmp_path / str(count)
         with served("wizard-app", environment(out), tmp_path / "log") as wizard:
-            _answer(visitor := visitor_of(wizard))
+            visitor = visitor_of(wizard)
+            visitor.answer(FULL)
             with _pressed(visitor):
                 wait_until((out / JOURNAL).exists)
                 time.sleep(chance.uniform(0, 0.1))
@@ -208,7 +196,7 @@ def test_fs_10_a_program_that_hangs_keeps_no_wizard_from_ending(tmp_path: Path) 
             )
         )
         assert visitor.ask(f"/?token={_TOKEN}").status in (200, 302, 303)
-        _answer(visitor)
+        visitor.answer(FULL)
         with _pressed(visitor):
             wait_until((root / KEY_FILE).exists)
             _end(app, signal.SIGTERM)

@@ -18,7 +18,7 @@ from platform_common.records.secrets_env import parse
 from tests.fuzz.conftest import Fuzz
 from tests.support.apply_setups import FULL, answer, started, wizard_of
 from tests.support.catalogues import PLACE, of_each_kind
-from tests.support.memory_folders import in_memory
+from tests.support.memory import in_memory
 from tests.support.rclone_program import dump
 from tests.support.systemd_environment import read_by_systemd
 from wizard_app import importing

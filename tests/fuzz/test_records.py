@@ -17,8 +17,7 @@ from platform_common.resources import data_path, schema
 from platform_common.views import to_json
 from tests.fuzz.conftest import Fuzz
 from tests.support.mutations import documents, mutations, places, texts_of
-from tests.support.record_cases import CASES, GOOD, changed
-from tests.support.toml_text import toml
+from tests.support.record_cases import CASES, GOOD, changed, toml
 
 
 def _use_catalogue(data: bytes) -> bool:

@@ -10,8 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.both_apps import WORKING, both_answer
-from tests.support.debian_package import NAME, built_package, field, packed, unpacked
+from tests.support.debian_package import (
+    NAME,
+    WORKING,
+    both_answer,
+    built_package,
+    field,
+    packed,
+    unpacked,
+)
 from tests.support.machine import Machine, machine, run_in, writable_tree
 from tests.support.waiting import wait_until
 

@@ -9,8 +9,7 @@ import pytest
 
 from dev.device_files import LIBRARIES
 from dev.distributions import build_distributions
-from tests.support.both_apps import WORKING, both_answer
-from tests.support.debian_package import built_package, unpacked
+from tests.support.debian_package import WORKING, both_answer, built_package, unpacked
 from tests.support.machine import machine, run_in, writable_tree
 
 ENVIRONMENT = Path("/opt/platform")

@@ -15,8 +15,7 @@ from jsonschema import Draft202012Validator
 from platform_common.decoding import DecodingError
 from platform_common.records import catalogue, cost_sheet, limits, profiles
 from platform_common.resources import data_path, schema
-from tests.support.record_cases import CASES, GOOD, Case
-from tests.support.toml_text import toml
+from tests.support.record_cases import CASES, GOOD, Case, toml
 
 _RECORDS = tuple(GOOD)
 

@@ -21,10 +21,12 @@ FLAGS = [
     "--host-resolver-rules=MAP *.example 127.0.0.1, MAP *.local 127.0.0.1",
 ]
 
-_SEND = """([action, fields]) => {
+SUBMIT = """([action, fields]) => {
   const form = document.createElement("form");
   Object.assign(form, {method: "post", action});
-  for (const [name, value] of fields) {
+  for (const [name, values] of Object.entries(fields)) for (const value of [values].flat()) {
+    // As text a form may look like JSON.
+    if (name.startsWith("{")) form.enctype = "text/plain";
     // As a text area it keeps line ends, which a hidden field keeps too, and no limits.
     const input = document.createElement("textarea");
     Object.assign(input, {name, value, hidden: true});
@@ -37,13 +39,8 @@ _SEND = """([action, fields]) => {
 
 def send(page: Page, action: str, fields: Mapping[str, str | list[str]]) -> Response:
     """Have the page send a form to `action`; the answer, once what came is shown."""
-    pairs = [
-        (name, one)
-        for name, value in fields.items()
-        for one in ([value] if isinstance(value, str) else value)
-    ]
     with page.expect_navigation() as shown:
-        page.evaluate(_SEND, [action, pairs])
+        page.evaluate(SUBMIT, [action, dict(fields)])
     return shown.value
 
 

@@ -1,4 +1,4 @@
-"""The Debian package of this checkout, and what tests do to it."""
+"""The Debian package of this checkout, what tests do to it, and what runs where it is installed."""
 
 from __future__ import annotations
 
@@ -14,10 +14,25 @@ from pathlib import Path
 
 from dev.deb import build_deb
 from dev.distributions import ROOT, tracked_files
+from tests.support.machine import Machine
 from tests.support.running import printed
 
 NAME = "platform-appliance"
 _DAY_S = 86_400
+# The services of ours that run before a device is set up, and what asks its two apps.
+WORKING = (
+    "platform-control.socket",
+    "platform-pwa.socket",
+    "platform-pwa.service",
+    "platform-wizard.socket",
+    "platform-wizard.service",
+)
+_ANSWERS = """
+import ssl, sys, urllib.request
+for url in ("http://127.0.0.1:8089/healthz", "https://127.0.0.1:8088/healthz"):
+    unverified = ssl._create_unverified_context() if url.startswith("https") else None
+    print(urllib.request.urlopen(url, timeout=30, context=unverified).read().decode())
+"""
 # What is not in the package, and changes most often.
 _OTHERS = ("tests/", "bench/", "release/", "docs/screenshots/", ".github/")
 _VERSION = re.compile(r"^Version: .*$", re.MULTILINE)
@@ -75,3 +90,8 @@ def _forget_old(cache: Path) -> None:
     for folder in cache.glob("package-*"):
         if time.time() - folder.stat().st_mtime > _DAY_S:
             shutil.rmtree(folder)
+
+
+def both_answer(running: Machine) -> bool:
+    """Whether the dashboard and the wizard say that they are well."""
+    return running.run("python3", "-c", _ANSWERS).split() == ["ok", "ok"]

@@ -46,44 +46,28 @@ class Font(NamedTuple):
         page.evaluate(_WEAR, [self.sans, self.mono])
 
 
-def _files(folder: str, *names: str) -> tuple[str, ...]:
-    return tuple(f"{folder}/{name}" for name in names)
+def _font(sans: str, mono: str, files: str, *kinds: str) -> Font:
+    return Font(sans, mono, tuple(files.format(kind) for kind in kinds))
 
 
 FONTS: Mapping[str, Font] = {
     # What pages are shown in unless a test says otherwise.
-    "DejaVu": Font(
-        "DejaVu Sans",
-        "DejaVu Sans Mono",
-        _files(
-            "truetype/dejavu",
-            *("DejaVuSans.ttf", "DejaVuSans-Bold.ttf"),
-            *("DejaVuSansMono.ttf", "DejaVuSansMono-Bold.ttf"),
-        ),
+    "DejaVu": _font(
+        *("DejaVu Sans", "DejaVu Sans Mono", "truetype/dejavu/DejaVuSans{}.ttf"),
+        *("", "-Bold", "Mono", "Mono-Bold"),
     ),
-    "Noto": Font(
-        "Noto Sans",
-        "Noto Sans Mono",
-        _files(
-            "truetype/noto",
-            *("NotoSans-Regular.ttf", "NotoSans-Bold.ttf"),
-            *("NotoSansMono-Regular.ttf", "NotoSansMono-Bold.ttf"),
-        ),
+    "Noto": _font(
+        *("Noto Sans", "Noto Sans Mono", "truetype/noto/Noto{}.ttf"),
+        *("Sans-Regular", "Sans-Bold", "SansMono-Regular", "SansMono-Bold"),
     ),
-    "Liberation": Font(
-        "Liberation Sans",
-        "Liberation Mono",
-        _files(
-            "truetype/liberation",
-            *("LiberationSans-Regular.ttf", "LiberationSans-Bold.ttf"),
-            *("LiberationMono-Regular.ttf", "LiberationMono-Bold.ttf"),
-        ),
+    "Liberation": _font(
+        *("Liberation Sans", "Liberation Mono", "truetype/liberation/Liberation{}.ttf"),
+        *("Sans-Regular", "Sans-Bold", "Mono-Regular", "Mono-Bold"),
     ),
     # Far wider than the others, as every letter takes as much room as an m.
-    "wide": Font(
-        "OpenDyslexicMono",
-        "OpenDyslexicMono",
-        _files("opentype/opendyslexic", "OpenDyslexicMono-Regular.otf"),
+    "wide": _font(
+        *("OpenDyslexicMono", "OpenDyslexicMono", "opentype/opendyslexic/OpenDyslexicMono-{}.otf"),
+        "Regular",
     ),
 }
 

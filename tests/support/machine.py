@@ -9,7 +9,11 @@ Needs root.
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import hashlib
+import itertools
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -20,13 +24,30 @@ from pathlib import Path
 from typing import IO
 
 from dev.distributions import ROOT
-from tests.support.containers import base_tree, control_groups, environment, nspawn
 from tests.support.network_namespaces import Network
 from tests.support.own_packages import LIBRARIES, PACKAGES, shared_folders
 from tests.support.running import printed, run
 from tests.support.waiting import wait_until
 
 _BOOT_TIMEOUT_S = 60
+_SUITE = "bookworm"
+_PACKAGES = ("systemd-sysv", "dbus", "nftables", "openssh-server", "python3")
+_UNWANTED = ("doc", "info", "locale", "man")
+_NUMBERS = itertools.count()
+# Where systemd's own tree of control groups is, on older hosts and on newer ones.
+_CONTROL_GROUPS = [
+    processes.parent
+    for processes in map(
+        Path,
+        (
+            "/sys/fs/cgroup/unified/cgroup.procs",
+            "/sys/fs/cgroup/systemd/cgroup.procs",
+            "/sys/fs/cgroup/cgroup.procs",
+        ),
+    )
+    if processes.exists()
+]
+_JOIN = 'for group in $GROUPS; do echo $$ >"$group/cgroup.procs"; done; exec "$@"'
 # What an installed program does, with the libraries of the environment that runs the tests.
 _PROGRAM = f"""#!/usr/bin/python3
 import sys
@@ -112,7 +133,7 @@ def machine(
     or it is shut down if `clean`. The file `console` gets what its screen shows.
     It is in `network`, or in one of its own, where nobody else is.
     """
-    files = ("--volatile=overlay", f"--directory={base_tree()}")
+    files = ("--volatile=overlay", f"--directory={_base_tree()}")
     if tree is not None:
         files = ("--volatile=no", f"--directory={tree}")
     shared = [*files, *_network(network)]
@@ -120,7 +141,7 @@ def machine(
         shared += [f"--bind-ro={ROOT}"]
         shared += [f"--bind-ro={here}:{there}" for here, there in shared_folders()]
     with (
-        control_groups() as (name, groups),
+        _control_groups() as (name, groups),
         (console or Path(os.devnull)).open("ab") as screen,
         _container(name, groups, shared, screen) as container,
     ):
@@ -154,7 +175,7 @@ def writable_tree(above: Path | None = None) -> Iterator[Path]:
             path.mkdir()
             path.chmod(0o755)
         # Side by side and not one mounted on the other, of which the kernel takes two.
-        below = str(base_tree()) if above is None else _layers(above).read_text()
+        below = str(_base_tree()) if above is None else _layers(above).read_text()
         _layers(parts["tree"]).write_text(f"{parts['upper']}:{below}")
         options = f"lowerdir={below},upperdir={parts['upper']},workdir={parts['work']}"
         # Volatile: what is thrown away need not be on the disk.
@@ -176,10 +197,10 @@ def run_in(tree: Path, *argv: str, shared: Sequence[Path] = ()) -> str:
 
     It must succeed. `shared` are files and folders that it may read at the same path.
     """
-    with control_groups() as (name, groups):
+    with _control_groups() as (name, groups):
         options = ["--private-network", f"--directory={tree}", "--as-pid2"]
         options += [f"--bind-ro={path}" for path in shared]
-        return printed(*nspawn(name, options), "--", *argv, env=environment(groups))
+        return printed(*_nspawn(name, options), "--", *argv, env=_environment(groups))
 
 
 def _network(network: Network | None) -> Sequence[str]:
@@ -202,8 +223,8 @@ def _container(
     name: str, groups: list[Path], more: Sequence[str], screen: IO[bytes]
 ) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(
-        nspawn(name, ["--boot", *more]),
-        env=environment(groups),
+        _nspawn(name, ["--boot", *more]),
+        env=_environment(groups),
         stdin=subprocess.DEVNULL,
         stdout=screen,
         stderr=screen,
@@ -233,3 +254,57 @@ def wait_until_up(booted: Machine) -> None:
     """Return when it has started all that it starts."""
     up = {"running\n", "degraded\n"}
     wait_until(lambda: booted.call("systemctl", "is-system-running").stdout in up, pause_s=0.05)
+
+
+@contextlib.contextmanager
+def _control_groups() -> Iterator[tuple[str, list[Path]]]:
+    """The name of a new machine, and the groups that its processes are to be in."""
+    name = f"platform-test-{os.getpid()}-{next(_NUMBERS)}"
+    groups = [group / name for group in _CONTROL_GROUPS]
+    for group in groups:
+        group.mkdir()
+    try:
+        yield name, groups
+    finally:
+        for group in groups:
+            for folder, _, _ in os.walk(group, topdown=False):
+                with contextlib.suppress(OSError):
+                    Path(folder).rmdir()
+
+
+def _nspawn(name: str, more: Sequence[str]) -> list[str]:
+    """The command that makes a container of that name."""
+    return [
+        *("/bin/sh", "-c", _JOIN, "sh"),
+        *("systemd-nspawn", "--quiet", "--register=no", "--keep-unit"),
+        *("--link-journal=no", "--console=read-only", "--resolv-conf=off", "--timezone=off"),
+        *("-M", name, *more),
+    ]
+
+
+def _environment(groups: Sequence[Path]) -> dict[str, str]:
+    """The environment of that command, whose processes are to be in those groups."""
+    return os.environ | {"GROUPS": " ".join(map(str, groups))}
+
+
+def _base_tree() -> Path:
+    """The files of every machine, made when they are not there."""
+    recipe = repr((_SUITE, _PACKAGES, _UNWANTED))
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "platform-appliance"
+    tree = cache / f"machine-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
+    cache.mkdir(parents=True, exist_ok=True)
+    # Several test runs may want it at once; the first makes it and the others wait.
+    with (cache / "machine.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not tree.exists():
+            partial = tree.with_suffix(".partial")
+            shutil.rmtree(partial, ignore_errors=True)
+            excluded = (f"--dpkgopt=path-exclude=/usr/share/{folder}/*" for folder in _UNWANTED)
+            printed(
+                *("mmdebstrap", "--quiet", "--variant=minbase", *excluded),
+                *(f"--include={','.join(_PACKAGES)}", _SUITE, str(partial)),
+            )
+            # Empty, it is made anew at every boot.
+            (partial / "etc/machine-id").write_bytes(b"")
+            partial.rename(tree)
+    return tree

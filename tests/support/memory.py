@@ -1,13 +1,19 @@
-"""The most memory that a program had at a time."""
+"""Memory: the most that a program had at a time, and folders in it, which no disk slows down."""
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tests.support.running import printed
 
+_SHARED = Path("/dev/shm")
+# Containers have little or none of it; then the folder is where other temporary files are.
+_ENOUGH_BYTES = 48 << 20
 # A process between us and the program: a child that is forked counts our memory as its own.
 _MEASURE = """
 import os, subprocess, sys
@@ -22,3 +28,13 @@ sys.exit(process.returncode)
 def peak_kib(command: list[str], *, cwd: Path, env: Mapping[str, str]) -> int:
     """The peak resident memory in KiB of `command`, which must succeed."""
     return int(printed(sys.executable, "-I", "-S", "-c", _MEASURE, *command, cwd=cwd, env=env))
+
+
+@contextlib.contextmanager
+def in_memory() -> Iterator[Path]:
+    """A folder, in memory where there is enough of that, which every user may enter."""
+    enough = _SHARED.is_dir() and shutil.disk_usage(_SHARED).free > _ENOUGH_BYTES
+    with tempfile.TemporaryDirectory(dir=_SHARED if enough else None) as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder

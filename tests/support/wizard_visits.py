@@ -44,14 +44,20 @@ class Visitor:
         self._cookie = ""
         self.pages: list[str] = []
 
-    def ask(self, path: str, form: Fields | None = None, *, accept: str = "") -> Answer:
+    def ask(
+        self,
+        path: str,
+        form: Fields | Mapping[str, str | list[str]] | None = None,
+        *,
+        accept: str = "",
+    ) -> Answer:
         """Open a page, or send a form; `accept` is the kind of answer that is asked for."""
         headers = {"Cookie": self._cookie} if self._cookie else {}
         if accept:
             headers["Accept"] = accept
         body = None
         if form is not None:
-            body = urlencode(list(form))
+            body = urlencode(form if isinstance(form, Mapping) else [*form], doseq=True)
             headers["Content-Type"] = "application/x-www-form-urlencoded"
         with contextlib.closing(self._connect()) as connection:
             connection.request("GET" if form is None else "POST", path, body, headers)
@@ -64,7 +70,7 @@ class Visitor:
         self.pages.append(f"{found.location}\n{answer.headers}\n{found.body}")
         return found
 
-    def answer(self, forms: Forms) -> None:
+    def answer(self, forms: Mapping[str, Fields | Mapping[str, str | list[str]]]) -> None:
         """Send the form of every step, each of which must be taken."""
         for slug, fields in forms.items():
             taken = self.ask(f"/wizard/{slug}", fields)
