@@ -167,20 +167,12 @@ def serve_wizard(tmp_path: Path, device: Device) -> Iterator[ServeWizard]:
         def serve(
             *, host: str = "127.0.0.1", port: int | None = None, **environment: str
         ) -> Served:
-            variables = {
-                "PLATFORM_ROOT": str(device.root),
-                "WIZARD_DEV_OUT": str(tmp_path / "dev-out"),
-            }
+            out = str(tmp_path / "dev-out")
+            variables = {"PLATFORM_ROOT": str(device.root), "WIZARD_DEV_OUT": out} | environment
             variables |= {} if "WIZARD_TOKEN" in environment else {"WIZARD_NO_TOKEN": "1"}
+            scheme = "https" if "WIZARD_PRODUCTION" in environment else "http"
             log = tmp_path / "wizard-app.log"
-            app = served(
-                "wizard-app",
-                variables | environment,
-                log,
-                host=host,
-                scheme="https" if "WIZARD_PRODUCTION" in environment else "http",
-                port=port,
-            )
+            app = served("wizard-app", variables, log, host=host, scheme=scheme, port=port)
             return running.enter_context(app)
 
         yield serve

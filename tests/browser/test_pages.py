@@ -214,57 +214,43 @@ def test_the_stylesheet_is_valid() -> None:
 FRAME = "<!DOCTYPE html><html lang={}><title>Test</title><main><h1>{}</h1>{}</main>"
 
 
-@pytest.mark.parametrize(
-    ("rules", "count", "tongue", "content"),
-    [
-        pytest.param(set(), 0, ENGLISH, "<p>Text</p>", id="fit"),
-        # At both widths, in two lights.
-        pytest.param({"axe"}, 4, ENGLISH, "<p style='color: #aaa'>Pale</p>", id="pale"),
-        # In all fonts, and in forced colours.
-        pytest.param(
-            {"target"},
-            2 * 5,
-            ENGLISH,
-            "<button style='width: 20px; height: 60px'>x</button>",
-            id="small",
-        ),
-        # The element, and that the page scrolls.
-        pytest.param(
-            {"sideways"},
-            2 * 2 * 5,
-            ENGLISH,
-            "<p style='position: absolute; left: 2000px'>Far</p>",
-            id="far",
-        ),
-        pytest.param(
-            {"clipped"},
-            2 * 2 * 4,
-            GERMAN,
+# A page: the rules that it breaks, how many faults that makes, the language, and its content.
+UNFIT: Mapping[str, tuple[set[str], int, Tongue, str]] = {
+    "fit": (set(), 0, ENGLISH, "<p>Text</p>"),
+    # At both widths, in two lights.
+    "pale": ({"axe"}, 4, ENGLISH, "<p style='color: #aaa'>Pale</p>"),
+    # In all fonts, and in forced colours.
+    "small": ({"target"}, 10, ENGLISH, "<button style='width: 20px; height: 60px'>x</button>"),
+    # The element, and that the page scrolls.
+    "far": ({"sideways"}, 20, ENGLISH, "<p style='position: absolute; left: 2000px'>Far</p>"),
+    "wide-and-high": (
+        *({"clipped"}, 2 * 2 * 4, GERMAN),
+        (
             "<p style='width: 10em; height: 1em; overflow: hidden'>Zwei<br>Zeilen"
-            "<p style='width: 5em'>Benachrichtigungen",
-            id="wide-and-high",
+            "<p style='width: 5em'>Benachrichtigungen"
         ),
-        pytest.param({"text"}, 1, GERMAN, "<p>3</p><p>Save</p>", id="not-german"),
-        pytest.param(
-            {"text"},
-            3,
-            PSEUDO,
+    ),
+    "not-german": ({"text"}, 1, GERMAN, "<p>3</p><p>Save</p>"),
+    "not-translated": (
+        *({"text"}, 3, PSEUDO),
+        (
             "<b class=brand>kitchen</b><p>⟦Čóst⟧ 3 openai</p><p>Cost</p><p lang=en>Cost</p>"
-            "<p aria-label=Cost>⟦Čóst⟧ of openai</p><code>ls</code>",
-            id="not-translated",
+            "<p aria-label=Cost>⟦Čóst⟧ of openai</p><code>ls</code>"
         ),
-        pytest.param({"markup"}, 1, GERMAN, "<img alt='' src=data:,>", id="markup"),
-        # Only in the widest of the fonts, and at the smaller width.
-        pytest.param(
-            {"clipped"},
-            1,
-            GERMAN,
+    ),
+    "markup": ({"markup"}, 1, GERMAN, "<img alt='' src=data:,>"),
+    # Only in the widest of the fonts, and at the smaller width.
+    "in-one-font": (
+        *({"clipped"}, 1, GERMAN),
+        (
             "<p style='width: 80vw; font-family: var(--font); white-space: nowrap'>"
-            "Seit dem letzten Neustart",
-            id="in-one-font",
+            "Seit dem letzten Neustart"
         ),
-    ],
-)
+    ),
+}
+
+
+@pytest.mark.parametrize(("rules", "count", "tongue", "content"), UNFIT.values(), ids=UNFIT)
 def test_a_page_that_is_unfit_is_found_out(
     rules: set[str], count: int, tongue: Tongue, content: str, open_page: OpenPage
 ) -> None:
@@ -298,12 +284,8 @@ def test_the_browser_draws_with_each_font_and_the_last_is_the_widest(open_page: 
         if font is not None:
             font.wear(page)
         drawn = font or FONTS["DejaVu"]
-        for selector, family in {
-            "p:nth-child(1)": drawn.sans,
-            "p:nth-child(2)": drawn.sans,
-            "p:nth-child(3)": drawn.mono,
-        }.items():
-            assert fonts_of(page, selector) == {family}
+        for number, family in enumerate((drawn.sans, drawn.sans, drawn.mono), 1):
+            assert fonts_of(page, f"p:nth-child({number})") == {family}
         boxes = "[...document.querySelectorAll('p')].map(e => e.getBoundingClientRect().width)"
         widths.append(page.evaluate(boxes))
     *others, widest = widths

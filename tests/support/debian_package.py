@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import functools
 import hashlib
-import os
 import re
 import shutil
 import tempfile
@@ -14,6 +12,7 @@ from pathlib import Path
 
 from dev.deb import build_deb
 from dev.distributions import ROOT, tracked_files
+from tests.support.environments import CACHE, one_at_a_time
 from tests.support.machine import Machine
 from tests.support.running import printed
 
@@ -41,15 +40,11 @@ _VERSION = re.compile(r"^Version: .*$", re.MULTILINE)
 @functools.cache
 def built_package() -> Path:
     """The package of the tracked files as they are, built when nobody has built it yet."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / NAME
-    cache.mkdir(parents=True, exist_ok=True)
-    # Several test runs may want it at once; the first builds it and the others wait.
-    with (cache / "package.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        folder = cache / f"package-{_state()}"
+    with one_at_a_time(CACHE / "package.lock"):
+        folder = CACHE / f"package-{_state()}"
         if not folder.exists():
-            _forget_old(cache)
-            with tempfile.TemporaryDirectory(dir=cache) as scratch:
+            _forget_old(CACHE)
+            with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
                 build_deb(Path(scratch, "made"))
                 Path(scratch, "made").rename(folder)
     (package,) = folder.glob("*.deb")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -9,15 +10,26 @@ import shutil
 import sys
 import time
 import venv
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 from dev.distributions import ROOT
 from tests.support.running import printed, run
 
+# Of whoever runs the tests, for all checkouts.
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "platform-appliance"
 _NODE_FILES = (".npmrc", "package.json", "package-lock.json")
 _KERNEL = "linux-image-cloud-amd64"
+
+
+@contextlib.contextmanager
+def one_at_a_time(lock: Path) -> Iterator[None]:
+    """Several test runs may want the same at once: the first makes it, and the others wait."""
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def environment_of(name: str) -> Path:
@@ -44,10 +56,7 @@ def kernel() -> Path:
 
 def _kept(name: str, recipe: bytes, make: Callable[[Path], None]) -> Path:
     target = ROOT / "build" / f"{name}-{hashlib.sha256(recipe).hexdigest()[:12]}"
-    target.parent.mkdir(exist_ok=True)
-    # Several test processes may want it at once; the first makes it and the others wait.
-    with (target.parent / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with one_at_a_time(target.with_name(f"{name}.lock")):
         done = target / "complete"
         if not done.exists():
             shutil.rmtree(target, ignore_errors=True)

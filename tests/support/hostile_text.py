@@ -58,32 +58,14 @@ _HTML = """
 <xmp><script>alert(1)</script></xmp>
 <isindex type=image src=1 onerror=alert(1)>
 """.strip().splitlines()
-_ADDRESSES = (
-    "javascript:alert(1)",
-    "JaVaScRiPt:alert(1)",
-    "javascript&colon;alert(1)",
-    "javascript&#58;alert(1)",
-    "java&#10;script:alert(1)",
-    "java&Tab;script:alert(1)",
-    "&#x6A;avascript:alert(1)",
-    "%6aavascript:alert(1)",
-    "\\javascript:alert(1)",
-    "vbscript:msgbox(1)",
-    "data:text/html;base64,PHNjcmlwdD5hbGVydCgxKTwvc2NyaXB0Pg==",
-    "data:image/svg+xml,%3Csvg%20onload=alert(1)%3E",
-    "file:///etc/passwd",
-    "blob:http://localhost/x",
-    "//evil.example/x",
-    "/wizard/review/apply",
-    "?token=1",
-    "#latest",
-    "ftp://evil.example",
-    "http:evil.example",
-    'http://x"onmouseover=alert(1)',
-    "https://evil.example/'onload='alert(1)",
-    "http://[evil",
-    "tel:123",
-)
+_ADDRESSES = r"""
+javascript:alert(1) JaVaScRiPt:alert(1) javascript&colon;alert(1) javascript&#58;alert(1)
+java&#10;script:alert(1) java&Tab;script:alert(1) &#x6A;avascript:alert(1) %6aavascript:alert(1)
+\javascript:alert(1) vbscript:msgbox(1) data:text/html;base64,PHNjcmlwdD5hbGVydCgxKTwvc2NyaXB0Pg==
+data:image/svg+xml,%3Csvg%20onload=alert(1)%3E file:///etc/passwd blob:http://localhost/x
+//evil.example/x /wizard/review/apply ?token=1 #latest ftp://evil.example http:evil.example
+http://x"onmouseover=alert(1) https://evil.example/'onload='alert(1) http://[evil tel:123
+"""
 _FORMS = (
     "[x]({})",
     "[x](<{}>)",
@@ -96,5 +78,9 @@ _FORMS = (
 )
 XSS = [
     *_HTML,
-    *(form.replace("{0}", "{}").replace("{}", url) for form in _FORMS for url in _ADDRESSES),
+    *(
+        form.replace("{0}", "{}").replace("{}", url)
+        for form in _FORMS
+        for url in _ADDRESSES.split()
+    ),
 ]

@@ -28,48 +28,31 @@ def _set(prefix: str, **more: Any) -> dict[str, Any]:
 
 
 AMAZON = model(
-    "bedrock",
-    "Amazon Bedrock",
-    "AWS_ACCESS_KEY_ID",
-    "signed-cloud",
+    *("bedrock", "Amazon Bedrock", "AWS_ACCESS_KEY_ID", "signed-cloud"),
     masked_key_prefix="AKI…",
     key_format="AKIA..., with a secret access key and a region",
     default_model="anthropic.claude-sonnet-4-6",
     variables=["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"],
 )
 OPENAI = model(
-    "openai",
-    "OpenAI",
-    "OPENAI_API_KEY",
-    "chat-reference",
-    **_set("sk-pro…"),
-    key_format="sk-...",
-    default_model="gpt-4o",
+    *("openai", "OpenAI", "OPENAI_API_KEY", "chat-reference"),
+    **_set("sk-pro…", key_format="sk-...", default_model="gpt-4o"),
 )
 MODELS = [
     model(
-        "openrouter",
-        "OpenRouter",
-        "OPENROUTER_API_KEY",
+        *("openrouter", "OpenRouter", "OPENROUTER_API_KEY"),
         key_format="sk-or-v1-...",
         default_model="anthropic/claude-sonnet-4.6",
     ),
     model(
-        "anthropic",
-        "Anthropic",
-        "ANTHROPIC_API_KEY",
-        "messages-header",
-        **_set("sk-ant…", active=True),
-        key_format="sk-ant-...",
-        default_model="claude-sonnet-4-6",
+        *("anthropic", "Anthropic", "ANTHROPIC_API_KEY", "messages-header"),
+        **_set("sk-ant…", active=True, key_format="sk-ant-...", default_model="claude-sonnet-4-6"),
     ),
     OPENAI,
     AMAZON,
     model("google-ai-studio", "Google AI Studio", "GOOGLE_AI_STUDIO_API_KEY", "query-key"),
     model(
-        "local-ollama",
-        "Ollama on this device",
-        "LOCAL_OLLAMA_BASE_URL",
+        *("local-ollama", "Ollama on this device", "LOCAL_OLLAMA_BASE_URL"),
         key_format="The address of the server; no key",
         default_model="llama3.2:3b",
         takes_address=True,

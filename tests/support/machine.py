@@ -9,7 +9,6 @@ Needs root.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import itertools
 import os
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import IO
 
 from dev.distributions import ROOT
+from tests.support.environments import CACHE, one_at_a_time
 from tests.support.network_namespaces import Network
 from tests.support.own_packages import LIBRARIES, PACKAGES, shared_folders
 from tests.support.running import printed, run
@@ -290,12 +290,8 @@ def _environment(groups: Sequence[Path]) -> dict[str, str]:
 def _base_tree() -> Path:
     """The files of every machine, made when they are not there."""
     recipe = repr((_SUITE, _PACKAGES, _UNWANTED))
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "platform-appliance"
-    tree = cache / f"machine-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
-    cache.mkdir(parents=True, exist_ok=True)
-    # Several test runs may want it at once; the first makes it and the others wait.
-    with (cache / "machine.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    tree = CACHE / f"machine-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
+    with one_at_a_time(CACHE / "machine.lock"):
         if not tree.exists():
             partial = tree.with_suffix(".partial")
             shutil.rmtree(partial, ignore_errors=True)

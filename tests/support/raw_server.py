@@ -49,7 +49,6 @@ class RawServer:
 
     answer: Answer
     requests: list[Request] = field(default_factory=list)
-    sent_bytes: int = 0
     stopping: threading.Event = field(default_factory=threading.Event)
     _open: list[socket.socket] = field(default_factory=list)
     _threads: list[threading.Thread] = field(default_factory=list)
@@ -81,9 +80,8 @@ class RawServer:
             connection.close()
 
     def send(self, connection: socket.socket, data: bytes) -> None:
-        """Send `data` and count it."""
+        """Send `data`."""
         connection.sendall(data)
-        self.sent_bytes += len(data)
 
     def _start(self, work: Callable[[], None]) -> None:
         thread = threading.Thread(target=work, daemon=True)
