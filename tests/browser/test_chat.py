@@ -32,7 +32,7 @@ from tests.support.web_servers import Served
 from tests.support.wizard_states import TOKEN
 
 COMPLETIONS = 'protocol = "chat-completions"'
-Talk = Callable[..., Served]
+Talk = Callable[[str], Served]
 IN_VIEW = "document.getElementById('latest').getBoundingClientRect().bottom < innerHeight"
 
 
@@ -97,11 +97,10 @@ def out(tmp_path: Path) -> Device:
 def talk(out: Device, serve_wizard: ServeWizard, open_page: OpenPage) -> Talk:
     """Serve a wizard whose profile, which is chosen, has its gateway at an address."""
 
-    def serve(url: str, **environment: str) -> Served:
+    def serve(url: str) -> Served:
         gateways.install(out.root, url, COMPLETIONS)
-        wizard = serve_wizard(**environment)
-        token = environment.get("WIZARD_TOKEN", "")
-        page = open_page(f"{wizard.url}/wizard/profile?token={token}")
+        wizard = serve_wizard()
+        page = open_page(f"{wizard.url}/wizard/profile")
         send(page, f"{wizard.url}/wizard/profile", {"profile": "box"})
         page.context.close()
         return wizard

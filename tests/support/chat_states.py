@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 
-from tests.support import gateways
 from tests.support.devices import Device
 
 # Nobody listens there.
@@ -62,17 +61,6 @@ def turns(count: int = 4) -> Iterator[Mapping[str, object]]:
             yield {"role": "assistant", "content": WHY, "at": at, "error": True}
         else:
             yield {"role": "assistant", "content": ANSWER, "at": at, "stopped": number == count - 2}
-
-
-def put_profile(_: Device, out: Device) -> None:
-    """Have a profile, `box`, whose gateway nobody is."""
-    gateways.install(out.root, NOBODY)
-
-
-def put_conversation(_: Device, out: Device) -> None:
-    """Have that profile, and a conversation."""
-    gateways.install(out.root, NOBODY)
-    put_turns(out, *turns())
 
 
 def put_turns(out: Device, *said: Mapping[str, object], profile: str = "box") -> None:

@@ -17,7 +17,7 @@ from playwright.sync_api import Page, Response
 from platform_common.channel_names import channel_name
 from platform_common.records.limits import Capabilities, Limitation, Limits
 from platform_common.resources import data_path
-from tests.support import chat_states
+from tests.support import chat_states, gateways
 from tests.support.browsers import send
 from tests.support.catalogues import entry, install
 from tests.support.dashboard_states import MARKUP
@@ -304,6 +304,15 @@ def _interrupted(state: str, by: str) -> WizardScene:
     )
 
 
+def _box(_: Device, out: Device) -> None:
+    gateways.install(out.root, chat_states.NOBODY)
+
+
+def _conversation(device: Device, out: Device) -> None:
+    _box(device, out)
+    chat_states.put_turns(out, *chat_states.turns())
+
+
 _FROM_REVIEW = View("from review", "/wizard/mesh-vpn?return=review")
 _CHAT = (
     View("chat", "/chat"),
@@ -346,8 +355,8 @@ SCENES: Mapping[str, WizardScene] = {
         _interrupted("interrupted", "platform-tunnel"),
         _interrupted("interrupted early", "hostnamectl"),
         WizardScene("set up", _pages("done"), answered=ANSWERS, tried=Commands),
-        WizardScene("chat begins", _CHAT, chat_states.put_profile, answered=_BOX),
-        WizardScene("chat", _CHAT, chat_states.put_conversation, answered=_BOX),
+        WizardScene("chat begins", _CHAT, _box, answered=_BOX),
+        WizardScene("chat", _CHAT, _conversation, answered=_BOX),
         WizardScene("unreadable", _pages("profile", "provider", "channels"), _unreadable_records),
         _odd("hostile", MARKUP),
         _odd("long", "x" * 500),
