@@ -138,18 +138,11 @@ def _add_kernel(tree: Path) -> None:
 
 
 @contextlib.contextmanager
-def virtual_machine(disk: Disk, log: Path) -> Iterator[Device]:
+def running(disk: Disk, log: Path) -> Iterator[tuple[VirtualMachine, Device]]:
     """Boot a machine from `disk`, which keeps what it writes; `log` gets what its console shows.
 
     When the block ends its power is cut.
     """
-    with running(disk, log) as (_, device):
-        yield device
-
-
-@contextlib.contextmanager
-def running(disk: Disk, log: Path) -> Iterator[tuple[VirtualMachine, Device]]:
-    """The same, with the machine itself."""
     ports = {port: free_port() for port in (WIZARD_PORT, DASHBOARD_PORT)}
     channel_path = disk.image.with_name("commands")
     channel_path.unlink(missing_ok=True)
@@ -165,7 +158,7 @@ def running(disk: Disk, log: Path) -> Iterator[tuple[VirtualMachine, Device]]:
                 *("-kernel", str(disk.kernel), "-initrd", str(disk.initrd), "-append"),
                 "root=/dev/vda rw console=ttyS0 panic=-1 quiet net.ifnames=0",
                 "-drive",
-                f"file={disk.image},format=raw,if=virtio,cache=writethrough",
+                f"file={disk.image},format=raw,if=virtio,cache=unsafe",
                 *("-netdev", f"user,id=net{forwarded}", "-device", "virtio-net-pci,netdev=net"),
                 *("-device", "virtio-serial-pci"),
                 *("-chardev", f"socket,id=c,path={channel_path}"),
