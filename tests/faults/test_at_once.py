@@ -83,12 +83,15 @@ def test_eight_programs_that_append_lose_no_line_though_the_file_is_put_aside(
     memory: Path, count: int
 ) -> None:
     path = memory / "lines"
-    done = _FORK.Semaphore(0)
+    moved_once, done = _FORK.Event(), _FORK.Semaphore(0)
 
     def appender(writer: int) -> Callable[[], None]:
         def work() -> None:
             for number in range(count):
                 append_line(path, _line(writer, number), mode=MODE, owner=OWNER)
+                # However slow the other one is, lines come before it and after it.
+                if number == count // 2:
+                    assert moved_once.wait(_TIMEOUT_S)
             done.release()
 
         return work
@@ -96,7 +99,9 @@ def test_eight_programs_that_append_lose_no_line_though_the_file_is_put_aside(
     def put_aside_often() -> None:
         moved = ended = 0
         while ended < 8:
-            moved += put_aside(path, memory / f"lines.{moved:04}")
+            if put_aside(path, memory / f"lines.{moved:04}"):
+                moved += 1
+                moved_once.set()
             ended += done.acquire(timeout=0.01)
 
     _at_once(put_aside_often, *(appender(writer) for writer in range(8)))

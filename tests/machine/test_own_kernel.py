@@ -7,36 +7,24 @@ was not flushed when the power goes.
 from __future__ import annotations
 
 import contextlib
-import http.client
-import json
-import threading
-import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.machine.virtual_machine import Disk, disk_of, running
+from tests.machine.virtual_machine import disk_of, running
 from tests.support.first_boot import (
     CANARIES,
     DASHBOARD_PORT,
-    GATEWAY,
-    SECRET_STEPS,
     WIZARD_PORT,
     Device,
     forms,
 )
 from tests.support.machine import writable_tree
 from tests.support.waiting import wait_until
-from tests.support.wizard_visits import Fields
 
 pytestmark = pytest.mark.long
 
-_JOURNAL = "/var/lib/platform/apply-journal.jsonl"
-_COMPLETE = "/etc/platform/setup-complete"
-# So many lines of the journal are seen when the power goes.
-_LINES = 16
 _LONG_S = 240
 # More than any limit of ours, and less than none.
 _MOST = 1 << 30
@@ -60,28 +48,22 @@ else:
 """
 
 
-@dataclass
-class Long:
-    """A device that was set up in spite of two power cuts, and runs once more."""
-
-    device: Device
-    seen: list[str]
-    found: list[str]
-
-
 @pytest.fixture(scope="module")
-def device(device_tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Long]:
+def device(device_tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Device]:
+    """A device whose power went as soon as it was set up, and that runs once more."""
     folder = tmp_path_factory.mktemp("virtual")
     log = folder / "console"
     with writable_tree(device_tree) as tree:
         answers = forms(tree)
         disk = disk_of(tree, folder)
     with _said(log):
-        seen = _cut_while_it_is_set_up(disk, log, answers)
-        found = _completed_and_cut(disk, log, answers)
+        with running(disk, log) as (machine, here):
+            here.visitor().set_up(answers)
+            # What was acknowledged is there, however soon the power goes.
+            machine.cut()
         with running(disk, log) as (_, again):
             again.comes_up(DASHBOARD_PORT)
-            yield Long(again, seen, found)
+            yield again
 
 
 @contextlib.contextmanager
@@ -93,73 +75,31 @@ def _said(log: Path) -> Iterator[None]:
         raise
 
 
-def _cut_while_it_is_set_up(disk: Disk, log: Path, answers: Mapping[str, Fields]) -> list[str]:
-    with running(disk, log) as (machine, here):
-        visitor = here.visitor()
-        visitor.answer(answers)
-
-        def press() -> None:
-            with contextlib.suppress(OSError, http.client.HTTPException):
-                visitor.apply()
-
-        pressing = threading.Thread(target=press)
-        pressing.start()
-        seen: list[str] = []
-        deadline = time.monotonic() + _LONG_S
-        while len(seen) < _LINES and time.monotonic() < deadline:
-            seen = here.call("cat", _JOURNAL).stdout.splitlines()
-        machine.cut()
-        pressing.join(_LONG_S)
-        return seen
-
-
-def _completed_and_cut(disk: Disk, log: Path, answers: Mapping[str, Fields]) -> list[str]:
-    with running(disk, log) as (machine, here):
-        found = here.call("cat", _JOURNAL).stdout.splitlines()
-        assert here.call("test", "-e", _COMPLETE).returncode == 1
-        assert here.call("systemctl", "is-active", GATEWAY).stdout == "inactive\n"
-        visitor = here.visitor()
-        asked = here.secrets_asked()
-        assert set(asked) <= set(SECRET_STEPS)
-        visitor.answer({slug: fields for slug, fields in answers.items() if slug in asked})
-        done = visitor.apply()
-        assert (done.status, done.location) == (302, "/wizard/done"), done.body
-        # What was acknowledged is there, however soon the power goes.
-        machine.cut()
-    return found
-
-
-def test_what_was_noted_before_the_power_went_is_on_the_disk(device: Long) -> None:
-    assert len(device.seen) >= _LINES
-    assert device.found[: len(device.seen)] == device.seen
-    last = json.loads(device.seen[-1])
-    assert last["state"] in ("running", "done")
-
-
-def test_what_was_set_up_is_there_although_the_power_went_at_once(device: Long) -> None:
-    here = device.device
-    assert here.run("stat", "--format=%a %U:%G", "/etc/platform/secrets.env") == "640 root:agent\n"
+def test_what_was_set_up_is_there_although_the_power_went_at_once(device: Device) -> None:
+    assert (
+        device.run("stat", "--format=%a %U:%G", "/etc/platform/secrets.env") == "640 root:agent\n"
+    )
     key = f"OPENROUTER_API_KEY={CANARIES['provider']}\n"
-    assert here.run("cat", "/etc/platform/secrets.env") == key
-    assert here.run("hostname") == "kitchen\n"
-    assert "policy drop" in here.run("nft", "list", "table", "inet", "platform")
-    wait_until(lambda: bool(here.seen_by_gateway()), _LONG_S)
-    for seen in here.seen_by_gateway():
+    assert device.run("cat", "/etc/platform/secrets.env") == key
+    assert device.run("hostname") == "kitchen\n"
+    assert "policy drop" in device.run("nft", "list", "table", "inet", "platform")
+    wait_until(lambda: bool(device.seen_by_gateway()), _LONG_S)
+    for seen in device.seen_by_gateway():
         assert seen["environ"]["OPENROUTER_API_KEY"] == CANARIES["provider"]
         assert (seen["firewall"], seen["host"]) == (True, "kitchen")
-    assert not here.answers(WIZARD_PORT)
+    assert not device.answers(WIZARD_PORT)
     # Every call of it takes seconds here, while the machine is still busy with its start.
-    dashboard = here.dashboard()
+    dashboard = device.dashboard()
     wait_until(lambda: "OpenClaw" in dashboard.ask("/app/dashboard").body, _LONG_S)
 
 
-def test_no_unit_has_failed_under_a_kernel_of_its_own(device: Long) -> None:
-    assert device.device.run("systemctl", "--failed", "--quiet", "--plain") == ""
+def test_no_unit_has_failed_under_a_kernel_of_its_own(device: Device) -> None:
+    assert device.run("systemctl", "--failed", "--quiet", "--plain") == ""
 
 
-def test_the_kernel_protects_files_in_shared_folders(device: Long) -> None:
-    assert device.device.run("cat", "/proc/sys/fs/protected_regular") == "2\n"
-    dashboard = device.device.dashboard()
+def test_the_kernel_protects_files_in_shared_folders(device: Device) -> None:
+    assert device.run("cat", "/proc/sys/fs/protected_regular") == "2\n"
+    dashboard = device.dashboard()
     new_key = [("provider", "openrouter"), ("api_key", CANARIES["rotated"])]
 
     def rotated() -> bool:
@@ -169,22 +109,21 @@ def test_the_kernel_protects_files_in_shared_folders(device: Long) -> None:
     wait_until(rotated, _LONG_S)
 
 
-def test_the_dashboard_may_use_so_much_memory_and_no_swap(device: Long) -> None:
-    here, unit = device.device, "platform-pwa.service"
+def test_the_dashboard_may_use_so_much_memory_and_no_swap(device: Device) -> None:
+    unit = "platform-pwa.service"
     for limit, name in (
         ("memory.max", "MemoryMax"),
         ("memory.swap.max", "MemorySwapMax"),
         ("pids.max", "TasksMax"),
     ):
-        wanted = here.run("systemctl", "show", f"--property={name}", "--value", unit)
-        in_force = here.run("cat", f"/sys/fs/cgroup/system.slice/{unit}/{limit}")
+        wanted = device.run("systemctl", "show", f"--property={name}", "--value", unit)
+        in_force = device.run("cat", f"/sys/fs/cgroup/system.slice/{unit}/{limit}")
         assert wanted == in_force
         assert int(in_force) < (0 if limit == "memory.swap.max" else _MOST) + 1
 
 
-def test_who_comes_from_the_internet_does_not_reach_the_dashboard(device: Long) -> None:
-    here = device.device
-    here.run("sh", "-ec", _STRANGER)
+def test_who_comes_from_the_internet_does_not_reach_the_dashboard(device: Device) -> None:
+    device.run("sh", "-ec", _STRANGER)
     beyond = ("ip", "netns", "exec", "stranger", "python3", "-c", _CONNECTS, "203.0.113.1")
-    reached = {port: here.run(*beyond, str(port)).strip() for port in (22, DASHBOARD_PORT)}
+    reached = {port: device.run(*beyond, str(port)).strip() for port in (22, DASHBOARD_PORT)}
     assert reached == {22: "connected", DASHBOARD_PORT: "TimeoutError"}

@@ -158,7 +158,7 @@ def running(disk: Disk, log: Path) -> Iterator[tuple[VirtualMachine, Device]]:
                 *("-kernel", str(disk.kernel), "-initrd", str(disk.initrd), "-append"),
                 "root=/dev/vda rw console=ttyS0 panic=-1 quiet net.ifnames=0",
                 "-drive",
-                f"file={disk.image},format=raw,if=virtio,cache=writethrough",
+                f"file={disk.image},format=raw,if=virtio,cache=unsafe",
                 *("-netdev", f"user,id=net{forwarded}", "-device", "virtio-net-pci,netdev=net"),
                 *("-device", "virtio-serial-pci"),
                 *("-chardev", f"socket,id=c,path={channel_path}"),

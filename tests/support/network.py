@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import socket
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -13,9 +14,11 @@ from tests.support.waiting import wait_until
 
 def free_port() -> int:
     """A TCP port of loopback that nothing listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-    return port
+    while True:
+        # None of those that Linux gives to connections, one of which could take it meanwhile.
+        port = random.SystemRandom().randrange(20_000, 32_000)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def wait_for_port(port: int, process: subprocess.Popen[bytes], timeout_s: float = 90) -> None:
