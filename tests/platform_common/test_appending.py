@@ -9,7 +9,6 @@ import os
 import stat
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -302,28 +301,6 @@ def test_fs_01_when_the_shorter_file_cannot_be_written_the_old_one_stays(
     assert drop(tmp_path / "f", b"b") == 1
 
 
-def test_lines_that_are_added_while_others_go_all_stay(tmp_path: Path) -> None:
-    path = tmp_path / "f"
-    threads = 8
-    rounds = 25
-
-    def add(number: int) -> None:
-        for turn in range(rounds):
-            append_line(path, b"keep %d %d" % (number, turn))
-            append_line(path, b"drop %d %d" % (number, turn))
-            drop(path, b"drop %d %d" % (number, turn))
-
-    adders = [threading.Thread(target=add, args=(number,)) for number in range(threads)]
-    for adder in adders:
-        adder.start()
-    for adder in adders:
-        adder.join()
-    expected = {b"keep %d %d" % (number, turn) for number in range(threads) for turn in range(25)}
-    lines = path.read_bytes().splitlines()
-    assert len(lines) == threads * rounds
-    assert set(lines) == expected
-
-
 _DROPPER = """\
 import sys
 from pathlib import Path
@@ -358,22 +335,3 @@ def test_a_program_that_is_killed_while_lines_go_loses_no_other_line(tmp_path: P
     drop(path, b"drop")
     assert path.read_bytes().splitlines() == added
     assert sorted(entry.name for entry in tmp_path.iterdir()) == [".f.lock", "f"]
-
-
-def test_fs_03_a_disk_that_fails_under_the_lock_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "f"
-    path.write_bytes(b"old\n")
-
-    def fail(*_: object) -> None:
-        raise OSError(errno.EIO, "Input/output error")
-
-    for module, name in ((os, "pread"), (os, "fsync"), (Path, "lstat")):
-        with monkeypatch.context() as patch:
-            patch.setattr(module, name, fail)
-            with pytest.raises(UnreadableError, match=f"^{path}: Input/output error$"):
-                append_line(path, b"new")
-        assert path.read_bytes() == b"old\n"
-    append_line(path, b"new")
-    assert path.read_bytes() == b"old\nnew\n"

@@ -9,11 +9,8 @@ from pathlib import Path
 import pytest
 
 from platform_common.decoding import from_json
-from platform_common.paths import LIMITS
-from platform_common.records import record_file
 from platform_common.records.limits import Limits, parse, parse_whole
 from platform_common.resources import data_path
-from tests.support.devices import Device
 from tests.support.record_cases import GOOD
 
 _FILES = sorted(data_path("limits").iterdir())
@@ -55,10 +52,6 @@ def test_two_sizes_of_one_board_are_one_target(name: str, target: str, ram_mb: i
     limits = parse(data_path(f"limits/{name}.json").read_bytes())
     assert (limits.target, limits.ram_mb) == (target, ram_mb)
     assert limits.capabilities.voice_wake_word
-
-
-def test_without_limits_of_its_own_a_device_counts_as_the_emulated_one(device: Device) -> None:
-    assert record_file.read(device.paths.find(LIMITS), parse).target == "qemu-x86_64"
 
 
 def test_the_whole_record_keeps_what_we_do_not_know() -> None:

@@ -111,7 +111,7 @@ def test_a_program_that_ended_may_still_be_fed_without_harm() -> None:
 
 
 @both
-def test_pub_01_cli_07_a_program_gets_no_secret_and_no_descriptor_of_ours(
+def test_pub_01_leak_04_cli_07_a_program_gets_no_secret_and_no_descriptor_of_ours(
     start: Start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for name in ("SIGNING_SECRET_KEY", "LD_PRELOAD_", "OPENAI_API_KEY"):

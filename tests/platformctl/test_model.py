@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import pty
 import re
@@ -22,7 +21,6 @@ import pytest
 from platform_common.errors import PlatformError
 from platform_common.resources import schema
 from platform_common.secret import Secret, SecretError
-from platformctl import models
 from platformctl.key_input import read_key
 from tests.support.devices import Device
 from tests.support.odd_files import make
@@ -34,11 +32,6 @@ SECRETS = "/etc/platform/secrets.env"
 ACTIVE = "/etc/platform/active-provider"
 STRACE = ("strace", "-f", "-v", "-s", "4096", "-e", "trace=execve")
 SET = ("model", "set", "--key-from-stdin", "--yes", "--provider")
-
-
-@pytest.fixture
-def device(tmp_path: Path) -> Device:
-    return Device(tmp_path)
 
 
 def model(device: Device, provider: str) -> dict[str, object]:
@@ -406,32 +399,6 @@ def test_on_a_terminal_the_key_is_asked_for_and_not_shown(
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == returncode
     assert b"canary" not in shown
     assert device.path(SECRETS).exists() == (returncode == 0)
-
-
-def _set_often(device: Device, provider: str, rounds: int) -> None:
-    for number in range(rounds):
-        models.set_key(device.paths, provider, "", Secret(f"{provider}-{number}"))
-
-
-def test_key_14_twenty_writers_at_once_lose_nothing(device: Device) -> None:
-    names = [f"p{number}" for number in range(20)]
-    entries = [
-        {"id": name, "display_name": name, "kind": "chat-compatible", "endpoint_default": ""}
-        | {"key_env_var": f"{name.upper()}_KEY", "key_format": ""}
-        for name in names
-    ]
-    device.put("/etc/platform/providers.json", json.dumps({"providers": entries}))
-    rounds = 15
-    fork = multiprocessing.get_context("fork")
-    writers = [fork.Process(target=_set_often, args=(device, name, rounds)) for name in names]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join(60)
-        assert writer.exitcode == 0
-    stored = sorted(device.path(SECRETS).read_text().splitlines())
-    assert stored == sorted(f"{name.upper()}_KEY={name}-{rounds - 1}" for name in names)
-    assert device.path(ACTIVE).read_text().strip() in names
 
 
 def test_key_14_twenty_programs_at_once_lose_nothing(device: Device) -> None:

@@ -164,16 +164,6 @@ def test_a_name_is_read_back_unless_two_splits_exist(
             reading()
 
 
-@examples(150)
-@given(st.text(st.characters(codec="utf-8")) | st.from_regex(r"platform-[a-z0-9.-]*\.oci"))
-def test_any_text_is_a_name_or_refused(filename: str) -> None:
-    try:
-        name = read(filename)
-    except NamingError:
-        return
-    assert str(name) == filename
-
-
 # Profiles and targets from files.
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from platform_common.errors import UnreadableError
 from release_tools.hashing import BUFFER_BYTES
 from release_tools.placing import ChangedError, digest_file, place
 from tests.support.faults import FaultServer
@@ -115,21 +114,3 @@ def test_a_build_of_a_file_that_changes_meanwhile_publishes_nothing(
     assert "hint: Try again when it is done." in ended.stderr
     assert not (tmp_path / "dist").exists()
     assert list(tree(tmp_path / "artefacts")) == [_NAME]
-
-
-@pytest.mark.parametrize("kind", ["fifo", "folder", "device", "missing", "dangling link"])
-def test_fs_07_what_is_no_regular_file_is_refused_and_never_waited_for(
-    tmp_path: Path, kind: str
-) -> None:
-    path = tmp_path / "source"
-    match kind:
-        case "fifo":
-            os.mkfifo(path)
-        case "folder":
-            path.mkdir()
-        case "device":
-            path = Path("/dev/zero")
-        case "dangling link":
-            path.symlink_to("nowhere")
-    with pytest.raises(UnreadableError):
-        digest_file(path)
