@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from platform_common.resources import schema
+from release_tools.calver import CalVer, CalVerError
 from release_tools.manifest import ManifestError, SchemaVersionError, parse, render
 from release_tools.manifest_rules import MOST_PROBLEMS
 from release_tools.vocabulary import CHANNELS, FORMATS
@@ -59,7 +61,8 @@ VERSIONS = (
     *("\n2026.11.1", " 2026.11.1", "2026.11.1 ", "２０２６.11.1", "2026.１.1", "2026.11.²"),
     *("٢٠٢٦.11.1", "20260.1.1", "202.1.1", "2026.111.1", "2026.1.111", "2026,1,1", "2026-11-1"),
     *("2026.11.1-RC1", "2026.11.1-rc_1", "2026.11.1-../x", "2026.11.1-ü", "2026.11.1+1"),
-    *("+2026.1.1", "2026.-1.1", "2026.1_1.1", "2026.11.1\0", "2026.11.1-rc1\r\n"),
+    *("+2026.1.1", "2026.-1.1", "2026.1_1.1", "2026.11.1\0", "2026.11.1-rc1\r\n", "2026..1"),
+    *("26.1.1", "2026.1.1-ｒｃ", "2026.1.1-a b", "2026.1.1-a/b", "-2026.1.1"),
 )
 DIGESTS = (
     *("0" * 64, "f" * 64, SHA256, "", "0" * 63, "0" * 65, "F" * 64, "g" + "0" * 63),
@@ -82,6 +85,8 @@ def is_version(text: str) -> bool:
 @pytest.mark.parametrize("text", VERSIONS, ids=ascii)
 def test_rel_09_versions_are_judged_as_by_hand(text: str) -> None:
     assert (problems_of(document(release_version=text)) == ()) is is_version(text)
+    with contextlib.nullcontext() if is_version(text) else pytest.raises(CalVerError):
+        assert CalVer.parse(text).text == text
 
 
 @pytest.mark.parametrize("text", DIGESTS, ids=ascii)
