@@ -59,10 +59,8 @@ def test_a_block_of_answer_is_a_state(change: tuple[str, str], expected: UnitSta
 def test_all_units_are_asked_for_in_one_question(systemctl: Path, tmp_path: Path) -> None:
     write(systemctl, f'echo "$@" >>{tmp_path}/asked; printf "{BLOCK}\\n\\n{BLOCK}\\n"')
     states = unit_states(["a.service", "b.service"])
-    assert {unit: state.active_state for unit, state in states.items()} == {
-        "a.service": "active",
-        "b.service": "active",
-    }
+    found = {unit: state.active_state for unit, state in states.items()}
+    assert found == {"a.service": "active", "b.service": "active"}
     (asked,) = (tmp_path / "asked").read_text().splitlines()
     assert asked.endswith(" -- a.service b.service")
 
@@ -99,14 +97,11 @@ def test_cli_09_what_is_no_name_of_a_unit_is_not_asked_for(systemctl: Path, tmp_
     assert not (tmp_path / "asked").exists()
 
 
-@pytest.mark.parametrize(("switch", "verb"), [(enable_now, "enable"), (disable_now, "disable")])
-def test_a_unit_is_switched_at_once_and_for_every_boot(
-    switch: object, verb: str, systemctl: Path, tmp_path: Path
-) -> None:
+def test_a_unit_is_switched_at_once_and_for_every_boot(systemctl: Path, tmp_path: Path) -> None:
     write(systemctl, f'echo "$@" >{tmp_path}/asked')
-    assert callable(switch)
-    switch("a.service")
-    assert (tmp_path / "asked").read_text() == f"{verb} --now -- a.service\n"
+    for switch, verb in ((enable_now, "enable"), (disable_now, "disable")):
+        switch("a.service")
+        assert (tmp_path / "asked").read_text() == f"{verb} --now -- a.service\n"
 
 
 def test_why_a_unit_could_not_be_switched_is_told_in_systemds_words(systemctl: Path) -> None:

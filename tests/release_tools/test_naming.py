@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -36,7 +37,7 @@ def read(
     profiles: Sequence[str] = PROFILES,
     targets: Mapping[str, str] = TARGETS,
 ) -> ArtefactName:
-    release = {"version": CalVer.parse(version), "channel": channel}
+    release: dict[str, Any] = {"version": CalVer.parse(version), "channel": channel}
     return parse_name(filename, **release, profiles=profiles, targets=targets)
 
 
@@ -137,7 +138,7 @@ def test_a_name_is_read_back_unless_two_splits_exist(
     splits = [cut for cut in cuts if middle[:cut] in profiles and middle[cut + 1 :] in targets]
     two_ways = pytest.raises(NamingError, match="can be read in two ways")
     with contextlib.nullcontext() if len(splits) == 1 else two_ways:
-        known = {"profiles": list(profiles), "targets": targets}
+        known: dict[str, Any] = {"profiles": list(profiles), "targets": targets}
         assert read(str(name), version=version, channel=channel, **known) == name
 
 
