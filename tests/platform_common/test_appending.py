@@ -21,6 +21,7 @@ from platform_common.errors import UnreadableError
 from platform_common.files import ExistsError
 from platform_common.locks import LockedError
 from tests.support.odd_files import LINKS, NOT_REGULAR, make, picture
+from tests.support.own_process import umask
 
 Away = Callable[[int], list[Path]]
 
@@ -41,8 +42,8 @@ def drop(path: Path, *lines: bytes) -> int:
 
 @pytest.mark.parametrize("mask", [0o000, 0o077])
 def test_the_first_line_makes_the_file_with_its_mode(tmp_path: Path, mask: int) -> None:
-    path, before = tmp_path / "f", os.umask(mask)
-    try:
+    path = tmp_path / "f"
+    with umask(mask):
         append_line(path, b"first", mode=0o640)
         append_line(path, b"second", mode=0o600)
         assert path.read_bytes() == b"first\nsecond\n"
@@ -50,8 +51,6 @@ def test_the_first_line_makes_the_file_with_its_mode(tmp_path: Path, mask: int) 
         # With fewer lines it has the mode that is asked for.
         path.chmod(0o666)
         drop(path, b"first")
-    finally:
-        os.umask(before)
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 

@@ -50,11 +50,6 @@ def test_what_needs_a_model_or_an_address_from_the_user_is_marked() -> None:
     assert [p.id for p in SHIPPED.providers if p.takes_address] == ["local-ollama"]
 
 
-def test_a_signed_provider_names_three_variables() -> None:
-    (bedrock,) = [provider for provider in SHIPPED.providers if provider.id == "bedrock"]
-    assert bedrock.variables == ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION")
-
-
 def test_the_model_on_the_device_is_offered_on_an_offline_build_alone() -> None:
     online = [provider.id for provider in SHIPPED.offered(offline=False)]
     assert SHIPPED.offered(offline=True) == SHIPPED.providers

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from platform_common.paths import Found
 from platform_common.records import record_file
 from platform_common.records.record_file import MissingRecordError, RecordError
 from tests.support.odd_files import LINKS, NOT_REGULAR, make, picture
+from tests.support.own_process import umask
 from tests.support.process_users import another_user
 
 ROOT = Owner("root", "root")
@@ -103,11 +105,8 @@ def test_anything_else_is_no_file_of_one_line(tmp_path: Path, data: bytes) -> No
 
 def test_a_record_is_made_with_its_folder_mode_and_owner(tmp_path: Path) -> None:
     path = tmp_path / "etc" / "platform" / "f"
-    before = os.umask(0)
-    try:
+    with umask(0):
         replace(path, owner=DAEMON)
-    finally:
-        os.umask(before)
     assert path.read_bytes() == b"new"
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     assert os.geteuid() or path.stat().st_gid == 1
@@ -195,16 +194,12 @@ def test_env_08_and_leak_05_nobody_ever_sees_another_mode_or_owner(tmp_path: Pat
                 seen.add((private, stat.S_IMODE(status.st_mode), status.st_gid))
 
     group = 1 if os.geteuid() == 0 else os.getegid()
-    before = os.umask(0)
-    thread = threading.Thread(target=look)
-    thread.start()
-    try:
+    with umask(0), ThreadPoolExecutor() as pool:
+        looking = pool.submit(look)
         for number in range(200):
             replace(tmp_path / "f", b"%d" % number, DAEMON)
-    finally:
         over.set()
-        thread.join(10)
-        os.umask(before)
+        looking.result(10)
     assert {who for who in seen if not who[0]} == {(False, 0o640, group)}
     assert {who for who in seen if who[0]} <= {
         (True, 0o600, os.getegid()),

@@ -48,16 +48,25 @@ RECORDS = {
     ),
     "limits": _json("limits.json", "limits", b'{"ram_mb": "1"}', "ram_mb: ", inside=b"[]"),
     "profile": _Record(
-        *("/etc/platform/profiles/khoj.toml", ("profile show khoj",)),
-        *(b'[profile]\ndisplay_name = "K"\n', b"[service]\nports = 80\n", "service.ports: "),
+        "/etc/platform/profiles/khoj.toml",
+        ("profile show khoj",),
+        good=b'[profile]\ndisplay_name = "K"\n',
+        wrong_type=b"[service]\nports = 80\n",
+        place="service.ports: ",
     ),
     "caps": _Record(
-        *("/etc/platform/cost.toml", ("cost", "cost set --daily 1")),
-        *(b"[caps]\ndaily_usd = 5.5\n", b"[caps]\ndaily_usd = nan\n", "caps.daily_usd: must be"),
+        "/etc/platform/cost.toml",
+        ("cost", "cost set --daily 1"),
+        good=b"[caps]\ndaily_usd = 5.5\n",
+        wrong_type=b"[caps]\ndaily_usd = nan\n",
+        place="caps.daily_usd: must be",
     ),
     "voice": _Record(
-        *("/etc/platform/voice.toml", _VOICE),
-        *(b"[voice]\nenabled = false\n", b'[stt]\nbinary = "x"\n', "stt.binary: must be an abs"),
+        "/etc/platform/voice.toml",
+        _VOICE,
+        good=b"[voice]\nenabled = false\n",
+        wrong_type=b'[stt]\nbinary = "x"\n',
+        place="stt.binary: must be an absolute path",
     ),
 }
 _LEDGER = _Record("/home/agent/.khoj/cost-ledger.jsonl", ("cost",), b"{}\n", b"", "")

@@ -253,7 +253,8 @@ def test_key_05_no_setting_of_the_environment_comes_between(
 
 def entry(name: str, kind: str, endpoint: str = "") -> dict[str, Any]:
     named = {"id": name, "display_name": name.title(), "key_env_var": f"{name.upper()}_API_KEY"}
-    return named | {"kind": kind, "endpoint_default": endpoint, "key_format": ""}
+    more = {"kind": kind, "endpoint_default": endpoint, "key_format": "", "default_model": "m"}
+    return named | more
 
 
 def catalogue(

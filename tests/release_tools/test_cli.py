@@ -58,8 +58,8 @@ def test_a_command_imports_nothing_that_only_others_need(
     folder = signed_release.parent
     for args in (("--version",), ("compare", "2026.1.1", "2026.1.2")):
         assert not _imported(*args, folder=folder) & {*_NETWORK, "nacl", "jsonschema"}
-    args = ("verify", "dist", "-p", key_pair.public, "--manifest-only")
-    imported = _imported(*args, folder=folder)
+    verify = ("verify", "dist", "-p", key_pair.public, "--manifest-only")
+    imported = _imported(*verify, folder=folder)
     assert not imported & {*_NETWORK, "ssl"}
     assert "nacl" in imported
 

@@ -15,12 +15,16 @@ from tests.support.threads import no_thread_left
 TIMEOUT_S = 10
 
 
-T, R = TypeVar("T"), TypeVar("R")
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 def worked(work: Callable[[T, bool], R], items: list[T], jobs: int, **more: Any) -> list[R]:
     """What comes of `work` on each item; numbers are their own sizes."""
-    options = {"pace": Pace(lambda count: None), "size_of": lambda item: item} | more
+    options: dict[str, Any] = {
+        "pace": Pace(lambda count: None),
+        "size_of": lambda item: item,
+    } | more
     return side_by_side(work, items, jobs=jobs, **options)
 
 

@@ -9,6 +9,7 @@ import re
 import shutil
 import socket
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -144,14 +145,19 @@ def test_a_failed_check_outweighs_what_could_not_be_read(
     assert tools("verify", "dist", "-p", key_pair.public).returncode == 1
 
 
+def _update(changes: dict[str, Any], document: dict[str, Any]) -> None:
+    document.update(changes)
+
+
 def test_a_signed_manifest_that_is_wrong_has_its_own_exit_code(
     channel: Path, tools: Tools, key_pair: KeyPair
 ) -> None:
-    for changes, code, words in (
+    wrong: list[tuple[dict[str, Any], int, list[str]]] = [
         ({"artefacts": [], "channel": "nightly"}, 3, ["E_SCHEMA", "E_SCHEMA"]),
         ({"schema_version": 2}, 4, ["E_SCHEMA_VERSION"]),
-    ):
-        change_manifest(channel, key_pair, lambda document, new=changes: document.update(new))
+    ]
+    for changes, code, words in wrong:
+        change_manifest(channel, key_pair, partial(_update, changes))
         done = tools("verify", "dist", "-p", key_pair.public, "--json")
         document = json.loads(done.stdout)
         assert (done.returncode, document["exit_code"]) == (code, code)
