@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from platform_common.errors import PlatformError
 from platformctl.systemd import UnitState, disable_now, enable_now, parse, unit_states
+from tests.support.stand_in import stand_in
 
 BLOCK = (
     "LoadState=loaded\nActiveState=active\nUnitFileState=enabled\n"
@@ -20,15 +20,12 @@ BLOCK = (
 @pytest.fixture
 def systemctl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A program that stands in for systemctl where no systemd runs; tests write it."""
-    program = tmp_path / "bin/systemctl"
-    program.parent.mkdir()
-    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    return program
+    monkeypatch.setenv("PATH", stand_in(tmp_path / "bin", "systemctl", "")["PATH"])
+    return tmp_path / "bin/systemctl"
 
 
 def write(program: Path, script: str) -> None:
-    program.write_text(f"#!/bin/sh\n{script}\n")
-    program.chmod(0o755)
+    stand_in(program.parent, program.name, script)
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,8 @@ from tests.support.trees import tree
 _BUILD = ["build", "artefacts", "--version", VERSION, "--channel", "stable"]
 _WITH_KEY = {"SIGNING_SECRET_KEY": "release.key"}
 _VERIFY = ["verify", "dist", "-p", "release.pub"]
+_KEY = ("-p", "release.pub")
+_OTHER_SIGNATURE = ("--signature", "dist/stable/manifest.json.minisig")
 _KEYGEN = ["keygen", "--no-password", "--public-key", "p", "--secret-key"]
 _IMAGE = f"platform-openclaw-rpi5-{VERSION}-stable.img.xz"
 _OTHER_IMAGE = f"platform-khoj-rpi4-{VERSION}-stable.img.xz"
@@ -258,11 +260,10 @@ _CASES = {
     "keygen without a terminal": Case(
         _nothing, ["keygen", *_KEYGEN[2:], "k"], 2, "There is no terminal to ask for the password"),
     # What is verified.
-    "verify nothing": Case(_nothing, ["verify", "nowhere", "-p", "release.pub"], 5, "nowhere"),
-    "verify another scheme": Case(
-        _nothing, ["verify", "ftp://x/y", "-p", "release.pub"], 5, "ftp"),
+    "verify nothing": Case(_nothing, ["verify", "nowhere", *_KEY], 5, "nowhere"),
+    "verify another scheme": Case(_nothing, ["verify", "ftp://x/y", *_KEY], 5, "ftp"),
     "verify without a release": Case(
-        _nothing, ["verify", "artefacts", "-p", "release.pub"], 5, "holds no manifest.json"),
+        _nothing, ["verify", "artefacts", *_KEY], 5, "holds no manifest.json"),
     "verify without a key": Case(_nothing, ["verify", "dist"], 2, "--public-key"),
     "public key missing": Case(
         _nothing, ["verify", "dist", "-p", "nowhere"], 5, "nowhere: No such file or directory"),
@@ -280,21 +281,17 @@ _CASES = {
         for value in ("nan", "inf", "1e300", "1e10", "0")
     },
     "--max-age of ages": Case(_nothing, [*_VERIFY, "--max-age", "9" * 12], 2, "--max-age"),
-    "verify-file of the root": Case(
-        _nothing, ["verify-file", "/", "-p", "release.pub"], 5, "/"),
-    "verify-file of a folder": Case(
-        _nothing, ["verify-file", ".", "-p", "release.pub"], 5, "."),
-    "verify-file of nothing": Case(
-        _nothing, ["verify-file", "nowhere", "-p", "release.pub"], 5, "nowhere"),
+    "verify-file of the root": Case(_nothing, ["verify-file", "/", *_KEY], 5, "/"),
+    "verify-file of a folder": Case(_nothing, ["verify-file", ".", *_KEY], 5, "."),
+    "verify-file of nothing": Case(_nothing, ["verify-file", "nowhere", *_KEY], 5, "nowhere"),
     "verify-file of a FIFO": Case(
-        lambda site: os.mkfifo(site.folder / "fifo"), ["verify-file", "fifo", "-p", "release.pub",
-        "--signature", "dist/stable/manifest.json.minisig"], 5, "fifo is not a regular file"),
+        lambda site: os.mkfifo(site.folder / "fifo"),
+        ["verify-file", "fifo", *_KEY, *_OTHER_SIGNATURE], 5, "fifo is not a regular file"),
     "verify-file unsigned": Case(
-        _nothing, ["verify-file", "release.key", "-p", "release.pub"], 5, "release.key.minisig"),
+        _nothing, ["verify-file", "release.key", *_KEY], 5, "release.key.minisig"),
     "verify-file of another file": Case(
-        _nothing,
-        ["verify-file", "release.pub", "-p", "release.pub",
-         "--signature", "dist/stable/manifest.json.minisig"], 1, "does not match the file"),
+        _nothing, ["verify-file", "release.pub", *_KEY, *_OTHER_SIGNATURE], 1,
+        "does not match the file"),
     # What is inspected and compared.
     "inspect garbage": Case(_file("m.json", "{"), ["inspect", "m.json"], 3, "not valid JSON"),
     "inspect another schema version": Case(
