@@ -101,24 +101,6 @@ def test_what_cannot_be_taken_back_either_is_a_torn_line_and_no_more(
     assert (tmp_path / "f").read_bytes() == b"old\nne\nnew\n"
 
 
-@pytest.mark.parametrize("kind", [*NOT_REGULAR, *LINKS])
-def test_fs_07_nothing_but_a_file_with_one_name_is_added_to_shortened_or_put_aside(
-    tmp_path: Path, kind: str
-) -> None:
-    path = make(kind, tmp_path / "f")
-    before = picture(tmp_path)
-    with pytest.raises(UnreadableError, match=f"^{path} is "):
-        append_line(path, b"line")
-    with pytest.raises(UnreadableError, match=f"^{path} is "):
-        put_aside(path, tmp_path / "aside")
-    assert picture(tmp_path) == before
-    with pytest.raises(UnreadableError, match=f"^{path} is "):
-        drop(path, b"precious")
-    after = picture(tmp_path)
-    del after[".f.lock"]
-    assert after == before
-
-
 def test_nobody_waits_for_ever_for_the_end_of_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

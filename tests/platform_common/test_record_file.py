@@ -17,7 +17,7 @@ from platform_common.left_overs import temporary_name
 from platform_common.paths import Found
 from platform_common.records import record_file
 from platform_common.records.record_file import MissingRecordError, RecordError
-from tests.support.odd_files import LINKS, NOT_REGULAR, make, picture
+from tests.support.odd_files import make
 from tests.support.own_process import umask
 from tests.support.process_users import another_user
 
@@ -60,13 +60,6 @@ def test_a_missing_record_is_told_from_one_that_is_broken(tmp_path: Path) -> Non
     with pytest.raises(MissingRecordError, match="none: there is no such file"):
         record_file.read(Found(tmp_path / "none"), bytes)
     assert record_file.read_line(tmp_path / "none") is None
-
-
-@pytest.mark.parametrize("kind", [*NOT_REGULAR, *LINKS])
-def test_fs_07_a_record_is_a_regular_file_with_one_name(tmp_path: Path, kind: str) -> None:
-    path = make(kind, tmp_path / "f")
-    with pytest.raises(RecordError, match=f"^{path} is "):
-        record_file.read(Found(path), bytes)
 
 
 def test_a_shipped_record_may_be_a_link_as_installers_make_them(tmp_path: Path) -> None:
@@ -150,17 +143,6 @@ def test_a_change_that_cannot_be_made_leaves_the_record(
     with pytest.raises(RecordError, match=sentence):
         record_file.edit(tmp_path / "f", change, mode=0o640, owner=ROOT)  # type: ignore[arg-type] # a table of functions
     assert (tmp_path / "f").read_bytes() == b"old"
-
-
-@pytest.mark.parametrize("kind", [*NOT_REGULAR, *LINKS])
-def test_fs_07_nothing_else_is_taken_for_the_record_to_edit(tmp_path: Path, kind: str) -> None:
-    path = make(kind, tmp_path / "f")
-    before = picture(tmp_path)
-    with pytest.raises(UnreadableError, match=f"^{path} is "):
-        replace(path)
-    after = picture(tmp_path)
-    assert after.pop(".f.lock")
-    assert after == before
 
 
 def test_leak_06_an_edit_sweeps_what_killed_writers_of_this_record_left(tmp_path: Path) -> None:
