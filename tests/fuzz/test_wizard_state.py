@@ -37,10 +37,8 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
 
 
 def _settings(folder: Path) -> WizardSettings:
-    root, out = str(folder / "device"), str(folder / "out")
-    return WizardSettings.from_env(
-        {"PLATFORM_ROOT": root, "WIZARD_DEV_OUT": out, "WIZARD_NO_TOKEN": "1"}
-    )
+    places = {"PLATFORM_ROOT": str(folder / "device"), "WIZARD_DEV_OUT": str(folder / "out")}
+    return WizardSettings.from_env(places | {"WIZARD_NO_TOKEN": "1"})
 
 
 def _parsed(data: bytes) -> WizardState | str:

@@ -9,7 +9,6 @@ import os
 import stat
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,6 +21,7 @@ from platform_common.errors import UnreadableError
 from platform_common.files import ExistsError
 from platform_common.locks import LockedError
 from tests.support.odd_files import LINKS, NOT_REGULAR, make, picture
+from tests.support.own_process import umask
 
 Away = Callable[[int], list[Path]]
 
@@ -42,8 +42,8 @@ def drop(path: Path, *lines: bytes) -> int:
 
 @pytest.mark.parametrize("mask", [0o000, 0o077])
 def test_the_first_line_makes_the_file_with_its_mode(tmp_path: Path, mask: int) -> None:
-    path, before = tmp_path / "f", os.umask(mask)
-    try:
+    path = tmp_path / "f"
+    with umask(mask):
         append_line(path, b"first", mode=0o640)
         append_line(path, b"second", mode=0o600)
         assert path.read_bytes() == b"first\nsecond\n"
@@ -51,8 +51,6 @@ def test_the_first_line_makes_the_file_with_its_mode(tmp_path: Path, mask: int) 
         # With fewer lines it has the mode that is asked for.
         path.chmod(0o666)
         drop(path, b"first")
-    finally:
-        os.umask(before)
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
@@ -101,24 +99,6 @@ def test_what_cannot_be_taken_back_either_is_a_torn_line_and_no_more(
             append_line(tmp_path / "f", b"new")
     append_line(tmp_path / "f", b"new")
     assert (tmp_path / "f").read_bytes() == b"old\nne\nnew\n"
-
-
-@pytest.mark.parametrize("kind", [*NOT_REGULAR, *LINKS])
-def test_fs_07_nothing_but_a_file_with_one_name_is_added_to_shortened_or_put_aside(
-    tmp_path: Path, kind: str
-) -> None:
-    path = make(kind, tmp_path / "f")
-    before = picture(tmp_path)
-    with pytest.raises(UnreadableError, match=f"^{path} is "):
-        append_line(path, b"line")
-    with pytest.raises(UnreadableError, match=f"^{path} is "):
-        put_aside(path, tmp_path / "aside")
-    assert picture(tmp_path) == before
-    with pytest.raises(UnreadableError, match=f"^{path} is "):
-        drop(path, b"precious")
-    after = picture(tmp_path)
-    del after[".f.lock"]
-    assert after == before
 
 
 def test_nobody_waits_for_ever_for_the_end_of_a_file(
@@ -302,28 +282,6 @@ def test_fs_01_when_the_shorter_file_cannot_be_written_the_old_one_stays(
     assert drop(tmp_path / "f", b"b") == 1
 
 
-def test_lines_that_are_added_while_others_go_all_stay(tmp_path: Path) -> None:
-    path = tmp_path / "f"
-    threads = 8
-    rounds = 25
-
-    def add(number: int) -> None:
-        for turn in range(rounds):
-            append_line(path, b"keep %d %d" % (number, turn))
-            append_line(path, b"drop %d %d" % (number, turn))
-            drop(path, b"drop %d %d" % (number, turn))
-
-    adders = [threading.Thread(target=add, args=(number,)) for number in range(threads)]
-    for adder in adders:
-        adder.start()
-    for adder in adders:
-        adder.join()
-    expected = {b"keep %d %d" % (number, turn) for number in range(threads) for turn in range(25)}
-    lines = path.read_bytes().splitlines()
-    assert len(lines) == threads * rounds
-    assert set(lines) == expected
-
-
 _DROPPER = """\
 import sys
 from pathlib import Path
@@ -358,22 +316,3 @@ def test_a_program_that_is_killed_while_lines_go_loses_no_other_line(tmp_path: P
     drop(path, b"drop")
     assert path.read_bytes().splitlines() == added
     assert sorted(entry.name for entry in tmp_path.iterdir()) == [".f.lock", "f"]
-
-
-def test_fs_03_a_disk_that_fails_under_the_lock_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "f"
-    path.write_bytes(b"old\n")
-
-    def fail(*_: object) -> None:
-        raise OSError(errno.EIO, "Input/output error")
-
-    for module, name in ((os, "pread"), (os, "fsync"), (Path, "lstat")):
-        with monkeypatch.context() as patch:
-            patch.setattr(module, name, fail)
-            with pytest.raises(UnreadableError, match=f"^{path}: Input/output error$"):
-                append_line(path, b"new")
-        assert path.read_bytes() == b"old\n"
-    append_line(path, b"new")
-    assert path.read_bytes() == b"old\nnew\n"

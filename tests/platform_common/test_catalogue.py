@@ -50,35 +50,22 @@ def test_what_needs_a_model_or_an_address_from_the_user_is_marked() -> None:
     assert [p.id for p in SHIPPED.providers if p.takes_address] == ["local-ollama"]
 
 
-def test_a_signed_provider_names_three_variables() -> None:
-    (bedrock,) = [provider for provider in SHIPPED.providers if provider.id == "bedrock"]
-    assert bedrock.variables == ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION")
-
-
 def test_the_model_on_the_device_is_offered_on_an_offline_build_alone() -> None:
     online = [provider.id for provider in SHIPPED.offered(offline=False)]
     assert SHIPPED.offered(offline=True) == SHIPPED.providers
     assert set(_ids(SHIPPED)) - set(online) == {"local-ollama"}
 
 
-def test_d8_one_bad_entry_leaves_the_good_ones_and_a_sentence() -> None:
-    catalogue = _parsed("providers", 1, "kind", value="magic")
-    assert _ids(catalogue) == ["openrouter", "openai"]
-    assert catalogue.problems == ("providers[1].kind: invalid enum value 'magic'",)
-
-
-def test_d8_of_two_entries_with_one_id_the_first_counts() -> None:
-    catalogue = _parsed("providers", 2, "id", value="openrouter")
-    assert _ids(catalogue) == ["openrouter", "anthropic"]
-    assert catalogue.problems == ("providers[2].id: openrouter is there already",)
-
-
-def test_d8_every_bad_entry_has_its_sentence() -> None:
-    catalogue = _parsed("providers", value=[1, *GOOD["providers"]["providers"], {}, None])
+def test_d8_every_bad_entry_has_its_sentence_and_the_good_ones_stay() -> None:
+    good = GOOD["providers"]["providers"]
+    bad = [{**good[0], "id": "x", "kind": "magic"}, 1, {}, None]
+    catalogue = _parsed("providers", value=[*bad, *good, good[0]])
     assert _ids(catalogue) == list(_ENTRIES)
-    assert [problem.partition(":")[0] for problem in catalogue.problems] == [
-        *("providers[0]", "providers[4]", "providers[5]")
-    ]
+    assert catalogue.problems[0] == "providers[0].kind: invalid enum value 'magic'"
+    # Of two entries with one id the first counts.
+    assert catalogue.problems[4] == "providers[7].id: openrouter is there already"
+    places = [problem.partition(":")[0] for problem in catalogue.problems[1:4]]
+    assert places == ["providers[1]", "providers[2]", "providers[3]"]
 
 
 @pytest.mark.parametrize("name", HOSTILE_VARIABLES, ids=ascii)

@@ -138,11 +138,8 @@ def test_the_next_address_is_tried_when_one_takes_no_connection(
 ) -> None:
     with serving(LISTING) as stub:
         port = int(stub.url.rpartition(":")[2])
-        monkeypatch.setattr(
-            socket,
-            "getaddrinfo",
-            look_up(found("127.0.0.1", free_port()), found("127.0.0.1", port)),
-        )
+        addresses = (found("127.0.0.1", free_port()), found("127.0.0.1", port))
+        monkeypatch.setattr(socket, "getaddrinfo", look_up(*addresses))
         with connect("two.example", port, time.monotonic() + 5) as connection:
             assert connection.getpeername()[1] == port
 
@@ -157,11 +154,8 @@ def test_an_address_that_swallows_everything_leaves_time_for_the_next(
             connection.setblocking(False)
             connection.connect_ex(full.getsockname())
         port = int(stub.url.rpartition(":")[2])
-        monkeypatch.setattr(
-            socket,
-            "getaddrinfo",
-            look_up(found("127.0.0.1", full.getsockname()[1]), found("127.0.0.1", port)),
-        )
+        addresses = (found("127.0.0.1", full.getsockname()[1]), found("127.0.0.1", port))
+        monkeypatch.setattr(socket, "getaddrinfo", look_up(*addresses))
         began = time.monotonic()
         with connect("two.example", port, began + 1) as reached:
             assert reached.getpeername()[1] == port
@@ -178,10 +172,7 @@ def test_a_resolver_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> N
     over.set()
     assert time.monotonic() - began < 10
     assert not check.ok
-    assert check.message in (
-        _NO_ANSWER.replace("api", "slow"),
-        _OFFLINE,
-    )
+    assert check.message in (_NO_ANSWER.replace("api", "slow"), _OFFLINE)
 
 
 _NO_ANSWER = "The name api.example could not be looked up: no name server answers"

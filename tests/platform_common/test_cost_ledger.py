@@ -119,10 +119,6 @@ def test_what_is_read_is_what_the_schema_allows(good: dict[str, Any]) -> None:
     assert parse(json.dumps(tree).encode()) is not None
 
 
-def test_fifty_times_ten_cents_are_five_dollars() -> None:
-    assert sums([line(cost_usd=0.1)] * 50).month == 5 * NANO
-
-
 @given(st.lists(st.floats(0, 10**6), max_size=50))
 @steady
 def test_the_order_of_the_lines_does_not_matter(amounts: list[float]) -> None:

@@ -8,7 +8,6 @@ import pickle
 import pytest
 
 from platform_common.errors import PlatformError, UnreadableError
-from platform_common.resources import data_path, schema
 
 
 def test_an_error_is_its_message_with_a_hint_beside_it() -> None:
@@ -34,9 +33,3 @@ def test_who_may_not_is_told_who_may(
         "root" in UnreadableError.of("x", PermissionError(13, "Permission denied")).hint
     ) == hinted
     assert UnreadableError.of("x", OSError(28, "No space left on device")).hint == ""
-
-
-def test_what_ships_inside_the_package_is_found() -> None:
-    assert schema("manifest.v1")["title"].startswith("Release manifest")
-    assert data_path("targets.toml").is_file()
-    assert data_path("profiles").is_dir()

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import errno
 import os
 import resource
 import stat
 import threading
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -25,6 +23,7 @@ from platform_common.files import (
     write_atomic_together,
 )
 from tests.support.odd_files import LINKS, NOT_REGULAR, make, picture
+from tests.support.own_process import limited, umask
 
 
 def mode_of(path: Path) -> int:
@@ -35,24 +34,6 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-@contextlib.contextmanager
-def files_no_larger_than(size: int) -> Iterator[None]:
-    """Let every write past `size` fail, as on a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
-@pytest.fixture
-def open_umask() -> Iterator[None]:
-    before = os.umask(0)
-    yield
-    os.umask(before)
-
-
 # Writing.
 
 
@@ -61,17 +42,13 @@ def open_umask() -> Iterator[None]:
 def test_a_file_is_written_with_its_mode_whatever_the_umask(
     tmp_path: Path, mode: int, mask: int
 ) -> None:
-    before = os.umask(mask)
-    try:
+    with umask(mask):
         write_atomic(tmp_path / "f", b"x" * 3_000_000, mode=mode)
-    finally:
-        os.umask(before)
     assert (tmp_path / "f").read_bytes() == b"x" * 3_000_000
     assert mode_of(tmp_path / "f") == mode
     assert names(tmp_path) == ["f"]
 
 
-@pytest.mark.usefixtures("open_umask")
 def test_the_mode_is_set_before_the_name_is_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,7 +65,8 @@ def test_the_mode_is_set_before_the_name_is_seen(
 
     monkeypatch.setattr(os, "rename", watched_rename)
     monkeypatch.setattr(os, "fchmod", watched_fchmod)
-    write_atomic(tmp_path / "f", b"x", mode=0o640)
+    with umask(0):
+        write_atomic(tmp_path / "f", b"x", mode=0o640)
     assert seen == [0o600, 0o640]
 
 
@@ -123,7 +101,9 @@ def test_fs_01_a_full_disk_leaves_the_old_files_and_nothing_else(tmp_path: Path)
         partial(write_atomic_together, {other: b"new", path: much}),
         partial(create_exclusive, new, much, mode=0o600),
     ):
-        with files_no_larger_than(4096), pytest.raises(UnreadableError, match="File too large"):
+        # Every write past that fails, as on a full disk.
+        full = limited(resource.RLIMIT_FSIZE, 4096)
+        with full, pytest.raises(UnreadableError, match="File too large"):
             write()
         assert (path.read_bytes(), other.read_bytes()) == (b"old", b"old")
         assert names(tmp_path) == ["a", "b"]

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from itertools import chain, cycle, repeat
 from urllib.parse import quote
 
@@ -82,10 +83,7 @@ MISBEHAVIOURS: dict[str, tuple[Script, str]] = {
     "hundred-continues": (dripping(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), LATE),
     "endless-body": (flooding(HEAD + b"\r\n", bytes(65536)), TOO_MUCH),
     "endless-chunks": (flooding(CHUNKED, b"8000\r\n" + bytes(0x8000) + b"\r\n"), TOO_MUCH),
-    "a-gibibyte": (
-        flooding(HEAD + b"Content-Length: 1073741824\r\n\r\n", bytes(65536)),
-        TOO_MUCH,
-    ),
+    "a-gibibyte": (flooding(HEAD + b"Content-Length: 1073741824\r\n\r\n", bytes(65536)), TOO_MUCH),
     "astronomic-length": (sending(HEAD + b"Content-Length: %d\r\n\r\n{}" % 10**30), CLOSED),
     "endless-line": (flooding(HEAD + b"X-A: ", b"a" * 65536), NO_HTTP),
     "endless-headers": (flooding(HEAD, b"X-A: b\r\n" * 999), NO_HTTP),
@@ -132,21 +130,16 @@ def test_key_06_ten_seconds_are_the_end_of_everything() -> None:
     drips: list[Script] = [MISBEHAVIOURS[n][0] for n in ("never-answers", "header-drip")]
     drips.append(MISBEHAVIOURS["body-drip"][0])
     silent = RawServer(lambda *_: None)
-    servers = [*map(playing, drips), silent]
-    for server in servers:
-        server.__enter__()
-    endpoints = [server.url for server in servers]
-    endpoints[-1] = silent.url.replace("http:", "https:")  # It waits for more of the handshake.
-    began = time.monotonic()
-    with ThreadPoolExecutor(4) as pool:
-        checks = list(
-            pool.map(
-                lambda url: check_key(provider(), credentials(), endpoint=url).check, endpoints
-            )
-        )
-    wall_s = time.monotonic() - began
-    for server in servers:
-        server.__exit__()
+
+    def test(url: str) -> KeyCheck:
+        return check_key(provider(), credentials(), endpoint=url).check
+
+    with ExitStack() as stack, ThreadPoolExecutor(4) as pool:
+        urls = [stack.enter_context(server).url for server in (*map(playing, drips), silent)]
+        urls[-1] = silent.url.replace("http:", "https:")  # It waits for more of the handshake.
+        began = time.monotonic()
+        checks = list(pool.map(test, urls))
+        wall_s = time.monotonic() - began
     assert 9.9 < wall_s < 20
     assert {check.message.partition(" ")[2] for check in checks} == {"did not answer within 10 s"}
     assert all(9_900 < check.elapsed_ms < 20_000 for check in checks)
@@ -175,17 +168,9 @@ def test_key_06_no_answer_takes_much_memory() -> None:
     ]
     servers = [playing(MISBEHAVIOURS[name][0]) for name in names]
     servers = [serving({"/models": LISTING}), *servers, serving({"/models": most})]
-    for server in servers:
-        server.__enter__()
-    done = subprocess.run(
-        [sys.executable, "-c", GROWTH, *(server.url for server in servers)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    for server in servers:
-        server.__exit__()
+    with ExitStack() as stack:
+        words = [sys.executable, "-c", GROWTH, *(stack.enter_context(one).url for one in servers)]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) < 16 * 1024
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from platform_common.decoding import from_json
-from platform_common.paths import LIMITS
-from platform_common.records import record_file
-from platform_common.records.limits import Limits, parse, parse_whole
+from platform_common.records.limits import Limits, parse
 from platform_common.resources import data_path
-from tests.support.devices import Device
-from tests.support.record_cases import GOOD
 
 _FILES = sorted(data_path("limits").iterdir())
 _VOICELESS = {
@@ -55,16 +50,6 @@ def test_two_sizes_of_one_board_are_one_target(name: str, target: str, ram_mb: i
     limits = parse(data_path(f"limits/{name}.json").read_bytes())
     assert (limits.target, limits.ram_mb) == (target, ram_mb)
     assert limits.capabilities.voice_wake_word
-
-
-def test_without_limits_of_its_own_a_device_counts_as_the_emulated_one(device: Device) -> None:
-    assert record_file.read(device.paths.find(LIMITS), parse).target == "qemu-x86_64"
-
-
-def test_the_whole_record_keeps_what_we_do_not_know() -> None:
-    document = {**GOOD["limits"], "_comment": "x", "gpu": {"cores": [1, 2]}}
-    document["capabilities"] = {**document["capabilities"], "teleport": True}
-    assert parse_whole(json.dumps(document).encode()) == document
 
 
 def test_a_reader_of_an_answer_needs_no_member() -> None:

@@ -76,6 +76,8 @@ def test_every_socket_that_is_passed_is_an_address(passing: Pass, tmp_path: Path
     assert addresses(HERE) == [*expected, "unix:@platform-test-listening"]
     # It is asked twice, and the sockets are still there.
     assert addresses("nonsense")[:3] == expected
+    with socket.create_connection(("127.0.0.1", first)):
+        pass
     # Gunicorn takes these two away, when it has them.
     assert told() == {"LISTEN_PID", "LISTEN_FDS"}
 
@@ -108,17 +110,16 @@ def test_what_is_no_number_of_sockets_is_refused(count: str, passing: Pass) -> N
         addresses(HERE)
 
 
-def test_more_sockets_than_there_are_are_refused(passing: Pass) -> None:
-    passing(on_port(socket.AF_INET, "127.0.0.1"), count="999999999")
-    with pytest.raises(WrongUsageError, match=f"Descriptor {FIRST + 1} .* is no socket"):
-        addresses(HERE)
-
-
-def test_what_is_no_socket_is_refused(passing: Pass) -> None:
+def test_what_is_no_socket_or_not_there_is_refused(passing: Pass) -> None:
     with tempfile.TemporaryFile() as file:
-        passing(file.fileno())
-        with pytest.raises(WrongUsageError, match="is no socket"):
+        passing(on_port(socket.AF_INET, "127.0.0.1"), file.fileno(), count="999999999")
+        with pytest.raises(WrongUsageError, match=f"Descriptor {FIRST + 1} .* is no socket"):
             addresses(HERE)
+        os.close(FIRST + 1)
+        with pytest.raises(WrongUsageError, match=f"Descriptor {FIRST + 1} .* is no socket"):
+            addresses(HERE)
+        # It is closed again at the end.
+        os.dup2(file.fileno(), FIRST + 1)
 
 
 def test_a_socket_that_takes_no_connections_is_refused(
@@ -137,13 +138,3 @@ def test_a_socket_that_takes_no_connections_is_refused(
             addresses(HERE)
         assert refused.value.hint is not None
         assert "Accept=no" in refused.value.hint
-
-
-def test_no_socket_is_closed_by_looking_at_it(passing: Pass) -> None:
-    made = on_port(socket.AF_INET, "127.0.0.1")
-    port = made.getsockname()[1]
-    passing(made)
-    addresses(HERE)
-    os.fstat(FIRST)
-    with socket.create_connection(("127.0.0.1", port)):
-        pass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import os
 import stat
 import threading
 import time
@@ -14,15 +13,12 @@ import pytest
 from platform_common.errors import UnreadableError
 from platform_common.locks import LockedError, changing, hold
 from tests.support.odd_files import LINKS, NOT_REGULAR, make, picture
+from tests.support.own_process import umask
 
 
 def test_the_lock_is_a_private_file_beside_the_other(tmp_path: Path) -> None:
-    before = os.umask(0)
-    try:
-        with changing(tmp_path / "f"):
-            pass
-    finally:
-        os.umask(before)
+    with umask(0), changing(tmp_path / "f"):
+        pass
     [lock] = tmp_path.iterdir()
     assert lock.name == ".f.lock"
     assert stat.S_IMODE(lock.stat().st_mode) == 0o600

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from platform_common.errors import PlatformError
 from platform_common.paths import AIRGAP, LIMITS, PROVIDERS, SECRETS, Paths, Place
 from platform_common.resources import data_path
 from tests.support.devices import Device
+from tests.support.odd_files import make
 
 _PLACES = [place for place in vars(places).values() if isinstance(place, Place)]
 
@@ -54,19 +54,14 @@ def test_a_variable_comes_before_the_device_and_the_device_before_the_package(
     assert device.paths.find(PROVIDERS) == places.Found(own)
 
 
-@pytest.mark.parametrize("kind", ["broken-link", "folder", "fifo", "file-for-a-parent"])
+@pytest.mark.parametrize("kind", ["dangling link", "folder", "FIFO", "file-for-a-parent"])
 def test_a_default_never_hides_what_lies_on_the_device(device: Device, kind: str) -> None:
     path = device.path("/etc/platform/limits.json")
-    match kind:
-        case "broken-link":
-            path.symlink_to("nowhere")
-        case "folder":
-            path.mkdir()
-        case "fifo":
-            os.mkfifo(path)
-        case "file-for-a-parent":
-            path.parent.rmdir()
-            path.parent.write_text("")
+    if kind == "file-for-a-parent":
+        path.parent.rmdir()
+        path.parent.write_text("")
+    else:
+        make(kind, path)
     assert device.paths.find(LIMITS) == places.Found(path)
 
 

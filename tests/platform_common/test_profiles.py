@@ -35,20 +35,12 @@ def test_the_shipped_profiles(profile_id: str, facts: tuple[object, ...]) -> Non
     assert len(set(profile.channels)) == len(profile.channels)
 
 
-@pytest.mark.parametrize(
-    ("profile_id", "ports"),
-    [
-        ("openclaw", {}),
-        ("hermes", {"twilio-sms": ("443/tcp",)}),
-        ("khoj", {"whatsapp-twilio": ("443/tcp",)}),
-    ],
-)
-def test_only_channels_that_are_called_from_outside_open_a_port(
-    profile_id: str, ports: dict[str, tuple[str, ...]]
-) -> None:
-    profile = _shipped(profile_id)
-    assert profile.channel_ports == ports
-    assert set(ports) <= set(profile.channels)
+def test_only_channels_that_are_called_from_outside_open_a_port() -> None:
+    for profile_id, channel in (("hermes", "twilio-sms"), ("khoj", "whatsapp-twilio")):
+        profile = _shipped(profile_id)
+        assert profile.channel_ports == {channel: ("443/tcp",)}
+        assert channel in profile.channels
+    assert _shipped("openclaw").channel_ports == {}
 
 
 def test_a_definition_that_says_nothing_is_what_is_usual_for_its_id() -> None:

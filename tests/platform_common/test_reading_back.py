@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from platform_common.errors import UnreadableError
 from platform_common.reading_back import LINE_BYTES, blocks_from_end
-from tests.support.odd_files import LINKS, NOT_REGULAR, make
 from tests.support.properties import steady
 
 
@@ -68,15 +67,3 @@ def test_a_file_without_end_is_refused_in_little_time(tmp_path: Path) -> None:
     os.truncate(path, 1 << 40)
     with pytest.raises(UnreadableError, match="before its end"):
         list(blocks_from_end(path, limit_bytes=1 << 24))
-
-
-def test_a_missing_file_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        list(blocks_from_end(tmp_path / "none"))
-
-
-@pytest.mark.parametrize("kind", [*NOT_REGULAR, *LINKS])
-def test_fs_07_what_is_no_file_of_one_name_is_refused_and_named(tmp_path: Path, kind: str) -> None:
-    path = make(kind, tmp_path / "ledger")
-    with pytest.raises(UnreadableError, match=str(path)):
-        list(blocks_from_end(path))

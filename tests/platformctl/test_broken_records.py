@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
+from platform_common.resources import data_path
 from tests.support.devices import Device
 
 _DEEP = 100_000
@@ -18,54 +19,60 @@ _DENIED = "Permission denied"
 
 
 class _Record(NamedTuple):
-    """A record: where it lies, the call that needs it, and one that does not."""
+    """A record: where it lies, the calls that need it, and what is wrong about it."""
 
     path: str
-    call: tuple[str, ...]
-    other: tuple[str, ...]
+    calls: tuple[str, ...]
     good: bytes
-    duplicate: bytes
     wrong_type: bytes
     place: str
 
-
-def _json(name: str, call: tuple[str, ...], wrong: tuple[bytes, str], *, inside: bytes) -> _Record:
-    return _Record(
-        path=f"/etc/platform/{name}",
-        call=call,
-        other=("profile", "list"),
-        good=b'{"target": "x", "providers": %s}' % inside,
-        duplicate=b'{"a": 1, "a": 2}',
-        wrong_type=wrong[0],
-        place=wrong[1],
-    )
+    @property
+    def is_toml(self) -> bool:
+        """Whether it is not JSON."""
+        return self.path.endswith("toml")
 
 
+def _json(name: str, call: str, wrong: bytes, place: str, *, inside: bytes) -> _Record:
+    good = b'{"target": "x", "providers": %s}' % inside
+    return _Record(f"/etc/platform/{name}", (call,), good, wrong, place)
+
+
+_VOICE = ("voice status", "voice enable --yes", "voice disable", "voice set-wake-word x")
 RECORDS = {
     "catalogue": _json(
-        "providers.json", ("model", "list"), (b'{"providers": 1}', "providers: "), inside=b"[]"
+        "providers.json", "model list", b'{"providers": 1}', "providers: ", inside=b"[]"
     ),
     "rates": _json(
-        "cost-defaults.json",
-        ("cost",),
-        (b'{"providers": {"x": []}}', "providers.x: "),
-        inside=b"{}",
+        "cost-defaults.json", "cost", b'{"providers": {"x": []}}', "providers.x: ", inside=b"{}"
     ),
-    "limits": _json("limits.json", ("limits",), (b'{"ram_mb": "1"}', "ram_mb: "), inside=b"[]"),
+    "limits": _json("limits.json", "limits", b'{"ram_mb": "1"}', "ram_mb: ", inside=b"[]"),
     "profile": _Record(
-        path="/etc/platform/profiles/khoj.toml",
-        call=("profile", "show", "khoj"),
-        other=("limits",),
+        "/etc/platform/profiles/khoj.toml",
+        ("profile show khoj",),
         good=b'[profile]\ndisplay_name = "K"\n',
-        duplicate=b"[profile]\n[profile]\n",
         wrong_type=b"[service]\nports = 80\n",
         place="service.ports: ",
     ),
+    "caps": _Record(
+        "/etc/platform/cost.toml",
+        ("cost", "cost set --daily 1"),
+        good=b"[caps]\ndaily_usd = 5.5\n",
+        wrong_type=b"[caps]\ndaily_usd = nan\n",
+        place="caps.daily_usd: must be",
+    ),
+    "voice": _Record(
+        "/etc/platform/voice.toml",
+        _VOICE,
+        good=b"[voice]\nenabled = false\n",
+        wrong_type=b'[stt]\nbinary = "x"\n',
+        place="stt.binary: must be an absolute path",
+    ),
 }
+_LEDGER = _Record("/home/agent/.khoj/cost-ledger.jsonl", ("cost",), b"{}\n", b"", "")
 
 
 CONTENTS: dict[str, tuple[Callable[[_Record], bytes], str]] = {
-    "empty": (lambda _: b"", ""),
     "truncated": (lambda record: record.good[:-9], "not valid"),
     "latin-1": (lambda record: record.good + b"# \xe9", "not UTF-8"),
     "utf-16": (lambda record: record.good.decode().encode("utf-16"), "not UTF-8"),
@@ -73,13 +80,13 @@ CONTENTS: dict[str, tuple[Callable[[_Record], bytes], str]] = {
         lambda record: b"\xef\xbb\xbf" + record.good,
         "starts with a byte-order mark",
     ),
-    "duplicate-member": (lambda record: record.duplicate, ""),
+    "duplicate-member": (
+        lambda record: b"a = 1\na = 2" if record.is_toml else b'{"a": 1, "a": 2}',
+        "",
+    ),
     "wrong-type": (lambda record: record.wrong_type, ""),
     "huge": (lambda record: record.good + b" " * (1 << 20), "is larger than 1,048,576 bytes"),
-    "deep": (
-        lambda record: b"a = " * record.path.endswith("toml") + b"[" * _DEEP,
-        "nested too deeply",
-    ),
+    "deep": (lambda record: b"a = " * record.is_toml + b"[" * _DEEP, "nested too deeply"),
     "nul": (lambda record: record.good.replace(b"=", b"\0").replace(b":", b"\0"), "not valid"),
 }
 PLANTED = {
@@ -91,42 +98,41 @@ PLANTED = {
 }
 
 
-@pytest.fixture(params=RECORDS)
-def record(request: pytest.FixtureRequest) -> _Record:
-    """Each record in turn."""
-    return RECORDS[request.param]
-
-
 def _assert_refused(device: Device, record: _Record, path: Path, words: str) -> None:
-    """The call that needs it: one sentence with the file, exit 1; the other call: as ever."""
+    """Each call that needs it: one sentence with the file, exit 1; another call: as ever."""
+    if record.is_toml:
+        device.put("/etc/platform/limits.json", data_path("limits/rpi5.json").read_bytes())
     # Who may read anything is hindered by no mode, so that takes a process.
     call = partial(device.ctl, privileged=False) if words == _DENIED else device.call
-    ended = call(*record.call, "--json")
-    assert (ended.returncode, ended.stdout) == (1, "")
-    line = ended.stderr.splitlines()[0]
-    assert line.startswith(f"error: {path}")
-    assert words in line
-    assert len(ended.stderr) < 1000
-    other = call(*record.other, "--json")
-    if record.path.endswith("json"):
-        assert (other.returncode, other.stderr) == (0, "")
-    assert json.loads(other.stdout)
+    for needing in record.calls:
+        ended = call(*needing.split())
+        assert (ended.returncode, ended.stdout) == (1, "")
+        line = ended.stderr.splitlines()[0]
+        assert line.startswith(f"error: {path}")
+        assert words in line
+        assert len(ended.stderr) < 1000
+    other = call("limits") if record.is_toml else call("profile", "list")
+    assert (other.returncode, other.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("kind", CONTENTS)
-def test_a_record_of_bad_content_is_refused_with_its_file(
+@pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS)
+def test_a_record_of_bad_content_is_refused_with_its_file_and_stays(
     device: Device, record: _Record, kind: str
 ) -> None:
     content, words = CONTENTS[kind]
     path = device.put(record.path, content(record))
-    place = record.place if kind == "wrong-type" else words
-    _assert_refused(device, record, path, place)
+    _assert_refused(device, record, path, record.place if kind == "wrong-type" else words)
+    assert path.read_bytes() == content(record)
 
 
 @pytest.mark.parametrize("kind", PLANTED)
+@pytest.mark.parametrize("record", [*RECORDS.values(), _LEDGER], ids=[*RECORDS, "ledger"])
 def test_fs_07_what_is_no_readable_regular_file_is_refused_with_its_path(
     device: Device, record: _Record, kind: str
 ) -> None:
+    if record == _LEDGER:
+        device.put("/etc/platform/active-profile", "khoj\n")
     path = device.path(record.path)
     real = path.with_name("real")
     match kind:
@@ -189,10 +195,8 @@ def test_a_whole_device_of_rubbish_ends_no_call_in_a_traceback(device: Device) -
 def test_a_folder_that_may_not_be_entered_does_not_bring_back_the_default(device: Device) -> None:
     path = device.put("/etc/platform/limits.json", "{}")
     path.parent.chmod(0)
-    try:
-        ended = device.ctl("limits", "--json", privileged=False)
-    finally:
-        path.parent.chmod(0o755)
+    ended = device.ctl("limits", "--json", privileged=False)
+    path.parent.chmod(0o755)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr == f"error: {path}: Permission denied\n"
 

@@ -16,11 +16,10 @@ from platform_common import views
 from platform_common.decoding import from_json
 from platform_common.errors import PlatformError
 from platformctl import costs, spending
+from tests.platformctl.conftest import typed_on
 from tests.support.devices import Device
 from tests.support.memory import peak_kib
-from tests.support.odd_files import make
 from tests.support.releases import clean_environment, program
-from tests.support.terminals import at_a_terminal
 
 CAPS = "/etc/platform/cost.toml"
 SHEET = "/etc/platform/cost-defaults.json"
@@ -92,16 +91,20 @@ def test_without_a_cost_the_rate_sheet_of_the_device_counts(device: Device) -> N
     assert cost(device).today_usd == 2.0
 
 
-@pytest.mark.parametrize("profile", ["openclaw", "none"])
-def test_without_a_ledger_nothing_was_spent(device: Device, profile: str) -> None:
-    if profile == "none":
-        device.path("/etc/platform/active-profile").unlink()
-    answer = cost(device)
-    assert (answer.month_usd, answer.daily_cap_usd, answer.monthly_cap_usd) == (0.0, 5.0, 100.0)
+def test_without_a_ledger_or_a_profile_nothing_was_spent_and_there_is_nothing_to_reset(
+    device: Device,
+) -> None:
+    for _ in range(2):
+        answer = cost(device)
+        assert (answer.month_usd, answer.daily_cap_usd, answer.monthly_cap_usd) == (0.0, 5.0, 100.0)
+        done = device.call("cost", "reset", "--yes")
+        assert (done.returncode, done.stdout) == (0, "There is no ledger; nothing was spent.\n")
+        device.path("/etc/platform/active-profile").unlink(missing_ok=True)
 
 
 def test_the_variable_names_another_ledger(device: Device, tmp_path: Path) -> None:
-    device.put("/etc/platform/active-profile", "not\na profile\n")
+    broken = device.put("/etc/platform/active-profile", "not\na profile\n")
+    assert device.call("cost").stderr.startswith(f"error: {broken}: must be one line")
     other = device.put("/elsewhere", line(cost_usd=2))
     assert cost(device, PLATFORM_COST_LEDGER=str(other)).today_usd == 2.0
 
@@ -123,49 +126,6 @@ def test_clk_01_a_day_that_has_not_come_is_told_of(device: Device) -> None:
     assert "$1.00 of $5.00" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("path", "content", "problem"),
-    [
-        pytest.param(CAPS, "[caps]\ndaily_usd = nan\n", "caps.daily_usd: must be", id="caps"),
-        pytest.param(CAPS, "[caps", "not valid TOML", id="torn-caps"),
-        pytest.param(CAPS, b"\xff", "line 1 is not UTF-8", id="caps-of-bytes"),
-        pytest.param(CAPS, "x = " + "[" * 9999, "nested too deeply", id="deep-caps"),
-        pytest.param(CAPS, "#" * (2 << 20), "larger than", id="huge-caps"),
-        pytest.param(SHEET, '{"providers": []}', "providers: expected object", id="sheet"),
-        pytest.param("/etc/platform/active-profile", "\n", "must be one line", id="profile"),
-    ],
-)
-def test_a_broken_record_is_named_with_its_place(
-    device: Device, path: str, content: str | bytes, problem: str
-) -> None:
-    broken = device.put(path, content)
-    done = device.call("cost", "--json")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"error: {broken}")
-    assert problem in done.stderr
-    if path == CAPS:
-        before = broken.read_bytes()
-        assert device.call("cost", "set", "--daily", "1").stderr.startswith(f"error: {broken}")
-        assert broken.read_bytes() == before
-
-
-@pytest.mark.parametrize("kind", ["folder", "FIFO", "symbolic link", "hard link"])
-def test_fs_07_a_ledger_that_is_no_file_of_its_own_is_refused_and_named(
-    device: Device, kind: str
-) -> None:
-    path = make(kind, device.path(LEDGER))
-    done = device.call("cost", "--json")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"error: {path}")
-
-
-def test_a_ledger_that_may_not_be_read_is_named(device: Device) -> None:
-    path = device.put(LEDGER, line(), mode=0)
-    done = device.ctl("cost", "--json", privileged=False)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"error: {path}")
-
-
 def test_a_large_ledger_takes_little_memory(device: Device) -> None:
     one = line(cost_usd=0.001, request_id="r" * 100)
     path = device.put(LEDGER, one * 200_000)
@@ -176,9 +136,7 @@ def test_a_large_ledger_takes_little_memory(device: Device) -> None:
 
 def test_people_see_the_windows_the_days_and_the_dearest_messages(device: Device) -> None:
     device.put(LEDGER, line(cost_usd=4.2) + line(3, model="evil\x1b[2J", cost_usd=0.00001))
-    status, shown = at_a_terminal(
-        device.root, "cost", name="platformctl", env={"PLATFORM_ROOT": str(device.root)}
-    )
+    status, shown = typed_on(device, "cost")
     assert status == 0
     assert re.search(r"Today.*\$4\.20 of \$5\.00.*█.*84 %.*\x1b\[33mwarn", shown)
     assert "▁▁█" in shown
@@ -265,14 +223,6 @@ def test_two_resets_of_one_second_lose_nothing(device: Device) -> None:
     assert len(list(device.path(LEDGER).parent.glob("cost-ledger*.jsonl"))) == 2
 
 
-@pytest.mark.parametrize("profile", ["openclaw", "none"])
-def test_a_reset_of_nothing_is_none(device: Device, profile: str) -> None:
-    if profile == "none":
-        device.path("/etc/platform/active-profile").unlink()
-    done = device.call("cost", "reset", "--yes")
-    assert (done.returncode, done.stdout) == (0, "There is no ledger; nothing was spent.\n")
-
-
 @pytest.mark.parametrize(
     ("typed", "status", "kept"),
     [("y\n", 0, False), ("n\n", 1, True), ("\n", 1, True), ("\x04", 130, True)],
@@ -280,13 +230,7 @@ def test_a_reset_of_nothing_is_none(device: Device, profile: str) -> None:
 )
 def test_a_reset_is_asked_for(device: Device, typed: str, status: int, kept: bool) -> None:
     path = device.put(LEDGER, line())
-    ended, shown = at_a_terminal(
-        device.root,
-        *("cost", "reset"),
-        name="platformctl",
-        typed=typed,
-        env={"PLATFORM_ROOT": str(device.root)},
-    )
+    ended, shown = typed_on(device, "cost", "reset", typed=typed)
     assert (ended, path.exists()) == (status, kept), shown
     device.put(LEDGER, line())
     # Without a terminal it needs an option.
@@ -296,20 +240,17 @@ def test_a_reset_is_asked_for(device: Device, typed: str, status: int, kept: boo
 
 
 def test_the_ledger_shows_the_newest_messages_last(device: Device) -> None:
-    device.put(
-        LEDGER,
-        line(2, cost_usd=1)
-        + "foreign\n"
-        + line(1, cost_usd=0.25, request_id="a", input_tokens=1234)
-        + "torn\n"
-        + line(provider="openai", input_tokens=1_000_000)
-        + line(provider="nobody"),
-    )
+    lines = [
+        *(line(2, cost_usd=1), "foreign\n", line(1, cost_usd=0.25, request_id="a"), "torn\n"),
+        *(line(provider="openai", input_tokens=1_000_000), line(provider="nobody")),
+    ]
+    device.put(LEDGER, "".join(lines))
     done = device.call("cost", "ledger", "--lines", "3", "--json")
     answer = from_json(done.stdout.encode(), views.Ledger)
-    assert [
+    found = [
         (one.provider, one.cost_usd, one.estimated, one.cost_unknown) for one in answer.entries
-    ] == [
+    ]
+    assert found == [
         ("openai", 0.25, False, False),
         ("openai", 2.5, True, False),
         ("nobody", 0.0, False, True),
@@ -328,7 +269,7 @@ def test_an_empty_ledger_says_so_and_a_year_that_utc_does_not_have_is_shown(devi
 
 
 def test_a_file_of_junk_is_refused_before_that_takes_long(device: Device) -> None:
-    device.put(LEDGER, "xx\n" * 4_000_000)
+    device.put(LEDGER, "xx\n" * 1_500_000)
     for words in (("cost",), ("cost", "ledger")):
         done = device.call(*words)
         assert done.returncode == 1

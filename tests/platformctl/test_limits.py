@@ -10,7 +10,8 @@ from tests.support.devices import Device
 
 def test_the_answer_is_the_record_with_what_we_do_not_know(device: Device) -> None:
     record = json.loads(data_path("limits/vultr.json").read_text())
-    record |= {"_comment": "x", "gpu": {"cores": 2}}
+    record |= {"_comment": "x", "gpu": {"cores": [1, 2]}}
+    record["capabilities"]["teleport"] = True
     device.put("/etc/platform/limits.json", json.dumps(record))
     ended = device.call("limits", "--json")
     assert (ended.returncode, ended.stderr) == (0, "")

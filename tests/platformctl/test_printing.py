@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from pathlib import Path
 
 import pytest
 
+from tests.platformctl.conftest import run_on, typed_on
 from tests.support.devices import Device, set_up
-from tests.support.releases import clean_environment, program
-from tests.support.terminals import at_a_terminal
+from tests.support.releases import program
 
 _READING = (
     *(("status",), ("version",), ("limits",), ("cost",), ("cost", "ledger")),
@@ -20,33 +19,15 @@ _READING = (
 _ASKING = (("cost", "reset"), ("voice", "enable"), ("model", "set", "--provider", "openai"))
 
 
-@pytest.fixture
-def device(tmp_path: Path) -> Device:
-    device = Device(tmp_path)
+@pytest.fixture(autouse=True)
+def _set_up(device: Device) -> None:
     set_up(device)
-    return device
 
 
 def at_shell(device: Device, redirection: str, *args: str) -> subprocess.CompletedProcess[str]:
     """The control CLI with its streams as a shell's `redirection` leaves them."""
-    return subprocess.run(
-        ["sh", "-c", f'exec "$0" "$@" {redirection}', program("platformctl"), *args],
-        env=clean_environment() | {"PLATFORM_ROOT": str(device.root)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
-def shown(device: Device, columns: int, *args: str) -> tuple[int, list[str]]:
-    """What a person at a terminal of that width sees, without the colours."""
-    environment = {"PLATFORM_ROOT": str(device.root), "NO_COLOR": "1"}
-    status, text = at_a_terminal(
-        device.root, *args, name="platformctl", env=environment, columns=columns
-    )
-    return status, text.splitlines()
+    script = f'exec "$0" "$@" {redirection}'
+    return run_on(device, "sh", "-c", script, program("platformctl"), *args)
 
 
 @pytest.mark.parametrize(
@@ -104,11 +85,13 @@ def test_no_line_ends_in_blanks_where_nothing_is_active(
 def test_a_table_fits_the_terminal_and_leaves_nothing_out(
     device: Device, args: tuple[str, ...]
 ) -> None:
-    widths = {columns: shown(device, columns, *args) for columns in (500, 80, 40)}
+    widths = {
+        columns: typed_on(device, *args, columns=columns, NO_COLOR="1") for columns in (500, 80, 40)
+    }
     assert [status for status, _ in widths.values()] == [0, 0, 0]
-    words = [sorted("".join(" ".join(lines).split())) for _, lines in widths.values()]
+    words = [sorted("".join(text.split())) for _, text in widths.values()]
     assert words[0] == words[1] == words[2]
-    assert max(map(len, widths[80][1])) <= 80
+    assert max(map(len, widths[80][1].splitlines())) <= 80
     # The providers fit as they are.
     assert args != ("model", "list") or widths[80] == widths[500]
 

@@ -20,13 +20,8 @@ NOTHING: dict[str, object] = {
     "uptime_seconds": None,
     "cost_tripped": False,
     "doctor_fails": None,
-    "agent": {
-        "profile_id": "",
-        "display_name": "",
-        "unit": "",
-        "active_state": "unavailable",
-        "journal_unit": "",
-    },
+    "agent": dict.fromkeys(("profile_id", "display_name", "unit", "journal_unit"), "")
+    | {"active_state": "unavailable"},
     "tunnel": {"unit": TUNNEL_UNIT, "active_state": "unavailable", "enabled": False},
     "provider": NO_PROVIDER,
     "channels": [],
@@ -60,13 +55,8 @@ def test_a_device_that_is_set_up_tells_all_whatever_else_is_broken(device: Devic
         "profile_id": "openclaw",
         "unit": unit,
         "doctor_fails": 2,
-        "agent": {
-            "profile_id": "openclaw",
-            "display_name": "OpenClaw",
-            "unit": unit,
-            "active_state": "unavailable",
-            "journal_unit": unit,
-        },
+        "agent": {"profile_id": "openclaw", "display_name": "OpenClaw", "unit": unit}
+        | {"active_state": "unavailable", "journal_unit": unit},
         "provider": OPENAI | MODEL,
     }
     assert answer["agent"] == status(device)[0]["agent"]

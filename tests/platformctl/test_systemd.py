@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from platform_common.errors import PlatformError
 from platformctl.systemd import UnitState, disable_now, enable_now, parse, unit_states
+from tests.support.stand_in import stand_in
 
 BLOCK = (
     "LoadState=loaded\nActiveState=active\nUnitFileState=enabled\n"
@@ -20,15 +20,12 @@ BLOCK = (
 @pytest.fixture
 def systemctl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A program that stands in for systemctl where no systemd runs; tests write it."""
-    program = tmp_path / "bin/systemctl"
-    program.parent.mkdir()
-    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    return program
+    monkeypatch.setenv("PATH", stand_in(tmp_path / "bin", "systemctl", "")["PATH"])
+    return tmp_path / "bin/systemctl"
 
 
 def write(program: Path, script: str) -> None:
-    program.write_text(f"#!/bin/sh\n{script}\n")
-    program.chmod(0o755)
+    stand_in(program.parent, program.name, script)
 
 
 @pytest.mark.parametrize(
@@ -59,10 +56,8 @@ def test_a_block_of_answer_is_a_state(change: tuple[str, str], expected: UnitSta
 def test_all_units_are_asked_for_in_one_question(systemctl: Path, tmp_path: Path) -> None:
     write(systemctl, f'echo "$@" >>{tmp_path}/asked; printf "{BLOCK}\\n\\n{BLOCK}\\n"')
     states = unit_states(["a.service", "b.service"])
-    assert {unit: state.active_state for unit, state in states.items()} == {
-        "a.service": "active",
-        "b.service": "active",
-    }
+    found = {unit: state.active_state for unit, state in states.items()}
+    assert found == {"a.service": "active", "b.service": "active"}
     (asked,) = (tmp_path / "asked").read_text().splitlines()
     assert asked.endswith(" -- a.service b.service")
 
@@ -99,14 +94,11 @@ def test_cli_09_what_is_no_name_of_a_unit_is_not_asked_for(systemctl: Path, tmp_
     assert not (tmp_path / "asked").exists()
 
 
-@pytest.mark.parametrize(("switch", "verb"), [(enable_now, "enable"), (disable_now, "disable")])
-def test_a_unit_is_switched_at_once_and_for_every_boot(
-    switch: object, verb: str, systemctl: Path, tmp_path: Path
-) -> None:
+def test_a_unit_is_switched_at_once_and_for_every_boot(systemctl: Path, tmp_path: Path) -> None:
     write(systemctl, f'echo "$@" >{tmp_path}/asked')
-    assert callable(switch)
-    switch("a.service")
-    assert (tmp_path / "asked").read_text() == f"{verb} --now -- a.service\n"
+    for switch, verb in ((enable_now, "enable"), (disable_now, "disable")):
+        switch("a.service")
+        assert (tmp_path / "asked").read_text() == f"{verb} --now -- a.service\n"
 
 
 def test_why_a_unit_could_not_be_switched_is_told_in_systemds_words(systemctl: Path) -> None:

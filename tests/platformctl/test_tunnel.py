@@ -6,63 +6,53 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from platform_common.errors import PlatformError
-from platform_common.paths import Paths
-from platformctl.cli import main
 from platformctl.tunnel import command
+from tests.support.devices import Device
 
 ID = "6ff42ae2-765d-4adf-8112-31c55c1551ef"
 GATEWAY = "http://127.0.0.1:8080"
+CREDENTIALS = "/etc/platform/tunnel/credentials.json"
 START = ["cloudflared", "tunnel", "--no-autoupdate"]
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """A device with an active profile."""
-    put(tmp_path / "etc/platform/active-profile", "openclaw\n")
-    return tmp_path
+@pytest.fixture(autouse=True)
+def _with_an_active_profile(device: Device) -> None:
+    device.put("/etc/platform/active-profile", "openclaw\n")
 
 
-def put(path: Path, text: str) -> Path:
-    """Write a file, and make the folders above it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    return path
-
-
-def told(root: Path, copies: Path | None = None) -> list[str]:
+def told(device: Device, copies: Path | None = None) -> list[str]:
     """What cloudflared is told on that device."""
-    return command(Paths(root, {}), copies)
+    return command(device.paths, copies)
 
 
-def test_a_named_tunnel_is_called_by_its_id_where_that_is_known(root: Path) -> None:
-    path = root / "etc/platform/tunnel/credentials.json"
+def test_a_named_tunnel_is_called_by_its_id_where_that_is_known(device: Device) -> None:
     named, by_id = {"TunnelName": "kitchen"}, {"TunnelID": ID}
     for credentials, name in ((named | by_id, ID), (named, "kitchen"), (by_id, ID)):
-        file = put(path, json.dumps(credentials | {"TunnelSecret": "CaNaRy"}))
-        words = told(root)
+        file = device.put(CREDENTIALS, json.dumps(credentials | {"TunnelSecret": "CaNaRy"}))
+        words = told(device)
         assert words == [*START, "run", "--credentials-file", str(file), "--url", GATEWAY, name]
 
 
 def test_copies_of_systemd_count_and_not_what_they_are_copies_of(
-    root: Path, tmp_path: Path
+    device: Device,
 ) -> None:
-    put(root / "etc/platform/tunnel/credentials.json", "{}")
-    copies = tmp_path / "copies"
-    assert told(root, copies) == [*START, "--url", GATEWAY]
-    file = put(copies / "tunnel_credentials.json", json.dumps({"TunnelID": ID}))
-    assert told(root, copies)[-5:] == ["--credentials-file", str(file), "--url", GATEWAY, ID]
+    device.put(CREDENTIALS, "{}")
+    file = device.path("/copies/tunnel_credentials.json")
+    assert told(device, file.parent) == [*START, "--url", GATEWAY]
+    file.write_text(json.dumps({"TunnelID": ID}))
+    words = told(device, file.parent)
+    assert words[-5:] == ["--credentials-file", str(file), "--url", GATEWAY, ID]
 
 
-def test_settings_of_the_operator_say_themselves_where_it_leads(root: Path) -> None:
-    (root / "etc/platform/active-profile").unlink()
-    config = put(root / "etc/platform/tunnel/config.yml", "tunnel: mine\n")
-    assert told(root) == [*START, "--config", str(config), "run"]
+def test_settings_of_the_operator_say_themselves_where_it_leads(device: Device) -> None:
+    device.path("/etc/platform/active-profile").unlink()
+    config = device.put("/etc/platform/tunnel/config.yml", "tunnel: mine\n")
+    assert told(device) == [*START, "--config", str(config), "run"]
 
 
-def test_tun_02_credentials_that_are_none_start_nothing(root: Path) -> None:
+def test_tun_02_credentials_that_are_none_start_nothing(device: Device) -> None:
     for credentials, said in {
         "": "must be JSON",
         "{}": "TunnelID or TunnelName",
@@ -71,27 +61,23 @@ def test_tun_02_credentials_that_are_none_start_nothing(root: Path) -> None:
         '{"TunnelName": "a", "TunnelName": "b"}': "twice",
         "x" * 70_000: "65,536",
     }.items():
-        put(root / "etc/platform/tunnel/credentials.json", credentials)
+        device.put(CREDENTIALS, credentials)
         with pytest.raises(PlatformError, match=said):
-            told(root)
+            told(device)
 
 
-def test_no_tunnel_leads_anywhere_but_to_this_device(root: Path) -> None:
+def test_no_tunnel_leads_anywhere_but_to_this_device(device: Device) -> None:
     profile = '[profile]\nid = "openclaw"\n[health]\nhttp_check = "http://192.0.2.1:8080/health"\n'
-    put(root / "etc/platform/profiles/openclaw.toml", profile)
+    device.put("/etc/platform/profiles/openclaw.toml", profile)
     with pytest.raises(PlatformError, match="http_check"):
-        told(root)
+        told(device)
 
 
-def test_what_would_fail_again_ends_with_a_status_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    environment = {"PLATFORM_ROOT": str(tmp_path)}
-    none = CliRunner().invoke(main, ["tunnel", "run"], env=environment)
-    assert (none.exit_code, none.stdout) == (65, "")
-    assert none.stderr.startswith("error: No profile is active")
-    put(tmp_path / "etc/platform/active-profile", "openclaw\n")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    missing = CliRunner().invoke(main, ["tunnel", "run"], env=environment)
-    assert missing.exit_code == 65
+def test_what_would_fail_again_ends_with_a_status_of_its_own(device: Device) -> None:
+    missing = device.call("tunnel", "run", env={"PATH": str(device.root)})
+    assert missing.returncode == 65
     assert "error: cloudflared could not be started: No such file" in missing.stderr
+    device.path("/etc/platform/active-profile").unlink()
+    none = device.call("tunnel", "run")
+    assert (none.returncode, none.stdout) == (65, "")
+    assert none.stderr.startswith("error: No profile is active")

@@ -12,7 +12,23 @@ from pathlib import Path
 import pytest
 
 from tests.support.faults import FaultServer
-from tests.support.releases import Tools
+from tests.support.releases import Tools, clean_environment
+
+
+def run(
+    *words: str | Path, folder: Path, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run any command in `folder`, such as strace with the program."""
+    return subprocess.run(
+        [*map(str, words)],
+        cwd=folder,
+        env=clean_environment() | dict(env or {}),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
 
 
 @dataclass

@@ -10,7 +10,6 @@ import base64
 import json
 import os
 import socket
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +17,12 @@ from pathlib import Path
 import pytest
 
 from release_tools.keys import generate
+from tests.release_tools.conftest import run
 from tests.support.releases import (
     VERSION,
     KeyPair,
     Tools,
     artefact_files,
-    clean_environment,
     program,
     write_artefacts,
 )
@@ -33,6 +32,8 @@ from tests.support.trees import tree
 _BUILD = ["build", "artefacts", "--version", VERSION, "--channel", "stable"]
 _WITH_KEY = {"SIGNING_SECRET_KEY": "release.key"}
 _VERIFY = ["verify", "dist", "-p", "release.pub"]
+_KEY = ("-p", "release.pub")
+_OTHER_SIGNATURE = ("--signature", "dist/stable/manifest.json.minisig")
 _KEYGEN = ["keygen", "--no-password", "--public-key", "p", "--secret-key"]
 _IMAGE = f"platform-openclaw-rpi5-{VERSION}-stable.img.xz"
 _OTHER_IMAGE = f"platform-khoj-rpi4-{VERSION}-stable.img.xz"
@@ -110,12 +111,6 @@ def _socket(site: Site) -> None:
         made.bind(str(site.artefacts / "s"))
 
 
-def _other_bytes(site: Site) -> None:
-    path = site.artefacts / _IMAGE
-    path.unlink()
-    path.write_bytes(b"another image")
-
-
 def _change_key(change: Callable[[bytearray], object]) -> Prepare:
     def prepare(site: Site) -> None:
         raw = bytearray(base64.b64decode(site.key_line()))
@@ -168,11 +163,10 @@ _NO_KEY = "is neither a minisign secret key nor a file"
 # The value of the variable; the exit code, and what is said.
 _BAD_KEYS: dict[str, tuple[Prepare, str, int, str]] = {
     "empty": (_nothing, "", 2, "is set but empty"),
-    "missing": (_nothing, "nowhere", 5, _NO_KEY),
     "a folder": (_nothing, "artefacts", 5, _NO_KEY),
     "a FIFO": (lambda site: os.mkfifo(site.folder / "fifo"), "fifo", 5, _NO_KEY),
     "of garbage": (_file("bad.key", "garbage\n"), "bad.key", 2, "is no minisign key"),
-    "text that is not UTF-8": (_nothing, os.fsdecode(b"\xff\n\xfe\n"), 2, "is no minisign key"),
+
     "with a wrong checksum": (
         _change_key(lambda raw: raw.__setitem__(-1, raw[-1] ^ 1)), "bad.key", 1,
         "checksum is wrong"),
@@ -206,7 +200,7 @@ _CASES = {
     "pub_06 two versions": Case(
         _add("platform-khoj-rpi4-2026.11.2-stable.img.xz"), _BUILD, 1,
         f"'platform-khoj-rpi4-2026.11.2-stable.img.xz' is not of the version {VERSION}"),
-    "other bytes": Case(_other_bytes, _BUILD, 1, "has other bytes"),
+
     # The options.
     "not a version": Case(
         _nothing, [*_BUILD, "--version", "2026.11"], 2, "Invalid value for '--version'"),
@@ -266,11 +260,10 @@ _CASES = {
     "keygen without a terminal": Case(
         _nothing, ["keygen", *_KEYGEN[2:], "k"], 2, "There is no terminal to ask for the password"),
     # What is verified.
-    "verify nothing": Case(_nothing, ["verify", "nowhere", "-p", "release.pub"], 5, "nowhere"),
-    "verify another scheme": Case(
-        _nothing, ["verify", "ftp://x/y", "-p", "release.pub"], 5, "ftp"),
+    "verify nothing": Case(_nothing, ["verify", "nowhere", *_KEY], 5, "nowhere"),
+    "verify another scheme": Case(_nothing, ["verify", "ftp://x/y", *_KEY], 5, "ftp"),
     "verify without a release": Case(
-        _nothing, ["verify", "artefacts", "-p", "release.pub"], 5, "holds no manifest.json"),
+        _nothing, ["verify", "artefacts", *_KEY], 5, "holds no manifest.json"),
     "verify without a key": Case(_nothing, ["verify", "dist"], 2, "--public-key"),
     "public key missing": Case(
         _nothing, ["verify", "dist", "-p", "nowhere"], 5, "nowhere: No such file or directory"),
@@ -288,21 +281,17 @@ _CASES = {
         for value in ("nan", "inf", "1e300", "1e10", "0")
     },
     "--max-age of ages": Case(_nothing, [*_VERIFY, "--max-age", "9" * 12], 2, "--max-age"),
-    "verify-file of the root": Case(
-        _nothing, ["verify-file", "/", "-p", "release.pub"], 5, "/"),
-    "verify-file of a folder": Case(
-        _nothing, ["verify-file", ".", "-p", "release.pub"], 5, "."),
-    "verify-file of nothing": Case(
-        _nothing, ["verify-file", "nowhere", "-p", "release.pub"], 5, "nowhere"),
+    "verify-file of the root": Case(_nothing, ["verify-file", "/", *_KEY], 5, "/"),
+    "verify-file of a folder": Case(_nothing, ["verify-file", ".", *_KEY], 5, "."),
+    "verify-file of nothing": Case(_nothing, ["verify-file", "nowhere", *_KEY], 5, "nowhere"),
     "verify-file of a FIFO": Case(
-        lambda site: os.mkfifo(site.folder / "fifo"), ["verify-file", "fifo", "-p", "release.pub",
-        "--signature", "dist/stable/manifest.json.minisig"], 5, "fifo is not a regular file"),
+        lambda site: os.mkfifo(site.folder / "fifo"),
+        ["verify-file", "fifo", *_KEY, *_OTHER_SIGNATURE], 5, "fifo is not a regular file"),
     "verify-file unsigned": Case(
-        _nothing, ["verify-file", "release.key", "-p", "release.pub"], 5, "release.key.minisig"),
+        _nothing, ["verify-file", "release.key", *_KEY], 5, "release.key.minisig"),
     "verify-file of another file": Case(
-        _nothing,
-        ["verify-file", "release.pub", "-p", "release.pub",
-         "--signature", "dist/stable/manifest.json.minisig"], 1, "does not match the file"),
+        _nothing, ["verify-file", "release.pub", *_KEY, *_OTHER_SIGNATURE], 1,
+        "does not match the file"),
     # What is inspected and compared.
     "inspect garbage": Case(_file("m.json", "{"), ["inspect", "m.json"], 3, "not valid JSON"),
     "inspect another schema version": Case(
@@ -363,12 +352,12 @@ def test_bad_input_is_told_in_a_sentence_with_its_exit_code_and_changes_nothing(
     assert tree(site.folder) == before
 
 
-def test_every_stranger_is_named_at_once(site: Site, tools: Tools) -> None:
-    for name in ("one.txt", "two.txt", f"platform-khoj-rpi4-{VERSION}-beta.img.xz"):
+def test_every_stranger_is_named_at_once_and_plainly(site: Site, tools: Tools) -> None:
+    for name in ("one\x1b[31m\n.txt", "two.txt", f"platform-khoj-rpi4-{VERSION}-beta.img.xz"):
         _add(name)(site)
     built = tools(*_BUILD, "--json")
     assert len(json.loads(built.stdout)["error"]["problems"]) == 3
-    for said in ("'one.txt'", "'two.txt'", "of the channel beta"):
+    for said in (r"'one\x1b[31m\n.txt'", "'two.txt'", "of the channel beta"):
         assert said in built.stderr
 
 
@@ -387,19 +376,8 @@ def test_an_unreadable_file_is_named(site: Site) -> None:
     (site.artefacts / _IMAGE).chmod(0)
     # Root may read it all the same, unless it gives that right up.
     drop = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
-    ended = subprocess.run(
-        [*drop, program(), *_BUILD, "--output", "other"],
-        cwd=site.folder,
-        env=clean_environment(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
-    (site.artefacts / _IMAGE).chmod(0o644)
+    ended = run(*drop, program(), *_BUILD, "--output", "other", folder=site.folder)
+    (site.artefacts / _IMAGE).chmod(before[f"artefacts/{_IMAGE}"][0] & 0o777)
     assert ended.returncode == 5
     assert ended.stderr.splitlines()[0] == f"error: artefacts/{_IMAGE}: Permission denied"
-    assert {name: data for name, (_, data) in tree(site.folder).items()} == {
-        name: data for name, (_, data) in before.items()
-    }
+    assert tree(site.folder) == before

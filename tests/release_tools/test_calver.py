@@ -32,35 +32,23 @@ def place(text: str) -> str:
     return year + month.zfill(2) + day.zfill(2) + (suffix if dash else "~")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("2026", "2026.1", "v2026.1.1", "2026.1.1-", "", "2026.1.1.1", "2026.1.1-RC1", "26.1.1"),
-        *("20260.1.1", "2026.100.1", "2026.1.100", "2026..1", "2026.1.1 ", "2026.1.1\n"),
-        *("2026.1.1-rc1\n", "２０２６.1.1", "2026.1.1-ｒｃ", "2026.1.1-a b", "2026.1.1-a/b"),
-        *("-2026.1.1", "2026-1-1"),
-    ],
-    ids=ascii,
-)
-def test_what_is_no_version_is_refused_and_shown_plainly(text: str) -> None:
-    with pytest.raises(CalVerError, match="is not a version") as caught:
-        CalVer.parse(text)
-    assert ascii(text) in caught.value.message
-    assert "Y.M.D" in caught.value.hint
+def test_what_is_no_version_is_refused_and_shown_plainly() -> None:
+    # `test_manifest.py` has a table of what is none.
+    for text in ("2026.1", "2026.1.1\n", "２０２６.1.1"):
+        with pytest.raises(CalVerError, match="is not a version") as caught:
+            CalVer.parse(text)
+        assert ascii(text) in caught.value.message
+        assert "Y.M.D" in caught.value.hint
 
 
 @pytest.mark.parametrize(
     ("lower", "higher"),
     [
         *(("2026.1.9", "2026.1.10"), ("2026.9.30", "2026.10.1"), ("2025.12.31", "2026.1.1")),
-        *(
-            ("2026.1.1-rc1", "2026.1.1"),
-            ("2026.1.1-zzzz", "2026.1.1"),
-            ("2026.1.1", "2026.1.2-rc1"),
-        ),
-        *(("2026.1.1-rc10", "2026.1.1-rc9"), ("2026.1.1-rc", "2026.1.1-rc1")),
-        *(("2026.1.1--", "2026.1.1-."), ("2026.1.1-9", "2026.1.1-a")),
-        ("2026.01.1-rc1", "2026.1.01-rc2"),
+        *(("2026.1.1-rc1", "2026.1.1"), ("2026.1.1-zzzz", "2026.1.1")),
+        *(("2026.1.1", "2026.1.2-rc1"), ("2026.1.1-rc10", "2026.1.1-rc9")),
+        *(("2026.1.1-rc", "2026.1.1-rc1"), ("2026.1.1--", "2026.1.1-.")),
+        *(("2026.1.1-9", "2026.1.1-a"), ("2026.01.1-rc1", "2026.1.01-rc2")),
     ],
 )
 def test_rel_29_the_order_is_that_of_the_specification(lower: str, higher: str) -> None:
@@ -78,7 +66,7 @@ def test_rel_29_two_spellings_of_one_version_are_equal(one: str, other: str) -> 
     assert hash(a) == hash(b)
 
 
-@examples(150)
+@examples(60)
 @example("0000.0.0")
 @example("9999.99.99-z")
 @example("2026.1.1--")
@@ -94,7 +82,7 @@ def test_every_valid_text_is_read_and_written_alike(text: str) -> None:
     assert version.suffix == (suffix if dash else None)
 
 
-@examples(250)
+@examples(120)
 @given(texts(), texts(), texts())
 def test_rel_29_the_order_is_a_total_one_and_that_of_texts(
     one: str, other: str, third: str
@@ -109,15 +97,3 @@ def test_rel_29_the_order_is_a_total_one_and_that_of_texts(
     low, middle, high = sorted(map(CalVer.parse, (one, other, third)))
     assert low <= middle <= high
     assert low <= high
-
-
-@examples(150)
-@given(st.text("0129.-ab\n٠é ", max_size=14))
-def test_any_other_text_is_a_version_or_refused(text: str) -> None:
-    try:
-        version = CalVer.parse(text)
-    except CalVerError:
-        return
-    assert version.text == text
-    assert text.isascii()
-    assert "\n" not in text

@@ -9,13 +9,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from release_tools.hashing import BUFFER_BYTES, TooLongError, cores, digest_stream
+from release_tools.hashing import BUFFER_BYTES, TooLongError, digest_stream
 from release_tools.minisign import prehash
 from tests.support.releases import pseudo_random
 from tests.support.waiting import no_thread_left
 
 pytestmark = pytest.mark.usefixtures("all_threads_end_with_the_pass")
 
+both = pytest.mark.parametrize("paired", [True, False], ids=["paired", "alone"])
 DATA = pseudo_random(3 * BUFFER_BYTES + 17, "hashing")
 
 
@@ -25,7 +26,7 @@ def all_threads_end_with_the_pass() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("paired", [True, False], ids=["paired", "alone"])
+@both
 @pytest.mark.parametrize(
     "size",
     [
@@ -40,21 +41,21 @@ def test_the_digests_are_those_of_hashlib(size: int, *, paired: bool) -> None:
     assert digests.blake2b == hashlib.blake2b(DATA[:size]).digest() == prehash(DATA[:size])
 
 
-@pytest.mark.parametrize("paired", [True, False], ids=["paired", "alone"])
+@both
 def test_short_reads_change_nothing(*, paired: bool) -> None:
     stream, steps = io.BytesIO(DATA), iter([1, 7, BUFFER_BYTES, 3, 100_000] * 1000)
     digests = digest_stream(lambda buffer: stream.readinto(buffer[: next(steps)]), paired=paired)
     assert digests == digest_stream(io.BytesIO(DATA).readinto)
 
 
-@pytest.mark.parametrize("paired", [True, False], ids=["paired", "alone"])
+@both
 def test_every_chunk_is_seen_in_order(*, paired: bool) -> None:
     seen = bytearray()
     digest_stream(io.BytesIO(DATA).readinto, paired=paired, on_chunk=seen.extend)
     assert bytes(seen) == DATA
 
 
-@pytest.mark.parametrize("paired", [True, False], ids=["paired", "alone"])
+@both
 @pytest.mark.parametrize("limit", [0, 1, BUFFER_BYTES, len(DATA) - 1])
 def test_a_stream_past_its_limit_is_stopped_at_once(limit: int, *, paired: bool) -> None:
     stream, seen = io.BytesIO(DATA), bytearray()
@@ -69,7 +70,7 @@ def test_a_stream_up_to_its_limit_is_read(limit: int) -> None:
     assert digest_stream(io.BytesIO(DATA).readinto, limit_bytes=limit).size == len(DATA)
 
 
-@pytest.mark.parametrize("paired", [True, False], ids=["paired", "alone"])
+@both
 @pytest.mark.parametrize("error", [OSError, KeyboardInterrupt], ids=["error", "interrupt"])
 @pytest.mark.parametrize("where", ["readinto", "on_chunk"])
 def test_an_error_comes_out_and_leaves_no_thread(
@@ -100,7 +101,3 @@ def test_two_threads_work_only_when_paired() -> None:
         )
         assert counts == {1 if paired else 0}
         counts.clear()
-
-
-def test_this_process_has_a_core() -> None:
-    assert cores() >= 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from platform_common.errors import UnreadableError
 from release_tools.layout import UnsignedError, artefact_url, manifests_at, unexpected_files
 from release_tools.manifest import Manifest, parse
 from release_tools.origin import Origin
+from tests.support.manifests import document, encode, entry
 from tests.support.raw_server import serving
 from tests.support.releases import VERSION
 
@@ -20,23 +20,9 @@ IMAGE = f"platform-openclaw-rpi5-{VERSION}-stable.img.xz"
 
 
 def _manifest(**members: Any) -> Manifest:
-    artefact = {
-        "target": "rpi5",
-        "profile": "openclaw",
-        "filename": IMAGE,
-        "format": "img.xz",
-        "size_bytes": 1,
-        "sha256": "0" * 64,
-        "minisig_url": f"{VERSION}/{IMAGE}.minisig",
-    }
-    document = {
-        "schema_version": 1,
-        "release_version": VERSION,
-        "channel": "stable",
-        "released_at": "2026-11-01T00:00:00Z",
-        "artefacts": [artefact | members],
-    }
-    return parse(json.dumps(document).encode())
+    artefact = entry(filename=IMAGE, minisig_url=f"{VERSION}/{IMAGE}.minisig")
+    del artefact["url"]
+    return parse(encode(document(artefacts=[artefact | members])))
 
 
 _BESIDE = f"https://host/base/stable/{VERSION}/{IMAGE}"
@@ -102,26 +88,20 @@ def test_a_signed_manifest_goes_before_an_unsigned_one(tmp_path: Path) -> None:
 
 def test_a_server_is_asked_no_more_than_needed() -> None:
     with serving({"/stable/manifest.json": b"{}"}) as server:
-        channel = manifests_at(f"{server.url}/stable", Origin())
-        named = manifests_at(f"{server.url}/some/where.json", Origin())
-        assert (channel, named) == (
-            [f"{server.url}/stable/manifest.json"],
-            [f"{server.url}/some/where.json"],
-        )
+        wanted = [f"{server.url}/stable/manifest.json"]
+        assert manifests_at(f"{server.url}/stable", Origin()) == wanted
+        named = f"{server.url}/some/where.json"
+        assert manifests_at(named, Origin()) == [named]
         assert server.paths == []
-        assert manifests_at(server.url, Origin()) == [f"{server.url}/stable/manifest.json"]
+        assert manifests_at(server.url, Origin()) == wanted
     with serving({}) as server, pytest.raises(UnreadableError, match="no channel has one either"):
         manifests_at(server.url, Origin())
 
 
-@pytest.mark.parametrize(
-    "location",
-    ["http://[bad", "https://[::1", "http://\u2102\u2100/stable", "file://[x"],
-    ids=ascii,
-)
-def test_what_is_no_url_is_told_so(location: str) -> None:
-    with pytest.raises(UnreadableError, match="no valid URL"):
-        manifests_at(location, Origin())
+def test_what_is_no_url_is_told_so() -> None:
+    for location in ("http://[bad", "https://[::1", "http://\u2102\u2100/stable", "file://[x"):
+        with pytest.raises(UnreadableError, match="no valid URL"):
+            manifests_at(location, Origin())
 
 
 def test_a_folder_on_a_server_may_have_a_query_and_a_fragment() -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from platform_common.resources import schema
+from release_tools.calver import CalVer, CalVerError
 from release_tools.manifest import ManifestError, SchemaVersionError, parse, render
 from release_tools.manifest_rules import MOST_PROBLEMS
 from release_tools.vocabulary import CHANNELS, FORMATS
@@ -27,7 +27,6 @@ from tests.support.manifests import (
     entry,
     many,
 )
-from tests.support.properties import examples
 
 
 def problems_of(value: Any) -> tuple[str, ...]:
@@ -62,7 +61,8 @@ VERSIONS = (
     *("\n2026.11.1", " 2026.11.1", "2026.11.1 ", "２０２６.11.1", "2026.１.1", "2026.11.²"),
     *("٢٠٢٦.11.1", "20260.1.1", "202.1.1", "2026.111.1", "2026.1.111", "2026,1,1", "2026-11-1"),
     *("2026.11.1-RC1", "2026.11.1-rc_1", "2026.11.1-../x", "2026.11.1-ü", "2026.11.1+1"),
-    *("+2026.1.1", "2026.-1.1", "2026.1_1.1", "2026.11.1\0", "2026.11.1-rc1\r\n"),
+    *("+2026.1.1", "2026.-1.1", "2026.1_1.1", "2026.11.1\0", "2026.11.1-rc1\r\n", "2026..1"),
+    *("26.1.1", "2026.1.1-ｒｃ", "2026.1.1-a b", "2026.1.1-a/b", "-2026.1.1"),
 )
 DIGESTS = (
     *("0" * 64, "f" * 64, SHA256, "", "0" * 63, "0" * 65, "F" * 64, "g" + "0" * 63),
@@ -85,6 +85,8 @@ def is_version(text: str) -> bool:
 @pytest.mark.parametrize("text", VERSIONS, ids=ascii)
 def test_rel_09_versions_are_judged_as_by_hand(text: str) -> None:
     assert (problems_of(document(release_version=text)) == ()) is is_version(text)
+    with contextlib.nullcontext() if is_version(text) else pytest.raises(CalVerError):
+        assert CalVer.parse(text).text == text
 
 
 @pytest.mark.parametrize("text", DIGESTS, ids=ascii)
@@ -259,55 +261,6 @@ def test_rel_15_a_file_name_that_may_leave_its_folder_is_refused(name: str) -> N
 
 # Reading and writing.
 
-_json_values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    # A lone surrogate is no text that JSON can carry.
-    | st.text(st.characters(exclude_categories=["Cs"])),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner, max_size=3)
-    ),
-    max_leaves=10,
-)
-_names = st.text(st.characters(exclude_categories=["Cs"]))
-_unknown = st.dictionaries(_names.map(lambda name: "x_" + name), _json_values, max_size=3)
-_optional_text = st.sampled_from([ABSENT, "", "1.2", "ü\n😀"])
-
-
-@st.composite
-def _documents(draw: st.DrawFn) -> dict[str, Any]:
-    artefacts = [
-        {
-            **entry(target=f"t{index}", filename=f"f{index}", size_bytes=draw(st.integers(0))),
-            "url": draw(st.sampled_from([ABSENT, "a", "oci://r.example/x"])),
-            **draw(_unknown),
-        }
-        for index in range(draw(st.integers(1, 3)))
-    ]
-    whole = {
-        **document(channel=draw(st.sampled_from(CHANNELS))),
-        "tracker": draw(st.just(ABSENT) | st.dictionaries(_names, _names, max_size=3)),
-        "artefacts": [_without_absent(item) for item in artefacts],
-        "wizard_version": draw(_optional_text),
-        "chat_ui_version": draw(_optional_text),
-        **draw(_unknown),
-    }
-    return _without_absent(whole)
-
-
-def _without_absent(members: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in members.items() if value is not ABSENT}
-
-
-@examples(100)
-@given(_documents())
-def test_what_was_read_is_written_byte_for_byte(value: dict[str, Any]) -> None:
-    data = encode(value)
-    assert render(parse(data)) == data
-
 
 def test_what_a_document_has_or_has_not_is_kept_in_the_order_of_the_specification() -> None:
     later = {"by": ["someone", {"é": 1.5}]}
@@ -320,16 +273,6 @@ def test_what_a_document_has_or_has_not_is_kept_in_the_order_of_the_specificatio
     manifest = parse(encode(bare))
     assert (manifest.tracker, manifest.wizard_version, manifest.chat_ui_version) == (None,) * 3
     assert render(manifest) == encode(bare)
-
-
-def test_the_manifest_tells_what_the_document_says() -> None:
-    manifest = parse(encode(document()))
-    artefact = manifest.artefacts[0]
-    assert (manifest.release_version.text, manifest.channel) == ("2026.11.1", "stable")
-    assert (manifest.tracker, manifest.wizard_version) == ({"khoj": "1.42.0"}, "3.1")
-    assert manifest.chat_ui_version == "0.9"
-    assert (artefact.target, artefact.profile, artefact.format) == ("qemu-x86_64", "khoj", "qcow2")
-    assert (artefact.size_bytes, artefact.sha256) == (70_000, SHA256)
 
 
 def test_a_manifest_of_nothing_but_problems_does_not_keep_us_busy() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
@@ -132,14 +133,10 @@ def test_rel_19_what_minisign_lets_pass_is_named(data: bytes, oddity: str) -> No
     assert any(found.startswith(oddity) for found in Signature.parse(data).oddities)
 
 
+# More of these are judged beside the program, in `tests/interop/test_minisign_program.py`.
 REFUSED = {
     "empty": b"",
-    "three lines": FILE[: FILE.rindex(b"\n", 0, -1) + 1],
     "one line": LINES[0] + b"\n",
-    "byte-order mark": b"\xef\xbb\xbf" + FILE,
-    "blank line first": b"\n" + FILE,
-    "blank line between": FILE.replace(b"\n", b"\n\n"),
-    "other prefix": lines(first=b"comment: x"),
     "prefix without its blank": lines(first=b"untrusted comment:x"),
     "prefix in capitals": lines(third=LINES[2].replace(b"trusted", b"Trusted")),
     "no trusted comment": lines(third=b"x"),
@@ -148,21 +145,14 @@ REFUSED = {
     "trusted comment too long": lines(third=b"trusted comment: " + b"x" * 8174),
     "signature line short": lines(second=LINES[1][:-4]),
     "signature line long": lines(second=LINES[1] + b"AAAA"),
-    "signature line without padding": lines(second=LINES[1][:-1]),
-    "signature line with blank": lines(second=LINES[1] + b" "),
-    "signature line URL-safe": lines(second=LINES[1][:50] + b"-_" + LINES[1][52:]),
     "signature line folded": lines(second=LINES[1][:50] + b"\n" + LINES[1][50:]),
     "signature line not ASCII": lines(second=LINES[1][:98] + "é".encode()),
-    "unknown algorithm": lines(second=base64.b64encode(b"EE" + b"x" * 72)),
     "algorithm in lower case": lines(second=base64.b64encode(b"ed" + b"x" * 72)),
-    "last line short": lines(fourth=LINES[3][:-4]),
     "last line long": lines(fourth=LINES[3] + b"AAAA"),
     "last line of 90": lines(fourth=LINES[3] + b"xx"),
     "last line empty": lines(fourth=b""),
-    "NUL in the first line": lines(first=LINES[0] + b"\0"),
     "NUL in the signature": lines(second=LINES[1][:50] + b"\0" + LINES[1][51:]),
     "NUL in the trusted comment": lines(third=LINES[2] + b"\0"),
-    "UTF-16": FILE.decode().encode("utf-16"),
     "10 MiB of junk": b"x" * (10 << 20),
     "10 MiB of line feeds": b"\n" * (10 << 20),
     "a public key": KEY.render(),
@@ -195,21 +185,11 @@ _WRITTEN = KEY.render()
 _BASE64 = _WRITTEN.split(b"\n")[1]
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"\n" + _BASE64,
-        b"anything at all\n" + _BASE64 + b"\n",
-        b"\xef\xbb\xbf" + _WRITTEN,
-        _WRITTEN.replace(b"\n", b"\r\n"),
-        _WRITTEN + b"and more\n" * 100,
-        b"x" * 1022 + b"\n" + _BASE64,
-        b"\n" + _BASE64 + b"\0",
-    ],
-    ids=["empty comment", "any comment", "mark", "CRLF", "text behind", "longest", "NUL behind"],
-)
-def test_a_public_key_file_may_have_these_shapes(data: bytes) -> None:
-    assert PublicKey.parse(data) == KEY
+def test_a_public_key_file_may_have_these_shapes() -> None:
+    assert PublicKey.parse(_WRITTEN.replace(b"\n", b"\r\n") + b"and more\n" * 100) == KEY
+    for comment in (b"", b"\xef\xbb\xbfanything at all", b"x" * 1022):
+        for end in (b"", b"\n", b"\0"):
+            assert PublicKey.parse(comment + b"\n" + _BASE64 + end) == KEY
 
 
 @pytest.mark.parametrize(
@@ -306,14 +286,11 @@ def _second_s(signature: bytes) -> bytes:
 
 def test_a_signature_has_no_second_spelling() -> None:
     good, old = signed(), signed_legacy()
+    of_comment = replace(good, global_signature=_second_s(good.global_signature))
     with pytest.raises(SignatureError, match="does not match the file"):
         check(KEY, replace(good, signature=_second_s(good.signature)), prehash(MESSAGE))
     with pytest.raises(SignatureError, match="trusted comment does not belong"):
-        check(
-            KEY,
-            replace(good, global_signature=_second_s(good.global_signature)),
-            prehash(MESSAGE),
-        )
+        check(KEY, of_comment, prehash(MESSAGE))
     with pytest.raises(SignatureError, match="does not match the file"):
         judge(KEY, replace(old, signature=_second_s(old.signature)), MESSAGE)
 
@@ -330,19 +307,12 @@ def test_a_legacy_signature_is_judged_as_pynacl_does(
         # The comment is signed anew, so that the verdict is that of the first signature.
         of_comment = secret_key().sign(bytes(body) + signature.trusted_comment)
         signature = replace(signature, signature=bytes(body), global_signature=of_comment)
-    try:
-        VerifyKey(KEY.point).verify(message, signature.signature)
-        expected = True
-    except CryptoError:
-        expected = False
-    assert expected is (flipped is None)
     pieces = [memoryview(message)[at : at + step] for at in range(0, len(message), step)]
-    try:
+    good = flipped is None
+    with contextlib.nullcontext() if good else pytest.raises(CryptoError):
+        VerifyKey(KEY.point).verify(message, signature.signature)
+    with contextlib.nullcontext() if good else pytest.raises(SignatureError):
         check_legacy(KEY, signature, pieces)
-        verdict = True
-    except SignatureError:
-        verdict = False
-    assert verdict is expected
 
 
 # One bit.
@@ -361,15 +331,11 @@ def refused(data: bytes, digest: bytes) -> bool:
 def test_each_single_bit_of_a_signature_file_matters_but_in_the_untrusted_comment() -> None:
     digest = prehash(MESSAGE)
     unsigned = range(len(b"untrusted comment: "), FILE.index(b"\n"))
-    let_pass = set()
-    for at in range(len(FILE) - 1):
-        for bit in range(8):
-            changed = bytearray(FILE)
-            changed[at] ^= 1 << bit
-            if not refused(bytes(changed), digest):
-                let_pass.add(at)
     assert not refused(FILE, digest)
-    assert let_pass <= set(unsigned)
+    for at, bit in itertools.product(range(len(FILE) - 1), range(8)):
+        changed = bytearray(FILE)
+        changed[at] ^= 1 << bit
+        assert refused(bytes(changed), digest) or at in unsigned
 
 
 def test_each_single_bit_of_the_signed_file_and_its_end_and_of_the_public_key_matter() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -35,13 +37,8 @@ def read(
     profiles: Sequence[str] = PROFILES,
     targets: Mapping[str, str] = TARGETS,
 ) -> ArtefactName:
-    return parse_name(
-        filename,
-        version=CalVer.parse(version),
-        channel=channel,
-        profiles=profiles,
-        targets=targets,
-    )
+    release: dict[str, Any] = {"version": CalVer.parse(version), "channel": channel}
+    return parse_name(filename, **release, profiles=profiles, targets=targets)
 
 
 # Names.
@@ -85,10 +82,7 @@ def test_a_suffix_with_hyphens_and_channel_words_is_read() -> None:
         ("platform-khoj-rpi5-2026.11.1-rc1-stable.img.xz", "is not of the version 2026.11.1"),
         ("platform-khoj-rpi5-2026.11.01-stable.img.xz", "is not of the version 2026.11.1"),
         ("platform-khoj-rpi52026.11.1-stable.img.xz", "is not of the version 2026.11.1"),
-        (
-            "platform-khoj-rpi9-2026.11.1-stable.img.xz",
-            "no known profile and target in 'khoj-rpi9'",
-        ),
+        ("platform-khoj-rpi9-2026.11.1-stable.img.xz", "profile and target in 'khoj-rpi9'"),
         ("platform-other-rpi5-2026.11.1-stable.img.xz", "no known profile and target"),
         ("platform-khoj-2026.11.1-stable.img.xz", "no known profile and target in 'khoj'"),
         ("platform--2026.11.1-stable.img.xz", "no known profile and target in ''"),
@@ -101,12 +95,9 @@ def test_an_error_names_the_file_and_what_is_wrong(filename: str, sentence: str)
         read(filename)
     assert filename in caught.value.message
     assert sentence in caught.value.message
-
-
-@pytest.mark.parametrize("part", ["2026.11.2-stable", "2026.11.1-beta"])
-def test_a_file_of_another_release_is_told_from_a_stranger(part: str) -> None:
-    with pytest.raises(WrongReleaseError):
-        read(f"platform-khoj-rpi5-{part}.img.xz")
+    # A file of another release is told from a stranger.
+    of_another = "is not of the" in sentence or "this release is for" in sentence
+    assert isinstance(caught.value, WrongReleaseError) == of_another
 
 
 def test_a_stranger_is_shown_plainly_with_what_is_known() -> None:
@@ -118,13 +109,10 @@ def test_a_stranger_is_shown_plainly_with_what_is_known() -> None:
 
 
 def test_a_name_that_can_be_read_in_two_ways_names_both() -> None:
+    name = "platform-a-b-c-2026.11.1-stable.oci"
     with pytest.raises(NamingError) as caught:
-        read(
-            "platform-a-b-c-2026.11.1-stable.oci",
-            profiles=["a", "a-b"],
-            targets={"b-c": "oci", "c": "oci"},
-        )
-    assert "'platform-a-b-c-2026.11.1-stable.oci' can be read in two ways" in caught.value.message
+        read(name, profiles=["a", "a-b"], targets={"b-c": "oci", "c": "oci"})
+    assert f"'{name}' can be read in two ways" in caught.value.message
     assert "profile a on target b-c or profile a-b on target c" in caught.value.message
 
 
@@ -132,7 +120,7 @@ _ids = st.lists(st.sampled_from(["a", "b", "1", "x86_64"]), min_size=1, max_size
 _versions = st.sampled_from(["2026.11.1", "2026.1.01-rc1", "2026.1.1-a-dev-b", "2026.1.1-.."])
 
 
-@examples(200)
+@examples(80)
 @given(
     st.sets(_ids, min_size=1, max_size=4),
     st.dictionaries(_ids, st.sampled_from(FORMATS), min_size=1, max_size=4),
@@ -143,35 +131,15 @@ _versions = st.sampled_from(["2026.11.1", "2026.1.01-rc1", "2026.1.1-a-dev-b", "
 def test_a_name_is_read_back_unless_two_splits_exist(
     profiles: set[str], targets: dict[str, str], version: str, channel: str, data: st.DataObject
 ) -> None:
-    profile, target = (
-        data.draw(st.sampled_from(sorted(profiles))),
-        data.draw(st.sampled_from(sorted(targets))),
-    )
+    profile, target = (data.draw(st.sampled_from(sorted(ids))) for ids in (profiles, targets))
     name = ArtefactName(profile, target, CalVer.parse(version), channel, targets[target])
     middle = f"{profile}-{target}"
     cuts = [index for index, letter in enumerate(middle) if letter == "-"]
     splits = [cut for cut in cuts if middle[:cut] in profiles and middle[cut + 1 :] in targets]
-
-    def reading() -> ArtefactName:
-        return read(
-            str(name), version=version, channel=channel, profiles=list(profiles), targets=targets
-        )
-
-    if len(splits) == 1:
-        assert reading() == name
-    else:
-        with pytest.raises(NamingError, match="can be read in two ways"):
-            reading()
-
-
-@examples(150)
-@given(st.text(st.characters(codec="utf-8")) | st.from_regex(r"platform-[a-z0-9.-]*\.oci"))
-def test_any_text_is_a_name_or_refused(filename: str) -> None:
-    try:
-        name = read(filename)
-    except NamingError:
-        return
-    assert str(name) == filename
+    two_ways = pytest.raises(NamingError, match="can be read in two ways")
+    with contextlib.nullcontext() if len(splits) == 1 else two_ways:
+        known: dict[str, Any] = {"profiles": list(profiles), "targets": targets}
+        assert read(str(name), version=version, channel=channel, **known) == name
 
 
 # Profiles and targets from files.

@@ -10,16 +10,18 @@ from pathlib import Path
 import pytest
 
 from release_tools.progress import byte_progress
+from tests.release_tools.conftest import run
 from tests.support.memory import peak_kib
 from tests.support.releases import (
     VERSION,
     KeyPair,
-    Tools,
     clean_environment,
     program,
     write_artefacts,
 )
 
+_ARGS = ("build", "artefacts", "--version", VERSION, "--channel", "stable")
+_IMAGE = f"platform-khoj-rpi5-{VERSION}-stable.img.xz"
 _LARGE = 160 << 20
 _MOST_KIB = 80 << 10
 
@@ -30,24 +32,20 @@ def test_nothing_is_shown_unless_asked_for(capfd: pytest.CaptureFixture[str]) ->
     assert capfd.readouterr() == ("", "")
 
 
-def test_no_bar_is_shown_without_a_terminal(
-    signed_release: Path, tools: Tools, key_pair: KeyPair
-) -> None:
-    assert tools("verify", "dist", "-p", key_pair.public).stderr == ""
+def artefact_of(size: int, folder: Path, name: str) -> None:
+    """Make an artefact of that size, a hole that takes no space."""
+    write_artefacts(folder / "artefacts", {name: b""})
+    os.truncate(folder / "artefacts" / name, size)
 
 
 def test_a_bar_with_bytes_rate_and_time_left_is_shown_on_a_terminal_and_stdout_stays_clean(
-    tmp_path: Path, key_pair: KeyPair
+    tmp_path: Path,
 ) -> None:
-    folder = write_artefacts(tmp_path / "artefacts", {})
-    path = folder / f"platform-khoj-rpi5-{VERSION}-stable.img.xz"
-    path.touch()
-    # Enough for the bar to be drawn while the work is half done; a hole takes no space.
-    os.truncate(path, 64 << 20)
+    # Enough for the bar to be drawn while the work is half done.
+    artefact_of(64 << 20, tmp_path, _IMAGE)
     ours, theirs = pty.openpty()
-    args = ("build", "artefacts", "--version", VERSION, "--channel", "stable", "--json")
     process = subprocess.Popen(
-        [program(), *args],
+        [program(), *_ARGS, "--json"],
         cwd=tmp_path,
         env=clean_environment() | {"TERM": "xterm", "COLUMNS": "100"},
         stdin=subprocess.DEVNULL,
@@ -73,48 +71,16 @@ def test_a_bar_with_bytes_rate_and_time_left_is_shown_on_a_terminal_and_stdout_s
     assert stdout.endswith(b"}\n")
 
 
-@pytest.fixture
-def large(tmp_path: Path) -> Path:
-    """A folder with one artefact of 160 MiB, which takes no space."""
-    folder = write_artefacts(tmp_path / "artefacts", {})
-    path = folder / f"platform-khoj-rpi5-{VERSION}-stable.img.xz"
-    path.touch()
-    os.truncate(path, _LARGE)
-    return folder
-
-
-def test_a_large_artefact_is_never_held_in_memory(large: Path, key_pair: KeyPair) -> None:
+def test_a_large_artefact_is_never_held_in_memory(tmp_path: Path, key_pair: KeyPair) -> None:
+    artefact_of(_LARGE, tmp_path, _IMAGE)
     env = clean_environment() | {"SIGNING_SECRET_KEY": str(key_pair.secret)}
-    args = {
-        "build": ["build", "artefacts", "--version", VERSION, "--channel", "stable"],
-        "verify": ["verify", "dist", "-p", str(key_pair.public)],
-    }
-    peaks = {
-        name: peak_kib([program(), *command], cwd=large.parent, env=env)
-        for name, command in args.items()
-    }
-    assert max(peaks.values()) <= _MOST_KIB, peaks
+    for args in (_ARGS, ("verify", "dist", "-p", str(key_pair.public))):
+        assert peak_kib([program(), *args], cwd=tmp_path, env=env) <= _MOST_KIB, args
 
 
-def test_a_large_file_that_should_hold_a_reference_is_never_held_in_memory(
-    tmp_path: Path, tools: Tools
-) -> None:
-    folder = write_artefacts(tmp_path / "artefacts", {})
-    path = folder / f"platform-khoj-fly-machines-{VERSION}-stable.oci"
-    path.touch()
-    os.truncate(path, _LARGE)
+def test_a_large_file_that_should_hold_a_reference_is_never_held_in_memory(tmp_path: Path) -> None:
+    artefact_of(_LARGE, tmp_path, f"platform-khoj-fly-machines-{VERSION}-stable.oci")
     # With less address space than the file is long, reading it whole would fail.
-    limited = ["prlimit", f"--as={_LARGE}", program()]
-    args = ("build", "artefacts", "--version", VERSION, "--channel", "stable", "--jobs", "1")
-    built = subprocess.run(
-        [*limited, *args],
-        cwd=tmp_path,
-        env=clean_environment(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    built = run("prlimit", f"--as={_LARGE}", program(), *_ARGS, "--jobs", "1", folder=tmp_path)
     assert built.returncode == 1
     assert "must hold one reference" in built.stderr

@@ -7,6 +7,7 @@ import pytest
 from release_tools.manifest import parse
 from release_tools.policy import Finding
 from release_tools.report import CheckedArtefact, ReleaseReport
+from release_tools.reporting import overall_exit_code
 from tests.support.manifests import document, encode
 
 ARTEFACT = parse(encode(document())).artefacts[0]
@@ -29,6 +30,8 @@ def test_the_exit_code_is_that_of_the_worst_finding(codes: list[str], expected: 
         CheckedArtefact(ARTEFACT, "x", (Finding(code, "w", "m"),)) for code in codes
     ]
     assert spread.exit_code == expected
+    reports = [ReleaseReport("u", findings=[Finding(code, "w", "m")]) for code in codes]
+    assert overall_exit_code(reports) == expected
 
 
 def test_a_warning_leaves_the_exit_code_zero() -> None:

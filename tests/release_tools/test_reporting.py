@@ -10,7 +10,6 @@ from release_tools.manifest import parse
 from release_tools.policy import Finding
 from release_tools.report import CheckedArtefact, ReleaseReport
 from release_tools.reporting import (
-    overall_exit_code,
     print_manifest,
     print_verification,
     verdict,
@@ -50,15 +49,6 @@ def test_the_verdict_on_a_bad_release_has_one_line_without_control_characters() 
     line = verdict([report(WARNING), report(ERROR, ERROR)])
     assert line == r"DO NOT TRUST: 2 findings, the first E_HASH at a\x1b[2Jb"
     assert verdict([report(ERROR)]).startswith("DO NOT TRUST: 1 finding, ")
-
-
-@pytest.mark.parametrize(
-    ("codes", "expected"),
-    [([], 0), (["E_SCHEMA"], 3), (["E_SCHEMA", "E_UNREADABLE"], 5), (["E_UNREADABLE", "E_SIG"], 1)],
-)
-def test_a_failed_check_outweighs_what_could_not_be_read(codes: list[str], expected: int) -> None:
-    reports = [ReleaseReport("u", findings=[Finding(code, "w", "m")]) for code in codes]
-    assert overall_exit_code(reports) == expected
 
 
 def test_people_read_each_artefact_its_findings_and_the_verdict(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import pytest
 
@@ -14,8 +15,17 @@ from tests.support.waiting import no_thread_left
 TIMEOUT_S = 10
 
 
-def quiet() -> Pace:
-    return Pace(lambda count: None)
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def worked(work: Callable[[T, bool], R], items: list[T], jobs: int, **more: Any) -> list[R]:
+    """What comes of `work` on each item; numbers are their own sizes."""
+    options: dict[str, Any] = {
+        "pace": Pace(lambda count: None),
+        "size_of": lambda item: item,
+    } | more
+    return side_by_side(work, items, jobs=jobs, **options)
 
 
 @pytest.fixture(autouse=True)
@@ -28,21 +38,13 @@ def all_workers_end() -> Iterator[None]:
 @pytest.mark.parametrize("count", [0, 1, 2, 7, 50])
 def test_the_results_have_the_order_of_the_items(jobs: int, count: int) -> None:
     items = [(index * 37) % 11 for index in range(count)]
-    results = side_by_side(
-        lambda item, paired: item * 2, items, jobs=jobs, pace=quiet(), size_of=lambda item: item
-    )
+    results = worked(lambda item, paired: item * 2, items, jobs)
     assert results == [item * 2 for item in items]
 
 
 def test_the_largest_file_is_begun_first() -> None:
     begun: list[int] = []
-    side_by_side(
-        lambda item, paired: begun.append(item),
-        [3, 10**30, 0, 7],
-        jobs=1,
-        pace=quiet(),
-        size_of=lambda item: item,
-    )
+    worked(lambda item, paired: begun.append(item), [3, 10**30, 0, 7], 1)
     assert begun == [10**30, 7, 3, 0]
 
 
@@ -60,31 +62,17 @@ def test_the_largest_file_is_begun_first() -> None:
 def test_a_file_may_take_two_threads_where_too_few_are_left(
     jobs: int, count: int, expected: list[bool]
 ) -> None:
-    paired = side_by_side(
-        lambda item, paired: paired,
-        list(range(count, 0, -1)),
-        jobs=jobs,
-        pace=quiet(),
-        size_of=lambda item: item,
-    )
-    assert paired == expected
+    assert worked(lambda item, paired: paired, [*range(count, 0, -1)], jobs) == expected
 
 
 def test_items_are_worked_on_at_the_same_time() -> None:
     meeting = threading.Barrier(3)
-    results = side_by_side(
-        lambda item, paired: meeting.wait(TIMEOUT_S) >= 0,
-        [1, 2, 3],
-        jobs=3,
-        pace=quiet(),
-        size_of=lambda item: 0,
-    )
-    assert results == [True, True, True]
+    assert worked(lambda item, paired: meeting.wait(TIMEOUT_S) >= 0, [1, 2, 3], 3) == [True] * 3
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt], ids=["error", "interrupt"])
 def test_the_first_error_stops_a_file_that_is_being_read(error: type[BaseException]) -> None:
-    pace, reading, stopped = quiet(), threading.Event(), threading.Event()
+    pace, reading, stopped = Pace(lambda count: None), threading.Event(), threading.Event()
 
     def work(item: str, paired: bool) -> None:
         if item == "bad":
@@ -100,12 +88,12 @@ def test_the_first_error_stops_a_file_that_is_being_read(error: type[BaseExcepti
             raise
 
     with pytest.raises(error):
-        side_by_side(work, ["endless", "bad"], jobs=2, pace=pace, size_of=lambda item: 0)
+        worked(work, ["endless", "bad"], 2, pace=pace, size_of=lambda item: 0)
     assert stopped.wait(TIMEOUT_S)
 
 
 def test_no_file_is_begun_after_an_error() -> None:
-    pace, begun = quiet(), []
+    begun: list[int] = []
     second_begun, others = threading.Event(), threading.Event()
 
     def work(item: int, paired: bool) -> None:
@@ -118,7 +106,7 @@ def test_no_file_is_begun_after_an_error() -> None:
 
     with no_thread_left():
         with pytest.raises(ValueError, match=r"^$"):
-            side_by_side(work, list(range(20)), jobs=2, pace=pace, size_of=lambda item: -item)
+            worked(work, list(range(20)), 2, size_of=lambda item: -item)
         others.set()
     assert begun == [0, 1]
 

@@ -9,6 +9,7 @@ import re
 import shutil
 import socket
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,11 +55,8 @@ def codes(report: ReleaseReport) -> list[str]:
 
 def served(dist: Path) -> dict[str, bytes]:
     """The files of a distribution by their path on a server."""
-    return {
-        f"/{path.relative_to(dist)}": path.read_bytes()
-        for path in dist.rglob("*")
-        if path.is_file()
-    }
+    files = (path for path in dist.rglob("*") if path.is_file())
+    return {f"/{path.relative_to(dist)}": path.read_bytes() for path in files}
 
 
 def _artefact(document: dict[str, Any], filename: str) -> dict[str, Any]:
@@ -109,7 +107,14 @@ def _break_six_things(channel: Path, key_pair: KeyPair) -> None:
     sign_file(release / REFERENCE, key_pair, "file:other.oci\trelease:2026.11.1")  # E_COMMENT
 
 
-SIX = ["E_COMMENT", "E_HASH", "E_MISSING", "E_SIG", "E_SIZE", "E_UNEXPECTED"]
+SIX = {
+    *(("E_COMMENT", f"{REFERENCE}.minisig"), ("E_HASH", IMAGE), ("E_SIG", IMAGE)),
+    *(
+        ("E_MISSING", f"{DISK}.minisig"),
+        ("E_SIZE", DISK),
+        ("E_UNEXPECTED", "2026.11.1/stranger.txt"),
+    ),
+}
 
 
 def test_six_faults_are_six_findings_for_people_and_for_programs(
@@ -118,36 +123,21 @@ def test_six_faults_are_six_findings_for_people_and_for_programs(
     _break_six_things(channel, key_pair)
     done = tools("verify", "dist", "-p", key_pair.public)
     assert done.returncode == 1
-    assert sorted(re.findall(r"^  (E_[A-Z]+) ", done.stdout, re.MULTILINE)) == SIX
+    assert set(re.findall(r"^  (E_[A-Z]+) ([^ ]+): ", done.stdout, re.MULTILINE)) == SIX
     assert done.stdout.splitlines()[-1].startswith("DO NOT TRUST: 6 findings, the first E_UNEX")
     done = tools("verify", "dist", "-p", key_pair.public, "--json")
     document = json.loads(done.stdout)
     assert (done.returncode, document["ok"], document["exit_code"]) == (1, False, 1)
-    assert sorted(finding["code"] for finding in document["findings"]) == SIX
+    assert {(one["code"], one["where"]) for one in document["findings"]} == SIX
     assert document["verdict"].startswith("DO NOT TRUST: 6 findings")
-
-
-@pytest.mark.parametrize(
-    ("change", "found"),
-    [
-        (lambda release: (release / "stranger.txt").touch(), "UNEXPECTED 2026.11.1/stranger.txt"),
-        (lambda release: (release / IMAGE).unlink(), f"MISSING {IMAGE}"),
-        (lambda release: (release / f"{IMAGE}.minisig").unlink(), f"MISSING {IMAGE}.minisig"),
-    ],
-    ids=["a file more", "no artefact", "no signature"],
-)
-def test_a_file_too_many_or_too_few_is_named(
-    change: Callable[[Path], object], found: str, release: Path, key_pair: KeyPair
-) -> None:
-    change(release)
-    (finding,) = verify(release.parent, key_pair).errors
-    assert f"{finding.code} {finding.where}" == f"E_{found}"
 
 
 def test_a_failed_check_outweighs_what_could_not_be_read(
     release: Path, signed_release: Path, tools: Tools, key_pair: KeyPair
 ) -> None:
     (release / IMAGE).unlink()
+    (finding,) = verify(signed_release, key_pair).errors
+    assert (finding.code, finding.where) == ("E_MISSING", IMAGE)
     (release / IMAGE).mkdir()
     unreadable = tools("verify", "dist", "-p", key_pair.public)
     assert (unreadable.returncode, "E_UNREADABLE" in unreadable.stdout) == (5, True)
@@ -155,41 +145,33 @@ def test_a_failed_check_outweighs_what_could_not_be_read(
     assert tools("verify", "dist", "-p", key_pair.public).returncode == 1
 
 
-def _schema_version(document: dict[str, Any]) -> None:
-    document["schema_version"] = 2
+def _update(changes: dict[str, Any], document: dict[str, Any]) -> None:
+    document.update(changes)
 
 
-def _no_artefacts(document: dict[str, Any]) -> None:
-    document["artefacts"] = []
-    document["channel"] = "nightly"
-
-
-@pytest.mark.parametrize(
-    ("change", "code", "words"),
-    [(_schema_version, 4, ["E_SCHEMA_VERSION"]), (_no_artefacts, 3, ["E_SCHEMA", "E_SCHEMA"])],
-    ids=["schema_version", "schema"],
-)
 def test_a_signed_manifest_that_is_wrong_has_its_own_exit_code(
-    change: Callable[[dict[str, Any]], None],
-    code: int,
-    words: list[str],
-    channel: Path,
-    tools: Tools,
-    key_pair: KeyPair,
+    channel: Path, tools: Tools, key_pair: KeyPair
 ) -> None:
-    change_manifest(channel, key_pair, change)
-    done = tools("verify", "dist", "-p", key_pair.public, "--json")
-    document = json.loads(done.stdout)
-    assert (done.returncode, document["exit_code"]) == (code, code)
-    assert [finding["code"] for finding in document["findings"]] == words
+    wrong: list[tuple[dict[str, Any], int, list[str]]] = [
+        ({"artefacts": [], "channel": "nightly"}, 3, ["E_SCHEMA", "E_SCHEMA"]),
+        ({"schema_version": 2}, 4, ["E_SCHEMA_VERSION"]),
+    ]
+    for changes, code, words in wrong:
+        change_manifest(channel, key_pair, partial(_update, changes))
+        done = tools("verify", "dist", "-p", key_pair.public, "--json")
+        document = json.loads(done.stdout)
+        assert (done.returncode, document["exit_code"]) == (code, code)
+        assert [finding["code"] for finding in document["findings"]] == words
 
 
-def test_a_bad_signature_stops_before_the_manifest_is_parsed(
-    channel: Path, key_pair: KeyPair
+def test_rel_06_a_bad_signature_in_a_folder_stops_at_once_before_the_manifest_is_parsed(
+    channel: Path, key_pair: KeyPair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (channel / "manifest.json").write_bytes(b"[" * 100_000)
+    pauses: list[float] = []
+    monkeypatch.setattr("release_tools.verify.time.sleep", pauses.append)
     report = verify(channel, key_pair)
-    assert (codes(report), report.manifest) == (["E_SIG"], None)
+    assert (codes(report), report.manifest, pauses) == (["E_SIG"], None, [])
 
 
 # Artefacts: REL-12, REL-13, REL-14, REL-16.
@@ -225,15 +207,7 @@ def test_rel_12_other_bytes_are_found(
     assert codes(verify(release.parent, key_pair)) == found
 
 
-def test_rel_13_a_good_artefact_under_anothers_name_is_found(
-    release: Path, signed_release: Path, key_pair: KeyPair
-) -> None:
-    for suffix in ("", ".minisig"):
-        shutil.copy(release / f"{DISK}{suffix}", release / f"{IMAGE}{suffix}")
-    assert codes(verify(signed_release, key_pair)) == ["E_COMMENT", "E_SIZE"]
-
-
-def test_rel_13_a_good_artefact_of_an_older_release_is_found(
+def test_rel_13_a_good_artefact_of_another_name_or_an_older_release_is_found(
     release: Path, signed_release: Path, key_pair: KeyPair
 ) -> None:
     # Of the same size and name, with a good signature that says which release it is from.
@@ -241,6 +215,10 @@ def test_rel_13_a_good_artefact_of_an_older_release_is_found(
     comment = f"timestamp:1\tfile:{DISK}\thashed\trelease:2026.10.1\tchannel:stable"
     sign_file(release / DISK, key_pair, comment)
     assert codes(verify(signed_release, key_pair)) == ["E_COMMENT", "E_HASH"]
+    for suffix in ("", ".minisig"):
+        shutil.copy(release / f"{DISK}{suffix}", release / f"{IMAGE}{suffix}")
+    image = verify(signed_release, key_pair, target="rpi5")
+    assert codes(image) == ["E_COMMENT", "E_COMMENT", "E_SIZE"]
 
 
 def test_rel_14_an_endless_artefact_is_cut_off(
@@ -264,9 +242,8 @@ def test_rel_14_an_endless_artefact_is_cut_off(
 def test_rel_14_a_size_that_the_server_contradicts_is_found(
     channel: Path, signed_release: Path, key_pair: KeyPair
 ) -> None:
-    change_manifest(
-        channel, key_pair, lambda document: _artefact(document, IMAGE).update(size_bytes=10**15)
-    )
+    size = {"size_bytes": 10**15}
+    change_manifest(channel, key_pair, lambda found: _artefact(found, IMAGE).update(size))
     with serving(served(signed_release)) as server:
         assert codes(verify(server.url, key_pair)) == ["E_SIZE"]
 
@@ -283,9 +260,7 @@ _ELSEWHERE = {
 def test_rel_16_a_manifest_from_a_server_cannot_lead_elsewhere(
     member: str, url: str, channel: Path, signed_release: Path, key_pair: KeyPair
 ) -> None:
-    change_manifest(
-        channel, key_pair, lambda document: _artefact(document, IMAGE).update({member: url})
-    )
+    change_manifest(channel, key_pair, lambda found: _artefact(found, IMAGE).update({member: url}))
     with serving(served(signed_release)) as server:
         report = verify(f"{server.url}/stable", key_pair)
         assert "E_URL" in codes(report)
@@ -296,11 +271,8 @@ def test_rel_16_another_web_server_may_hold_an_artefact_and_a_registry_a_referen
     channel: Path, release: Path, signed_release: Path, tools: Tools, key_pair: KeyPair
 ) -> None:
     with serving({"/image": (release / IMAGE).read_bytes()}) as elsewhere:
-        change_manifest(
-            channel,
-            key_pair,
-            lambda document: _artefact(document, IMAGE).update(url=f"{elsewhere.url}/image"),
-        )
+        url = f"{elsewhere.url}/image"
+        change_manifest(channel, key_pair, lambda found: _artefact(found, IMAGE).update(url=url))
         with serving(served(signed_release)) as server:
             done = tools("verify", server.url, "-p", key_pair.public)
         assert done.returncode == 0, done.stdout
@@ -312,11 +284,8 @@ def test_rel_16_another_web_server_may_hold_an_artefact_and_a_registry_a_referen
 def test_a_reference_that_the_entry_contradicts_is_found(
     channel: Path, signed_release: Path, key_pair: KeyPair
 ) -> None:
-    change_manifest(
-        channel,
-        key_pair,
-        lambda document: _artefact(document, REFERENCE).update(url="oci://elsewhere/x@sha256:00"),
-    )
+    url = "oci://elsewhere/x@sha256:00"
+    change_manifest(channel, key_pair, lambda found: _artefact(found, REFERENCE).update(url=url))
     assert codes(verify(signed_release, key_pair)) == ["E_REFERENCE"]
 
 
@@ -339,12 +308,11 @@ def _stale_signature(dist: Path, key_pair: KeyPair, times: int) -> RawServer:
     """A server that has another release's signature beside the manifest, `times` times."""
     files = served(dist)
     path = "/stable/manifest.json.minisig"
-    fresh = files[path]
     stale = sign_bytes(b"the manifest before", key_pair, "file:manifest.json")
 
     def answer(request: Request, connection: socket.socket) -> None:
         early = server.paths.count(path) <= times
-        connection.sendall(response(stale if early else fresh))
+        connection.sendall(response(stale if early else files[path]))
 
     server = serving(files, {path: answer})
     return server
@@ -365,16 +333,6 @@ def test_rel_06_a_pair_that_does_not_match_is_fetched_again_twice(
     assert codes(report) == found
     assert pauses == [1.0, 3.0][:times]
     assert server.paths.count("/stable/manifest.json") == min(times, 2) + 1
-
-
-def test_rel_06_a_mismatch_in_a_folder_is_told_at_once(
-    channel: Path, key_pair: KeyPair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stale = sign_bytes(b"the manifest before", key_pair, "file:manifest.json")
-    (channel / "manifest.json.minisig").write_bytes(stale)
-    pauses: list[float] = []
-    monkeypatch.setattr("release_tools.verify.time.sleep", pauses.append)
-    assert (codes(verify(channel, key_pair)), pauses) == (["E_SIG"], [])
 
 
 def test_a_channel_that_cannot_be_read_hides_nothing_of_the_others(
@@ -426,11 +384,7 @@ def test_rel_11_no_artefact_for_a_device_is_a_failure_of_its_own(
     ids=["target", "profile", "both", "manifest only"],
 )
 def test_only_what_was_selected_is_read(
-    options: tuple[str, ...],
-    read: list[str],
-    signed_release: Path,
-    tools: Tools,
-    key_pair: KeyPair,
+    options: tuple[str, ...], read: list[str], signed_release: Path, tools: Tools, key_pair: KeyPair
 ) -> None:
     for path in (signed_release / "stable" / VERSION).iterdir():
         if path.name.removesuffix(".minisig") not in read:
@@ -444,29 +398,20 @@ def test_only_what_was_selected_is_read(
     assert scope in document["verdict"]
 
 
-@pytest.mark.parametrize(
-    ("floor", "code"),
-    [("2026.11.1", 0), ("2026.11.2", 1)],
-)
-def test_a_release_before_the_floor_is_a_rollback(
-    floor: str, code: int, signed_release: Path, tools: Tools, key_pair: KeyPair
-) -> None:
-    options = ("--manifest-only", "--not-older-than", floor)
-    done = tools("verify", "dist", "-p", key_pair.public, *options)
-    assert (done.returncode, "E_ROLLBACK" in done.stdout) == (code, bool(code))
-
-
-def test_an_old_manifest_is_a_warning_unless_an_age_is_asked_for(
+def test_an_old_manifest_is_a_warning_unless_an_age_or_a_version_is_asked_for(
     channel: Path, tools: Tools, key_pair: KeyPair
 ) -> None:
     change_manifest(
         channel, key_pair, lambda document: document.update(released_at="2024-01-01T00:00:00Z")
     )
-    warned = tools("verify", "dist", "-p", key_pair.public)
-    assert (warned.returncode, "E_FREEZE warning" in warned.stdout) == (0, True)
-    refused = tools("verify", "dist", "-p", key_pair.public, "--max-age", "30")
-    assert refused.returncode == 1
-    assert "over the limit of 30" in refused.stdout
+    for options, code, said in (
+        ([], 0, "E_FREEZE warning"),
+        (["--max-age", "30"], 1, "over the limit of 30"),
+        (["--not-older-than", VERSION], 0, "TRUSTED"),
+        (["--not-older-than", "2026.11.2"], 1, "E_ROLLBACK"),
+    ):
+        done = tools("verify", "dist", "-p", key_pair.public, *options)
+        assert (done.returncode, said in done.stdout) == (code, True)
 
 
 def test_pub_03_an_unsigned_release_is_refused(
@@ -494,68 +439,45 @@ def _with_signature(change: Callable[[bytes], bytes]) -> Shape:
     return lambda path, key_pair: path.write_bytes(change(path.read_bytes()))
 
 
-def _fifo(path: Path, key_pair: KeyPair) -> None:
-    path.unlink()
-    os.mkfifo(path)
+def _instead(make_it: Callable[[Path], object]) -> Shape:
+    def replace(path: Path, key_pair: KeyPair) -> None:
+        path.unlink()
+        make_it(path)
 
-
-def _folder(path: Path, key_pair: KeyPair) -> None:
-    path.unlink()
-    path.mkdir()
+    return replace
 
 
 def _link(path: Path, key_pair: KeyPair) -> None:
     path.symlink_to(path.rename(path.with_name("real.minisig")))
 
 
-def _device(path: Path, key_pair: KeyPair) -> None:
-    path.unlink()
-    path.symlink_to("/dev/zero")
-
-
 def _legacy(path: Path, key_pair: KeyPair) -> None:
     minisign_program.sign(key_pair.secret, path.with_suffix(""), "-l")
 
 
-# The shape, and whether the program refuses it as well: it takes some liberties that
-# a release must not.
-_SHAPES: dict[str, tuple[Shape, bool]] = {
-    "legacy": (_legacy, True),
-    "junk after line 4": (_with_signature(lambda data: data + b"junk" * 1000), False),
-    "five lines": (_with_signature(lambda data: data + b"fifth\n"), False),
-    "CRLF": (_with_signature(lambda data: data.replace(b"\n", b"\r\n")), False),
-    "BOM": (_with_signature(lambda data: b"\xef\xbb\xbf" + data), True),
-    "empty": (_with_signature(lambda data: b""), True),
-    "three lines": (_with_signature(lambda data: b"\n".join(data.splitlines()[:3])), True),
-    "10 MiB": (_with_signature(lambda data: data + bytes(10 << 20)), False),
-    "blank line first": (_with_signature(lambda data: b"\n" + data), True),
-    "NULs": (_with_signature(lambda data: bytes(len(data))), True),
-    "FIFO": (_fifo, True),
-    "folder": (_folder, True),
-    "symbolic link": (_link, False),
-    "endless device": (_device, True),
-    "a manifest": (lambda path, _: shutil.copy(path.with_suffix(""), path), True),
+# Further shapes are in `test_minisign.py`.
+_SHAPES: dict[str, Shape] = {
+    "legacy": _legacy,
+    "junk after line 4": _with_signature(lambda data: data + b"junk" * 1000),
+    "CRLF": _with_signature(lambda data: data.replace(b"\n", b"\r\n")),
+    "three lines": _with_signature(lambda data: b"\n".join(data.splitlines()[:3])),
+    "10 MiB": _with_signature(lambda data: data + bytes(10 << 20)),
+    "FIFO": _instead(os.mkfifo),
+    "folder": _instead(Path.mkdir),
+    "symbolic link": _link,
+    "endless device": _instead(lambda path: path.symlink_to("/dev/zero")),
 }
 
 
-@pytest.mark.parametrize(("shape", "program_refuses"), _SHAPES.values(), ids=_SHAPES)
+@pytest.mark.parametrize("shape", _SHAPES.values(), ids=_SHAPES)
 @pytest.mark.parametrize("file", ["manifest.json", f"{VERSION}/{DISK}"], ids=["manifest", "disk"])
 def test_rel_19_a_signature_file_of_another_shape_is_refused(
-    file: str,
-    shape: Shape,
-    program_refuses: bool,
-    channel: Path,
-    tools: Tools,
-    key_pair: KeyPair,
+    file: str, shape: Shape, channel: Path, tools: Tools, key_pair: KeyPair
 ) -> None:
-    signature = channel / f"{file}.minisig"
-    shape(signature, key_pair)
+    shape(channel / f"{file}.minisig", key_pair)
     done = tools("verify", "dist/stable", "-p", key_pair.public, timeout=10)
     assert done.returncode in (1, 5)
     assert "Traceback" not in done.stderr
-    if not signature.is_fifo():  # the program waits for ever there
-        status = minisign_program.verify(key_pair.public, channel / file, signature).status
-        assert (status != 0) == program_refuses
 
 
 HOSTILE = "\x1b[31mred\x07<script>\x9b2J\u202e"
@@ -605,14 +527,6 @@ def test_rel_20_a_trusted_comment_with_escapes_is_shown_as_text(
     assert done.returncode == 0
     assert r"Trusted comment: \x1b[31mred\x07<script>\x9b2J\u202e" in done.stdout
     _assert_plain(done.stdout + done.stderr)
-
-
-def test_rel_21_an_edited_trusted_comment_is_refused(
-    channel: Path, release: Path, key_pair: KeyPair
-) -> None:
-    signature = release / f"{DISK}.minisig"
-    signature.write_bytes(signature.read_bytes().replace(b"timestamp:1", b"timestamp:2"))
-    assert codes(verify(channel, key_pair)) == ["E_SIG"]
 
 
 @pytest.mark.parametrize(
