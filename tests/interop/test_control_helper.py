@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -39,6 +40,7 @@ ACTIVE = "/etc/platform/active-provider"
 LEDGER = "/home/agent/.openclaw/cost-ledger.jsonl"
 SET = ("model", "set", "--key-from-stdin", "--yes", "--provider")
 NOBODY = 65534
+Connection = socket.socket
 STRANGER = 61234
 
 
@@ -81,11 +83,17 @@ class Helped:
             check=False,
         )
 
-    def send(self, request: bytes) -> str:
-        """The whole answer to these bytes, sent by root."""
+    @contextlib.contextmanager
+    def connected(self) -> Iterator[Connection]:
+        """A connection of root's to the helper."""
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(20)
             connection.connect(str(self.socket))
+            yield connection
+
+    def send(self, request: bytes) -> str:
+        """The whole answer to these bytes, sent by root."""
+        with self.connected() as connection:
             with contextlib.suppress(BrokenPipeError):
                 connection.sendall(request)
                 connection.shutdown(socket.SHUT_WR)
@@ -161,8 +169,10 @@ def test_who_is_not_root_sets_and_lists_keys(helped: Helped) -> None:
 
 
 @pytest.fixture
-def provider_server() -> Iterator[RawServer]:
+def provider_server(stored: Helped) -> Iterator[RawServer]:
+    """A provider, which the device has the address of."""
     with serving({"/v1/models": b'{"data": []}'}) as running:
+        stored.device.put("/etc/platform/active-endpoint", f"{running.url}/v1\n")
         yield running
 
 
@@ -170,7 +180,6 @@ def test_who_is_not_root_has_a_stored_key_tested(
     stored: Helped, provider_server: RawServer
 ) -> None:
     stored.device.put(SECRETS, f"OPENAI_API_KEY={CANARY}\n", mode=0o600)
-    stored.device.put("/etc/platform/active-endpoint", f"{provider_server.url}/v1\n")
     done = stored.ctl(NOBODY, "model", "test", "--provider", "openai", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["endpoint"] == f"{provider_server.url}/v1"
@@ -182,7 +191,6 @@ def test_who_is_not_root_has_a_stored_key_tested(
 def test_a_given_key_is_tested_without_the_helper(
     stored: Helped, provider_server: RawServer
 ) -> None:
-    stored.device.put("/etc/platform/active-endpoint", f"{provider_server.url}/v1\n")
     done = stored.ctl(NOBODY, "model", "test", "--key-from-stdin", "--json", stdin=CANARY)
     assert done.returncode == 0, done.stderr
     assert provider_server.requests[0].headers["authorization"] == f"Bearer {CANARY}"
@@ -194,7 +202,6 @@ def test_the_helper_fills_a_given_key_up_with_what_is_stored(
 ) -> None:
     stored.device.put(SECRETS, "AWS_ACCESS_KEY_ID=a\nAWS_REGION=eu-west-1\n", mode=0o600)
     stored.device.put(ACTIVE, "bedrock\n")
-    stored.device.put("/etc/platform/active-endpoint", f"{provider_server.url}\n")
     sent = f"{CANARY}\nAWS_SECRET_ACCESS_KEY=s\n"
     done = stored.ctl(NOBODY, "model", "test", "--key-from-stdin", "--json", stdin=sent)
     assert json.loads(done.stdout)["http_status"] == 404
@@ -223,17 +230,14 @@ def test_an_error_of_the_helper_is_told_as_if_it_were_ours(stored: Helped) -> No
 
 
 @pytest.mark.parametrize(
-    ("arguments", "family"),
-    [
-        pytest.param({"provider": "nope", "key": "k"}, WrongUsageError, id="wrong-usage"),
-        pytest.param({"provider": "openai", "key": "a b"}, PlatformError, id="bad-key"),
-    ],
+    ("provider", "key", "family"),
+    [("nope", "k", WrongUsageError), ("openai", "a b", PlatformError)],
 )
 def test_an_error_keeps_its_family(
-    stored: Helped, arguments: dict[str, str], family: type[PlatformError]
+    stored: Helped, provider: str, key: str, family: type[PlatformError]
 ) -> None:
     with pytest.raises(PlatformError) as caught:
-        control_helper.ask(stored.socket, "model-set", arguments, ModelSet)
+        control_helper.ask(stored.socket, "model-set", {"provider": provider, "key": key}, ModelSet)
     assert type(caught.value) is family
 
 
@@ -351,110 +355,87 @@ def members(number: int) -> bytes:
     return b'{"a":' * number
 
 
+def model_test(provider: str = "openai", **more: object) -> bytes:
+    return request("model-test", provider=provider, **more)
+
+
 LIST = b'{"operation": "model-list", "arguments": '
-SET_CAPS = "cost-set"
-ATTACKS: dict[str, tuple[bytes, str]] = {
-    "nothing": (b"", "not one line"),
-    "empty-line": (b"\n", "not valid JSON"),
-    "no-line-feed": (model_set()[:-1], "not one line"),
-    "half": (model_set()[:-9] + b"\n", "not valid JSON"),
-    "two-requests": (model_set() * 2, "not one line"),
-    "not-utf8": (b"\xff\n", "not UTF-8"),
-    "nul": (b"\0\n", "not valid JSON"),
-    "deep": (b"[" * 9000 + b"\n", ""),
-    "array": (b"[]\n", "expected object"),
-    "oversized": (model_set(key="k" * 20_000), "longer than 16,384 bytes"),
-    "huge": (b"x" * 3_000_000, "longer than 262,144 bytes"),
-    "unknown-operation": (request("model-get"), "no operation"),
-    "attribute": (request("__class__"), "no operation"),
-    "member": (LIST + b'{}, "root": "/"}\n', "unknown"),
-    "twice-the-member": (
-        b'{"operation": "model-list", "operation": "model-set"}\n',
-        "twice",
-    ),
-    "list-with-arguments": (request("model-list", x="y"), "unknown"),
-    "no-arguments": (request(), "missing"),
-    "no-key": (request(provider="openai"), "missing"),
-    "more-arguments": (model_set(mode=511), "unknown"),
-    "wrong-type": (model_set(key=1), "expected str"),
-    "list-for-text": (model_set(provider=["openai"]), "expected str"),
-    "path": (model_set(provider="../x"), "There is no provider"),
-    "option": (model_set(provider="--help"), "There is no provider"),
-    "id-with-lf": (model_set(provider="openai\n"), "There is no provider"),
-    "key-with-lf": (model_set(key=f"{CANARY}\nB=2"), "no key has"),
-    "quoted-key": (model_set(key=f'"{CANARY}"'), "no key has"),
-    "empty-key": (model_set(key=""), "is empty"),
-    "variable": (model_set(variable="LD_PRELOAD"), "no such variable"),
-    "not-offered": (
-        model_set(provider="local-ollama", key="http://203.0.113.1/"),
-        "no provider",
-    ),
-    "test-of-nothing": (request("model-test"), "missing"),
-    "test-path": (request("model-test", provider="../x"), "There is no provider"),
-    "test-at-an-address": (
-        request("model-test", provider="openai", endpoint="http://203.0.113.1/"),
-        "unknown",
-    ),
-    "test-of-a-number": (
-        request("model-test", provider="openai", given={"OPENAI_API_KEY": 1}),
-        "expected str",
-    ),
-    "switch-to-nothing": (request("voice-switch"), "missing"),
-    "switch-to-a-text": (request("voice-switch", on="yes"), "expected bool"),
-    "voice-where-there-is-none": (request("voice-switch", on=True), "no voice"),
-    "another-microphone": (request("voice-check", device="file:x"), "unknown"),
-    "another-ledger": (request("cost", ledger="/etc/shadow"), "unknown"),
-    "no-lines": (request("cost-ledger", lines=0), "must be 1 to 10,000"),
-    "too-many-lines": (request("cost-ledger", lines=10_001), "must be 1 to"),
-    "a-number-without-end": (request("cost-ledger", lines=10**30), "lines"),
-    "lines-as-a-text": (request("cost-ledger", lines="5"), "expected int"),
-    "another-place": (request("cost-reset", to="/etc/cron.d/x"), "unknown"),
-    "less-than-nothing": (request(SET_CAPS, daily_usd=-1), "must be 0 to"),
-    "too-much": (request(SET_CAPS, daily_usd=1e9), "must be 0 to"),
-    "true-for-an-amount": (request(SET_CAPS, daily_usd=True), "expected float"),
-    "no-number": (request(SET_CAPS, daily_usd=float("nan")), "NaN"),
-    "another-word": (request(SET_CAPS, on_cap_trip="rm"), "on_cap_trip"),
-    "no-per-cent": (request(SET_CAPS, warn_at_pct=0), "must be 1 to 100"),
-    "a-path-for-caps": (request(SET_CAPS, path="/etc/passwd"), "unknown"),
-    "other-checks": (request("doctor", checks=["x"]), "unknown"),
-    "a-prototype": (request("__proto__"), "no operation"),
-    "a-constructor": (request("constructor"), "no operation"),
-    "a-path-for-a-name": (request("model-set/../cost"), "no operation"),
-    "another-case": (request("MODEL-LIST"), "no operation"),
-    "nul-in-a-name": (request("model-list\0"), "no operation"),
-    "a-long-name": (request("x" * 9000), "no operation"),
-    "no-arguments-at-all": (b'{"operation": "model-list"}\n', "missing"),
-    "progress-as-a-number": (LIST + b'{}, "progress": 1}\n', "expected bool"),
-    "a-prototype-in-the-arguments": (LIST + b'{"__proto__": {"x": 1}}}\n', "unknown"),
-    "deep-without-an-end": (
+# By what is said of them.
+ATTACKS: dict[str, list[bytes]] = {
+    "not one line": [
+        *(b"", model_set()[:-1], model_set() * 2),
         LIST + b'{"a": ' + members(500) + b"1" + b"}" * 502,
-        "not one line",
-    ),
-    "deep-arguments": (LIST + members(500) + b"1" + b"}" * 501 + b"\n", "nested too deeply"),
+    ],
+    "not valid JSON": [b"\n", model_set()[:-9] + b"\n", b"\0\n"],
+    "not UTF-8": [b"\xff\n"],
+    "nested too deeply": [LIST + members(500) + b"1" + b"}" * 501 + b"\n"],
+    "": [b"[" * 9000 + b"\n"],
+    "expected object": [b"[]\n"],
+    "longer than 16,384 bytes": [model_set(key="k" * 20_000)],
+    "longer than 262,144 bytes": [b"x" * 3_000_000],
+    "no operation": [
+        *map(request, ("model-get", "__class__", "model-set/../cost", "MODEL-LIST", "x" * 9000)),
+        *map(request, ("model-list\0", "__proto__")),
+    ],
+    "twice": [b'{"operation": "model-list", "operation": "model-set"}\n'],
+    "unknown": [
+        *(LIST + b'{}, "root": "/"}\n', LIST + b'{"__proto__": {"x": 1}}}\n'),
+        *(request("model-list", x="y"), model_set(mode=511)),
+        model_test(endpoint="http://203.0.113.1/"),
+        *(request("voice-check", device="file:x"), request("cost", ledger="/etc/shadow")),
+        *(request("cost-reset", to="/etc/cron.d/x"), request("cost-set", path="/etc/passwd")),
+        request("doctor", checks=["x"]),
+    ],
+    "missing": [
+        *(request(), request(provider="openai"), b'{"operation": "model-list"}\n'),
+        *(request("model-test"), request("voice-switch")),
+    ],
+    "expected str": [
+        *(model_set(key=1), model_set(provider=["openai"])),
+        model_test(given={"OPENAI_API_KEY": 1}),
+    ],
+    "expected bool": [LIST + b'{}, "progress": 1}\n', request("voice-switch", on="yes")],
+    "expected int": [request("cost-ledger", lines="5")],
+    "expected float": [request("cost-set", daily_usd=True)],
+    "There is no provider": [
+        *(model_set(provider=word) for word in ("../x", "--help", "openai\n")),
+        model_test("../x"),
+    ],
+    "no key has": [model_set(key=f"{CANARY}\nB=2"), model_set(key=f'"{CANARY}"')],
+    "is empty": [model_set(key="")],
+    "no such variable": [model_set(variable="LD_PRELOAD")],
+    "no provider": [model_set(provider="local-ollama", key="http://203.0.113.1/")],
+    "no voice": [request("voice-switch", on=True)],
+    "must be 1 to 10,000": [request("cost-ledger", lines=lines) for lines in (0, 10_001)],
+    "lines": [request("cost-ledger", lines=10**30)],
+    "must be 0 to": [request("cost-set", daily_usd=amount) for amount in (-1, 1e9)],
+    "NaN": [request("cost-set", daily_usd=float("nan"))],
+    "on_cap_trip": [request("cost-set", on_cap_trip="rm")],
+    "must be 1 to 100": [request("cost-set", warn_at_pct=0)],
 }
 
 
-@pytest.mark.parametrize(("sent", "reason"), ATTACKS.values(), ids=ATTACKS)
-def test_a_request_that_is_none_changes_nothing(stored: Helped, sent: bytes, reason: str) -> None:
+@pytest.mark.parametrize(("reason", "attacks"), ATTACKS.items(), ids=ATTACKS)
+def test_a_request_that_is_none_changes_nothing(
+    stored: Helped, reason: str, attacks: list[bytes]
+) -> None:
     before = stored.files()
-    try:
-        answer = stored.send(sent)
-    except ConnectionResetError:
-        # What is too long is not read to its end.
-        assert "longer than" in reason
-    else:
-        error = json.loads(answer)["error"]
-        assert reason in error["message"]
-        assert "canary" not in answer
-        assert answer.count("\n") == 1
+    for sent in attacks:
+        try:
+            answer = stored.send(sent)
+        except ConnectionResetError:
+            # What is too long is not read to its end.
+            assert "longer than" in reason
+        else:
+            assert reason in json.loads(answer)["error"]["message"], sent
+            assert "canary" not in answer
+            assert answer.count("\n") == 1
     assert stored.files() == before
 
 
 def test_a_request_that_never_ends_is_given_up_and_holds_up_nobody(stored: Helped) -> None:
     before = stored.files()
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(20)
-        connection.connect(str(stored.socket))
+    with stored.connected() as connection:
         connection.sendall(b'{"operation"')
         assert "gpt-4o" in stored.send(request("model-list"))
         assert select.select([connection], [], [], 0)[0] == []
@@ -464,30 +445,20 @@ def test_a_request_that_never_ends_is_given_up_and_holds_up_nobody(stored: Helpe
 
 def test_key_14_callers_at_once_lose_nothing(helped: Helped) -> None:
     listing = control_helper.ask(helped.socket, "model-list", {}, Listing)
-    failures: list[PlatformError] = []
 
     def store(provider: str) -> None:
-        try:
-            setting = {"provider": provider, "key": f"k-{provider}"}
-            control_helper.ask(helped.socket, "model-set", setting, ModelSet)
-        except PlatformError as error:
-            failures.append(error)
+        setting = {"provider": provider, "key": f"k-{provider}"}
+        control_helper.ask(helped.socket, "model-set", setting, ModelSet)
 
-    threads = [threading.Thread(target=store, args=(model.id,)) for model in listing.models]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
+    with ThreadPoolExecutor(len(listing.models)) as pool:
+        list(pool.map(store, [model.id for model in listing.models]))
     stored = helped.device.path(SECRETS).read_text().splitlines()
     assert sorted(stored) == sorted(f"{m.key_env_var}=k-{m.id}" for m in listing.models)
 
 
-def serve_once(path: Path, answer: bytes) -> threading.Thread:
+@contextlib.contextmanager
+def answering_once(path: Path, answer: bytes) -> Iterator[None]:
     """Answer one connection to a new socket at `path` with these bytes."""
-    server = socket.socket(socket.AF_UNIX)
-    server.bind(str(path))
-    server.listen()
 
     def accept() -> None:
         with server, server.accept()[0] as connection:
@@ -496,9 +467,13 @@ def serve_once(path: Path, answer: bytes) -> threading.Thread:
             with contextlib.suppress(BrokenPipeError):
                 connection.sendall(answer)
 
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(str(path))
+    server.listen()
     thread = threading.Thread(target=accept)
     thread.start()
-    return thread
+    yield
+    thread.join()
 
 
 @pytest.mark.parametrize(
@@ -513,16 +488,16 @@ def serve_once(path: Path, answer: bytes) -> threading.Thread:
     ],
 )
 def test_an_answer_that_is_none_is_a_sentence(tmp_path: Path, answer: bytes, reason: str) -> None:
-    thread = serve_once(tmp_path / "s", answer)
-    with pytest.raises(PlatformError, match=reason):
+    with (
+        answering_once(tmp_path / "s", answer),
+        pytest.raises(PlatformError, match=reason),
+    ):
         control_helper.ask(tmp_path / "s", "model-list", {}, Listing)
-    thread.join()
 
 
 def test_a_key_is_not_sent_to_a_socket_that_is_not_roots(helped: Helped) -> None:
     path = helped.device.path("/run/platform/mine.sock")
     path.parent.chmod(0o777)
-    received: list[bytes] = []
     with socket.socket(socket.AF_UNIX) as server:
         os.seteuid(STRANGER)
         try:
@@ -533,8 +508,7 @@ def test_a_key_is_not_sent_to_a_socket_that_is_not_roots(helped: Helped) -> None
         with pytest.raises(UnreadableError, match="is not root's"):
             control_helper.ask(path, "model-set", {"key": CANARY}, ModelSet)
         with server.accept()[0] as connection:
-            received.append(connection.recv(65536))
-    assert received == [b""]
+            assert connection.recv(65536) == b""
 
 
 def test_the_helper_by_hand_says_what_it_is(helped: Helped) -> None:
