@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import tempfile
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -38,36 +37,28 @@ Answers = Mapping[str, str]
 SetUp = Callable[[Answers], Path]
 
 
-def set_up(folder: Path) -> SetUp:
-    """What sets up a device in `folder`: for the answers about backup, its `/etc/platform`."""
-    numbers = itertools.count()
-
-    def apply(answers: Answers) -> Path:
-        out = folder / f"device-{next(numbers)}"
-        client = wizard_of(out)
-        for slug, form in {**OTHER_STEPS, "backup": answers}.items():
-            assert client.post(f"/wizard/{slug}", data=form).status_code == 302, slug
-        done = client.post("/wizard/review/apply")
-        assert done.location == "/wizard/done", done.text
-        return out / "etc/platform"
-
-    return apply
-
-
 def wizard_of(out: Path) -> FlaskClient:
-    settings = WizardSettings.from_env(
-        {
-            "PLATFORM_ROOT": str(out / "none"),
-            "WIZARD_DEV_OUT": str(out),
-            "WIZARD_NO_TOKEN": "1",
-        }
-    )
-    return create_app(settings).test_client()
+    """A wizard that lacks nothing but where backups go."""
+    places = {"PLATFORM_ROOT": str(out / "none"), "WIZARD_DEV_OUT": str(out)}
+    settings = WizardSettings.from_env({**places, "WIZARD_NO_TOKEN": "1"})
+    client = create_app(settings).test_client()
+    for slug, form in OTHER_STEPS.items():
+        assert client.post(f"/wizard/{slug}", data=form).status_code == 302, slug
+    return client
 
 
 @pytest.fixture
 def applied(tmp_path: Path) -> SetUp:
-    return set_up(tmp_path)
+    """Set up a device, with answers about backup; its `/etc/platform`."""
+
+    def apply(answers: Answers) -> Path:
+        client = wizard_of(tmp_path / "device")
+        assert client.post("/wizard/backup", data=answers).status_code == 302
+        done = client.post("/wizard/review/apply")
+        assert done.location == "/wizard/done", done.text
+        return tmp_path / "device/etc/platform"
+
+    return apply
 
 
 @pytest.fixture(scope="module")
@@ -123,43 +114,35 @@ def expected(answers: Answers) -> dict[str, str]:
     }
 
 
+def answers(kind: str, **fields: st.SearchStrategy[str]) -> st.SearchStrategy[dict[str, str]]:
+    """Answers of a kind of store; `fields` are named without its letter."""
+    named = {f"{kind[-1]}_{name}": drawn for name, drawn in fields.items()}
+    return st.fixed_dictionaries({"kind": st.just(kind), **named})
+
+
+ANY_KEY = st.one_of(KEYS, st.sampled_from(ODD_KEYS))
 KINDS = st.one_of(
-    st.fixed_dictionaries(
-        {
-            "kind": st.just("store_a"),
-            "a_account_id": PLAIN,
-            "a_application_key": KEYS,
-            "a_bucket": PLAIN,
-        }
+    answers("store_a", account_id=PLAIN, application_key=KEYS, bucket=PLAIN),
+    answers(
+        "store_b",
+        account_id=PLAIN,
+        access_key=KEYS,
+        secret_key=KEYS,
+        bucket=st.just("kitchen"),
     ),
-    st.fixed_dictionaries(
-        {
-            "kind": st.just("store_b"),
-            "b_account_id": PLAIN,
-            "b_access_key": KEYS,
-            "b_secret_key": KEYS,
-            "b_bucket": st.just("kitchen"),
-        }
-    ),
-    st.fixed_dictionaries(
-        {
-            "kind": st.just("store_c"),
-            "c_endpoint": st.sampled_from(ADDRESSES),
-            "c_access_key": st.one_of(KEYS, st.sampled_from(ODD_KEYS)),
-            "c_secret_key": st.one_of(KEYS, st.sampled_from(ODD_KEYS)),
-            "c_bucket": PLAIN,
-        }
+    answers(
+        "store_c",
+        endpoint=st.sampled_from(ADDRESSES),
+        access_key=ANY_KEY,
+        secret_key=ANY_KEY,
+        bucket=PLAIN,
     ),
 )
 
 
 @pytest.fixture(scope="module")
 def answered(tmp_path_factory: pytest.TempPathFactory) -> FlaskClient:
-    """A wizard that lacks nothing but where backups go."""
-    client = wizard_of(tmp_path_factory.mktemp("answered"))
-    for slug, form in OTHER_STEPS.items():
-        assert client.post(f"/wizard/{slug}", data=form).status_code == 302, slug
-    return client
+    return wizard_of(tmp_path_factory.mktemp("answered"))
 
 
 def read_after(answered: FlaskClient, answers: Answers) -> dict[str, dict[str, str]]:
@@ -183,13 +166,8 @@ def test_env_06_rclone_reads_just_what_was_entered(
 
 @pytest.mark.parametrize("key", ODD_KEYS)
 def test_env_06_and_env_07_an_odd_key_is_read_as_it_is(answered: FlaskClient, key: str) -> None:
-    answers = {
-        "kind": "store_c",
-        "c_endpoint": "https://s3.example.com",
-        "c_bucket": "kitchen",
-        "c_access_key": key,
-        "c_secret_key": f"{key}{key}",
-    }
+    answers = {"kind": "store_c", "c_endpoint": "https://s3.example.com", "c_bucket": "kitchen"}
+    answers |= {"c_access_key": key, "c_secret_key": f"{key}{key}"}
     assert read_after(answered, answers) == {"backup": expected(answers)}
 
 
@@ -228,51 +206,32 @@ def test_a_store_refuses_a_wrong_key(
 def test_rclone_backs_up_to_store_b_once_its_address_is_here(
     applied: SetUp, s3: ObjectStore, tmp_path: Path
 ) -> None:
-    device = applied(
-        {
-            "kind": "store_b",
-            "b_account_id": "acct0",
-            "b_bucket": "kitchen-b",
-            "b_access_key": s3.access_key,
-            "b_secret_key": s3.secret_key,
-        }
-    )
+    keys = {"b_access_key": s3.access_key, "b_secret_key": s3.secret_key}
+    device = applied({"kind": "store_b", "b_account_id": "acct0", "b_bucket": "kitchen-b", **keys})
     here = {"RCLONE_CONFIG_BACKUP_ENDPOINT": f"http://127.0.0.1:{s3.port}"}
     rclone_program.run(device / "rclone.conf", "mkdir", remote_of(device), variables=here)
     backs_up(device, tmp_path / "data", here)
 
 
-def test_rclone_backs_up_to_store_a_with_the_key_as_it_is(applied: SetUp, tmp_path: Path) -> None:
+def store_a(store: B2, key: str) -> Answers:
+    names = {"a_account_id": store.account, "a_bucket": store.bucket}
+    return {"kind": "store_a", **names, "a_application_key": key}
+
+
+def test_rclone_is_let_into_store_a_with_the_key_as_it_is(applied: SetUp) -> None:
     with b2_server(B2("0012ab", "K001#secret;with=odd%chars,&[x]", "kitchen-a")) as store:
-        device = applied(
-            {
-                "kind": "store_a",
-                "a_account_id": store.account,
-                "a_bucket": store.bucket,
-                "a_application_key": store.key,
-            }
-        )
-        here = {"RCLONE_B2_ENDPOINT": store.url}
-        backs_up(device, tmp_path / "data", here)
-        assert store.files["notes.txt"][0] == b"what was noted\n"
-        assert set(store.asked) == {f"{store.account}:{store.key}"}
+        device = applied(store_a(store, store.key))
+        here, remote = {"RCLONE_B2_ENDPOINT": store.url}, remote_of(device)
+        listed = rclone_program.run(device / "rclone.conf", "lsf", remote, variables=here)
+    assert listed == "notes.txt\n"
+    assert set(store.asked) == {f"{store.account}:{store.key}"}
 
 
 def test_store_a_refuses_a_wrong_key(applied: SetUp) -> None:
     with b2_server(B2("0012ab", "right", "kitchen-a")) as store:
-        device = applied(
-            {
-                "kind": "store_a",
-                "a_account_id": store.account,
-                "a_bucket": store.bucket,
-                "a_application_key": "wrong",
-            }
-        )
-        done = rclone_program.call(
-            device / "rclone.conf",
-            *("lsf", remote_of(device)),
-            variables={"RCLONE_B2_ENDPOINT": store.url},
-        )
+        device = applied(store_a(store, "wrong"))
+        here, remote = {"RCLONE_B2_ENDPOINT": store.url}, remote_of(device)
+        done = rclone_program.call(device / "rclone.conf", "lsf", remote, variables=here)
     assert done.returncode != 0
     assert "401 unauthorized" in done.stderr
     assert "right" not in done.stderr + done.stdout
