@@ -1,4 +1,4 @@
-"""One machine for all tests of a worker that leave it as they found it."""
+"""One machine, and one store, for all tests of a worker that leave them as they found them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.appliances import Appliance, appliance
 from tests.support.machine import Machine
+from tests.support.object_store import ObjectStore, object_store
 
 # What a test may have forgotten to take back.
 _STATE = r"""
@@ -36,6 +37,13 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Appliance]:
         log = here.machine.log("--unit=platform-*")
         assert "Traceback" not in log
         assert "CaNaRy" not in log
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    """A store without buckets; each test makes those that it needs."""
+    with object_store(tmp_path_factory.mktemp("s3")) as running:
+        yield running
 
 
 @pytest.fixture

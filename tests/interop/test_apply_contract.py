@@ -59,16 +59,19 @@ SIMPLE_FILES: Files = {
     "etc/platform/secrets.env": (0o640, "OPENAI_API_KEY=sk-1\n"),
     "home/agent/.ssh/authorized_keys": (0o600, f"{ED25519}\n"),
 }
-NAMED = [
-    ["hostnamectl", "set-hostname", "--static", "kitchen"],
-    ["timedatectl", "set-timezone", "Europe/Berlin"],
-]
-JOINED = [
-    [
-        *("tailscale", "up", "--auth-key=file:/run/platform/mesh-vpn.key"),
-        *("--timeout=30s", "--reset"),
+
+
+def named(host: str, zone: str) -> list[list[str]]:
+    """The commands that name a device, and set its clock."""
+    return [
+        ["hostnamectl", "set-hostname", "--static", host],
+        ["timedatectl", "set-timezone", zone],
     ]
-]
+
+
+NAMED = named("kitchen", "Europe/Berlin")
+KEY_FILE = "file:/run/platform/mesh-vpn.key"
+JOINED = [["tailscale", "up", f"--auth-key={KEY_FILE}", "--timeout=30s", "--reset"]]
 OPENED = [["systemctl", "enable", "--now", "platform-tunnel.service"]]
 GUARDED = [["nft", "-f", "/etc/nftables.d/platform.nft"]]
 RULES = """\
@@ -103,13 +106,29 @@ class Case(NamedTuple):
 
     forms: Forms
     files: Files
-    commands: Sequence[Sequence[str]]
+    # Between those that name it and those that start its gateway.
+    commands: Sequence[Sequence[str]] = GUARDED
+    profile: str = "openclaw"
+    named: Sequence[Sequence[str]] = NAMED
     ports: frozenset[int] = frozenset()
     offline: bool = False
 
 
+def chosen(provider: str, keys: str, **fields: str) -> Case:
+    """A provider with its key: `keys` are the lines of secrets.env."""
+    form = {"provider": provider, "skip_validation": "1", **fields}
+    files = {
+        "etc/platform/active-provider": (0o644, f"{provider}\n"),
+        "etc/platform/secrets.env": (0o640, keys),
+    }
+    for name in ("model", "endpoint"):
+        if name in fields:
+            files[f"etc/platform/active-{name}"] = (0o644, f"{fields[name]}\n")
+    return Case({"provider": list(form.items())}, files, offline=provider.startswith("local-"))
+
+
 CASES = {
-    "nothing-optional": Case({"ssh": []}, {}, [*NAMED, *GUARDED, *started("openclaw")]),
+    "nothing-optional": Case({"ssh": []}, {}),
     "everything": Case(
         {
             "system": [("hostname", "a-9"), ("timezone", "America/Argentina/Buenos_Aires")],
@@ -140,11 +159,9 @@ CASES = {
             "etc/platform/tunnel/credentials.json": (0o600, CREDENTIALS),
             "home/agent/.ssh/authorized_keys": (0o600, f"{ED25519}\n{ECDSA}\n"),
         },
-        [
-            ["hostnamectl", "set-hostname", "--static", "a-9"],
-            ["timedatectl", "set-timezone", "America/Argentina/Buenos_Aires"],
-            *(*JOINED, *OPENED, *GUARDED, *started("khoj")),
-        ],
+        [*JOINED, *OPENED, *GUARDED],
+        "khoj",
+        named("a-9", "America/Argentina/Buenos_Aires"),
         frozenset({443}),
     ),
     "store-a-and-a-quick-tunnel": Case(
@@ -162,8 +179,9 @@ CASES = {
             "etc/platform/rclone.conf": (0o640, STORE_A),
             "etc/platform/backup.toml": (0o644, 'remote = "backup:kitchen-bk"\n'),
         },
-        [*NAMED, *OPENED, *GUARDED, *started("hermes")],
-        frozenset({443}),
+        [*OPENED, *GUARDED],
+        "hermes",
+        ports=frozenset({443}),
     ),
     "store-b-and-the-mesh": Case(
         {
@@ -177,69 +195,29 @@ CASES = {
             "etc/platform/rclone.conf": (0o640, STORE_B),
             "etc/platform/backup.toml": (0o644, 'remote = "backup:kitchen"\n'),
         },
-        [*NAMED, *JOINED, *GUARDED, *started("openclaw")],
+        [*JOINED, *GUARDED],
     ),
-    "signed-cloud": Case(
-        {
-            "provider": [
-                *(("provider", "bedrock"), ("api_key", "AKIA0"), ("secret_access_key", "s/e+c")),
-                *(("region", "eu-west-1"), ("skip_validation", "1")),
-            ],
-        },
-        {
-            "etc/platform/active-provider": (0o644, "bedrock\n"),
-            "etc/platform/secrets.env": (
-                0o640,
-                "AWS_ACCESS_KEY_ID=AKIA0\nAWS_SECRET_ACCESS_KEY=s/e+c\nAWS_REGION=eu-west-1\n",
-            ),
-        },
-        [*NAMED, *GUARDED, *started("openclaw")],
+    "signed-cloud": chosen(
+        "bedrock",
+        "AWS_ACCESS_KEY_ID=AKIA0\nAWS_SECRET_ACCESS_KEY=s/e+c\nAWS_REGION=eu-west-1\n",
+        api_key="AKIA0",
+        secret_access_key="s/e+c",
+        region="eu-west-1",
     ),
-    "an-endpoint-and-a-model-of-ones-own": Case(
-        {
-            "provider": [
-                *(("provider", "custom"), ("api_key", "any"), ("skip_validation", "1")),
-                *(("endpoint", "http://10.0.0.7:8000/v1"), ("model", "org/model")),
-            ],
-        },
-        {
-            "etc/platform/active-provider": (0o644, "custom\n"),
-            "etc/platform/active-model": (0o644, "org/model\n"),
-            "etc/platform/active-endpoint": (0o644, "http://10.0.0.7:8000/v1\n"),
-            "etc/platform/secrets.env": (0o640, "CUSTOM_OPENAI_API_KEY=any\n"),
-        },
-        [*NAMED, *GUARDED, *started("openclaw")],
+    "an-endpoint-and-a-model-of-ones-own": chosen(
+        "custom",
+        "CUSTOM_OPENAI_API_KEY=any\n",
+        api_key="any",
+        endpoint="http://10.0.0.7:8000/v1",
+        model="org/model",
     ),
-    "hosted-inference": Case(
-        {
-            "provider": [
-                *(("provider", "huggingface"), ("api_key", "hf_1"), ("model", "a/b")),
-                ("skip_validation", "1"),
-            ],
-        },
-        {
-            "etc/platform/active-provider": (0o644, "huggingface\n"),
-            "etc/platform/active-model": (0o644, "a/b\n"),
-            "etc/platform/secrets.env": (0o640, "HUGGINGFACE_API_KEY=hf_1\n"),
-        },
-        [*NAMED, *GUARDED, *started("openclaw")],
+    "hosted-inference": chosen(
+        "huggingface", "HUGGINGFACE_API_KEY=hf_1\n", api_key="hf_1", model="a/b"
     ),
-    "a-model-on-the-device": Case(
-        {
-            "provider": [
-                *(("provider", "local-ollama"), ("api_key", "http://127.0.0.1:11434/v1")),
-                ("skip_validation", "1"),
-            ],
-        },
-        {
-            "etc/platform/active-provider": (0o644, "local-ollama\n"),
-            "etc/platform/secrets.env": (
-                0o640,
-                "LOCAL_OLLAMA_BASE_URL=http://127.0.0.1:11434/v1\n",
-            ),
-        },
-        [*NAMED, *GUARDED, *started("openclaw")],
-        offline=True,
+    "a-model-on-the-device": chosen(
+        "local-ollama",
+        "LOCAL_OLLAMA_BASE_URL=http://127.0.0.1:11434/v1\n",
+        api_key="http://127.0.0.1:11434/v1",
     ),
 }
 
@@ -262,7 +240,9 @@ def test_files_and_commands_are_those_of_the_contract(case: Case, tmp_path: Path
         del wanted["home/agent/.ssh/authorized_keys"]
     assert written(out) == wanted | dict(case.files)
     lines = (out / "commands.jsonl").read_text().splitlines()
-    assert [json.loads(line)["argv"] for line in lines] == list(case.commands)
+    assert [json.loads(line)["argv"] for line in lines] == [
+        *(*case.named, *case.commands, *started(case.profile))
+    ]
     if "home/agent/.ssh/authorized_keys" in wanted:
         assert stat.S_IMODE((out / "home/agent/.ssh").stat().st_mode) == 0o700
     state = json.loads((out / "var/lib/platform/wizard-state.json").read_bytes())

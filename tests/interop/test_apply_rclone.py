@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from platform_common.paths import Paths
 from tests.interop.b2_server import B2, b2_server
 from tests.support import rclone_program
-from tests.support.object_store import ObjectStore, object_store
+from tests.support.object_store import ObjectStore
 from tests.support.properties import examples
 from tests.support.wizard_visits import SIMPLE
 from wizard_app.app import create_app
@@ -59,12 +59,6 @@ def applied(tmp_path: Path) -> SetUp:
         return tmp_path / "device/etc/platform"
 
     return apply
-
-
-@pytest.fixture(scope="module")
-def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
-    with object_store(tmp_path_factory.mktemp("s3")) as store:
-        yield store
 
 
 def remote_of(device: Path) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 
 from tests.interop.test_service_network import RULES
 from tests.support.machine import Machine, install_programs, machine, writable_tree
+from tests.support.releases import program
 
 WIZARD = ("platform-wizard.socket", "platform-wizard.service")
 ALWAYS = ("platform-pwa.socket", "platform-pwa.service", "platform-control.socket")
@@ -24,10 +24,8 @@ def tree() -> Iterator[Path]:
     with writable_tree() as folder:
         install_programs(folder)
         where = ("--root", str(folder), "--programs", "/usr/local/bin")
-        install = ("platformctl", "services", "install", *where)
-        command = [str(Path(sys.executable).with_name(install[0])), *install[1:]]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+        command = [program("platformctl"), "services", "install", *where]
+        subprocess.run(command, capture_output=True, check=True)
         yield folder
 
 
@@ -39,8 +37,7 @@ def active(booted: Machine, *units: str) -> list[str]:
 
 def at(booted: Machine, unit: str) -> int:
     """When a unit became active, on the monotonic clock."""
-    asked = ("systemctl", "show", "--value", "--property=ActiveEnterTimestampMonotonic", unit)
-    return int(booted.run(*asked))
+    return int(booted.show(unit, "ActiveEnterTimestampMonotonic"))
 
 
 @pytest.mark.long

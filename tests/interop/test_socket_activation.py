@@ -10,10 +10,9 @@ import signal
 import socket
 import ssl
 import subprocess
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -27,8 +26,7 @@ OK = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 Address = str | tuple[str, int]
 
 
-@dataclass(frozen=True)
-class Activated:
+class Activated(NamedTuple):
     """A program that starts with the first connection; `process` is its own process."""
 
     process: subprocess.Popen[bytes]
@@ -69,25 +67,30 @@ def activated(
         process.wait(SECONDS)
 
 
-def family_of(address: Address) -> socket.AddressFamily:
-    if isinstance(address, str):
-        return socket.AF_UNIX
-    return socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-
-
 def answer(address: Address, context: ssl.SSLContext | None = None) -> bytes:
     """What `/healthz` answers there."""
-    plain = connected(family_of(address), address)
+    internet = socket.AF_INET6 if address[0] == "::1" else socket.AF_INET
+    plain = connected(socket.AF_UNIX if isinstance(address, str) else internet, address)
     with plain if context is None else context.wrap_socket(plain) as connection:
         connection.sendall(OK)
-        found = b""
-        while part := connection.recv(65536):
-            found += part
-        return found
+        return b"".join(iter(lambda: connection.recv(65536), b""))
 
 
 def serve(name: str, *words: str) -> list[str]:
     return [program(name), "serve", *words]
+
+
+def call(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """How a program ends."""
+    return subprocess.run(
+        words,
+        env=clean_environment() | variables,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
 
 
 @pytest.fixture
@@ -131,14 +134,7 @@ def test_the_links_of_the_wizard_lead_to_every_socket(tmp_path: Path) -> None:
     with activated(listen, command, tmp_path, device):
         for port in ports:
             assert answer(("127.0.0.1", port), unverified()).endswith(b"\r\n\r\nok")
-        told = subprocess.run(
-            [program("wizard-app"), "launch-url", "--production", "--json"],
-            env=clean_environment() | device,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=True,
-        )
+        told = call(program("wizard-app"), "launch-url", "--production", "--json", **device)
         urls = [url.partition("/?token=")[0] for url in json.loads(told.stdout)["urls"]]
         assert urls == [f"https://127.0.0.1:{port}" for port in ports]
 
@@ -151,14 +147,15 @@ def test_what_cannot_be_served_is_told_in_a_sentence(
     env = dashboard | {"WIZARD_DEV_OUT": str(tmp_path / "out")}
     # A datagram, and not a connection, has it start.
     with activated([f"127.0.0.1:{port}"], serve(name), tmp_path, env, "--datagram") as app:
-        deadline = time.monotonic() + SECONDS
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
             client.connect(("127.0.0.1", port))
-            while app.process.poll() is None:
+
+            def ended() -> bool:
                 with contextlib.suppress(ConnectionRefusedError):
                     client.send(b"hello")
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
+                return app.process.poll() is not None
+
+            wait_until(ended)
         assert app.process.returncode == 2
         assert "error: Descriptor 3 that systemd passed does not listen" in app.said()
         assert "Traceback" not in app.said()
@@ -177,26 +174,14 @@ def test_a_connection_in_place_of_a_socket_is_told_in_a_sentence(
 
 
 @pytest.mark.parametrize(
-    ("variables", "code", "said"),
-    [
-        ({"LISTEN_FDS": "x", "LISTEN_PID": "1"}, 2, "'nonsense' is no address"),
-        ({"LISTEN_FDS": "1"}, 2, "'nonsense' is no address"),
-        ({"LISTEN_PID": "x"}, 2, "'nonsense' is no address"),
-    ],
+    "variables",
+    [{"LISTEN_FDS": "x", "LISTEN_PID": "1"}, {"LISTEN_FDS": "1"}, {"LISTEN_PID": "x"}],
 )
 def test_what_is_said_of_others_sockets_is_passed_over(
-    variables: dict[str, str], code: int, said: str, dashboard: dict[str, str]
+    variables: dict[str, str], dashboard: dict[str, str]
 ) -> None:
-    done = subprocess.run(
-        serve("pwa-app", "--bind", "nonsense"),
-        env=clean_environment() | dashboard | variables,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    assert (done.returncode, said in done.stderr) == (code, True)
+    done = call(*serve("pwa-app", "--bind", "nonsense"), **dashboard, **variables)
+    assert (done.returncode, "'nonsense' is no address" in done.stderr) == (2, True)
 
 
 def test_a_number_of_sockets_that_is_none_is_told_in_a_sentence(
@@ -204,14 +189,6 @@ def test_a_number_of_sockets_that_is_none_is_told_in_a_sentence(
 ) -> None:
     # The shell's number is that of what it becomes.
     shell = ("sh", "-c", 'LISTEN_PID=$$ LISTEN_FDS=many exec "$@"', "sh")
-    done = subprocess.run(
-        [*shell, *serve("pwa-app", "--bind", f"127.0.0.1:{free_port()}")],
-        env=clean_environment() | dashboard,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
+    done = call(*shell, *serve("pwa-app", "--bind", f"127.0.0.1:{free_port()}"), **dashboard)
     assert done.returncode == 2
     assert done.stderr == "error: LISTEN_FDS is 'many', and no number of sockets\n"

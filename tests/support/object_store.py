@@ -76,6 +76,20 @@ default = yes
 """
 
 
+# Where the one device is, for each kind of server: what `swift-ring-builder` does.
+_MAKE_RINGS = """
+import sys
+from swift.common.ring import RingBuilder
+for kind, port in (word.split("=") for word in sys.argv[1:]):
+    builder = RingBuilder(4, 1, 1)
+    here = {"ip": "127.0.0.1", "port": int(port), "device": "d1", "meta": ""}
+    here |= {f"replication_{name}": here[name] for name in ("ip", "port")}
+    builder.add_dev({**here, "region": 1, "zone": 1, "weight": 1.0})
+    builder.rebalance()
+    builder.get_ring().save(f"{kind}.ring.gz")
+"""
+
+
 @dataclass(frozen=True)
 class ObjectStore:
     """A running S3 server and who may use it."""
@@ -129,7 +143,7 @@ class ObjectStore:
 def object_store(folder: Path) -> Iterator[ObjectStore]:
     """Run the server while the block lasts; `folder` takes its data."""
     programs = environment_of("object-store-server") / "bin"
-    store = ObjectStore(free_port())
+    store, started = ObjectStore(free_port()), []
     with contextlib.ExitStack() as stack:
         for name, configuration, port in _configure(programs, folder, store):
             output = stack.enter_context((folder / f"{name}.log").open("wb"))
@@ -140,6 +154,8 @@ def object_store(folder: Path) -> Iterator[ObjectStore]:
                 stderr=output,
             )
             stack.callback(end, process)
+            started.append((port, process))
+        for port, process in started:
             wait_for_port(port, process)
         yield store
 
@@ -159,17 +175,11 @@ def _configure(programs: Path, folder: Path, store: ObjectStore) -> list[tuple[s
         common = _COMMON.format(port=port, user=user, folder=folder)
         configuration.write_text(common + bodies[kind])
         servers.append((f"swift-{kind}-server", configuration, port))
-    for kind in _KINDS:
-        for step in (
-            ("create", "4", "1", "1"),
-            ("add", f"r1z1-127.0.0.1:{ports[kind]}/d1", "1"),
-            ("rebalance",),
-        ):
-            subprocess.run(
-                [programs / "python", programs / "swift-ring-builder", f"{kind}.builder", *step],
-                cwd=folder,
-                check=True,
-                capture_output=True,
-                timeout=60,
-            )
+    subprocess.run(
+        [programs / "python", "-c", _MAKE_RINGS, *(f"{kind}={ports[kind]}" for kind in _KINDS)],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
     return servers
