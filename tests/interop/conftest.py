@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.appliances import Appliance, appliance
 from tests.support.machine import Machine
+from tests.support.nginx import Certificate, make_certificate
 from tests.support.object_store import ObjectStore, object_store
 
 # What a test may have forgotten to take back.
@@ -44,6 +45,12 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
     """A store without buckets; each test makes those that it needs."""
     with object_store(tmp_path_factory.mktemp("s3")) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
+    """A good one of loopback, and the authority that vouches for it."""
+    return make_certificate(tmp_path_factory.mktemp("certificate"))
 
 
 @pytest.fixture

@@ -79,11 +79,6 @@ def test_key_06_odd_answers_are_told(place: str, ok: bool, said: str, server: Ng
     assert check.message.endswith(said)
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
-    return make_certificate(tmp_path_factory.mktemp("certificate"))
-
-
 def test_a_trusted_certificate_is_a_pass(
     certificate: Certificate, root: Path, tmp_path: Path
 ) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.interop.test_service_network import RULES
 from tests.support.appliances import Appliance
 from tests.support.machine import Machine
 from tests.support.waiting import wait_until
@@ -26,16 +27,6 @@ class Answer(BaseHTTPRequestHandler):
 server = HTTPServer(("127.0.0.1", 8080), Answer)
 socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b"READY=1", os.environ["NOTIFY_SOCKET"])
 server.serve_forever()
-"""
-TABLE = """table inet platform
-delete table inet platform
-table inet platform {
-  chain input {
-    type filter hook input priority 0; policy drop;
-    iifname lo accept
-    tcp dport 22 accept
-  }
-}
 """
 # What a container cannot have: a clock, AppArmor and swap of its own.
 BEYOND_US = {"time-sync", "apparmor-enforcing", "zram-swap", "hardened-sysctls"}
@@ -68,7 +59,7 @@ def well(booted: Machine) -> Machine:
     booted.write("/etc/platform/active-profile", "openclaw\n")
     booted.write("/etc/platform/secrets.env", "OPENAI_API_KEY=sk-canary-0123456789\n", "0640")
     booted.write("/etc/ssh/sshd_config.d/00-platform.conf", "PasswordAuthentication no\n")
-    booted.write("/etc/nftables.d/platform.nft", TABLE)
+    booted.write("/etc/nftables.d/platform.nft", RULES)
     booted.write("/opt/gateway.py", ANSWERS)
     booted.unit(UNIT, GATEWAY)
     booted.run(
@@ -167,8 +158,9 @@ def test_a_machine_that_is_set_up_is_well(well: Machine) -> None:
     assert set(fails) <= BEYOND_US
 
 
-PASSWORDS = (*("ssh-key-only", "for root from 192.168.0.2, sshd says passwordauthentication yes"),)
-NO_TABLE = (*("firewall-default-drop", "no table inet platform drops what comes in by default"),)
+TAKES_PASSWORDS = "for root from 192.168.0.2, sshd says passwordauthentication yes"
+PASSWORDS = ("ssh-key-only", TAKES_PASSWORDS)
+NO_TABLE = ("firewall-default-drop", "no table inet platform drops what comes in by default")
 SSHD = "/etc/ssh/sshd_config.d/00-platform.conf"
 MATCH = "Match Address 192.168.0.0/16\\nPasswordAuthentication yes\\n"
 SMALL = "mount -t tmpfs -o size=64m{} tmpfs /home; mkdir /home/agent"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.nginx import Certificate, Nginx, make_certificate, nginx
+from tests.support.nginx import Certificate, Nginx, nginx
 from tests.support.raw_server import cutting_proxy
 from tests.support.releases import VERSION, KeyPair, Tools
 
@@ -55,11 +55,6 @@ def server(signed_release: Path, tmp_path: Path) -> Iterator[Nginx]:
     """The signed release on nginx."""
     with nginx(signed_release, tmp_path / "nginx") as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
-    return make_certificate(tmp_path_factory.mktemp("certificate"))
 
 
 @pytest.mark.parametrize(

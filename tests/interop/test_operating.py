@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import base64
-import contextlib
-import http.client
 import io
 import json
 import re
-import ssl
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import requests
 
 from dev.distributions import ROOT
 from tests.support.appliances import NEAR, Appliance
 from tests.support.machine import Machine, machine, writable_tree
-from tests.support.nginx import make_certificate, nginx
+from tests.support.nginx import Certificate, nginx
 from tests.support.waiting import wait_until
 from tests.support.web_servers import served
 
@@ -169,7 +166,13 @@ def test_behind_a_proxy_both_apps_listen_on_the_device_alone(proxied: Appliance)
     ],
 )
 def test_the_configuration_of_nginx_serves_the_app_by_its_name_over_https(
-    name: str, program: str, options: tuple[str, ...], path: str, expected: int, tmp_path: Path
+    name: str,
+    program: str,
+    options: tuple[str, ...],
+    path: str,
+    expected: int,
+    tmp_path: Path,
+    certificate: Certificate,
 ) -> None:
     (text,) = [
         body for lang, body in FENCE.findall(part("Behind a reverse proxy")) if lang == "nginx"
@@ -184,21 +187,17 @@ def test_the_configuration_of_nginx_serves_the_app_by_its_name_over_https(
         "WIZARD_DEV_OUT": str(tmp_path / "out"),
         "PWA_DEV_STUB": "1",
     }
-    certificate = make_certificate(tmp_path / "certificate", f"DNS:{name}.example.org")
     with served(program, environment, tmp_path / "log", *options) as app:
         extra = block[block.index("location") : block.rindex("}")]
         extra = re.sub(r"127\.0\.0\.1:808\d", f"127.0.0.1:{app.port}", extra)
         extra = extra.replace("/etc/nginx/dashboard.users", str(users))
         with nginx(tmp_path, tmp_path / "nginx", extra, certificate=certificate) as proxy:
-            trusting = ssl.create_default_context(cafile=str(certificate.authority))
-            trusting.check_hostname = False
-            login = base64.b64encode(b"owner:secret").decode()
-            headers = {"Host": f"{name}.example.org"}
-            if name == "dash":
-                headers["Authorization"] = f"Basic {login}"
-            with contextlib.closing(
-                http.client.HTTPSConnection("127.0.0.1", proxy.port, context=trusting)
-            ) as asked:
-                asked.request("GET", path, headers=headers)
-                answer = asked.getresponse()
-                assert answer.status == expected, answer.read()
+            answer = requests.get(
+                f"{proxy.url}{path}",
+                headers={"Host": f"{name}.example.org"},
+                auth=("owner", "secret") if name == "dash" else None,
+                verify=str(certificate.authority),
+                allow_redirects=False,
+                timeout=60,
+            )
+            assert answer.status_code == expected, answer.text

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.interop.test_service_network import RULES
 from tests.support.both_apps import WORKING, both_answer
 from tests.support.debian_package import NAME, built_package, field, packed, unpacked
 from tests.support.machine import Machine, machine, run_in, writable_tree
@@ -20,17 +21,6 @@ pytestmark = pytest.mark.long
 NEWER = "2099.1.1"
 PACKAGE, NEWER_PACKAGE = "/var/cache/package.deb", "/var/cache/newer.deb"
 SETTINGS = "/etc/default/platform-appliance"
-RULES = """table inet platform
-delete table inet platform
-table inet platform {
-  chain input {
-    type filter hook input priority 0; policy drop;
-    iifname "lo" accept
-    ct state established,related accept
-    tcp dport { 22, 8088, 8089 } accept
-  }
-}
-"""
 REFUSED = """
 import socket
 for port in (8088, 8089):
