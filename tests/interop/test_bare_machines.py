@@ -26,8 +26,7 @@ SERVES_S, SERVED = 4, 124
 SET_UP = "etc/platform/setup-complete"
 STATE_FILE = "/var/lib/platform/wizard-state.json"
 USERS = "(useradd --system platform; useradd --system --create-home agent) 2>/dev/null"
-ALL_BUT_NFT = ("hostnamectl", "timedatectl", "systemctl")
-PROGRAMS = ("nft", *ALL_BUT_NFT)
+PROGRAMS = ("nft", "hostnamectl", "timedatectl", "systemctl")
 # One that does nothing, and does it well.
 STAND_IN = "printf '#!/bin/sh\\nexit 0\\n' >/usr/local/bin/{0}; chmod +x /usr/local/bin/{0}"
 READ_ONLY_ETC = "mount --bind /etc /etc; mount -o remount,ro,bind /etc"
@@ -179,20 +178,6 @@ def test_without_systemd_setting_up_stops_where_systemd_is_needed(bare: Bare) ->
     assert "kitchen" not in bare.files("etc").get("etc/hostname", b"").decode()
     assert not (bare.tree / SET_UP).exists()
     assert '"failed"' in bare.run("platformctl setup status --json").output
-
-
-@pytest.mark.parametrize(
-    "program", ["nft", *(pytest.param(one, marks=pytest.mark.long) for one in ALL_BUT_NFT)]
-)
-def test_a_program_that_is_missing_is_named(bare: Bare, program: str) -> None:
-    bare.lacks.append(USERS)
-    bare.answer()
-    bare.lacks.append(f"find /bin/ /sbin/ /usr -name {program} -delete")
-    bare.lacks.extend(STAND_IN.format(name) for name in PROGRAMS if name != program)
-    done = bare.run(APPLY)
-    assert f"{program} could not be started: No such file or directory" in done.sentence
-    assert "try again" in done.errors
-    assert not (bare.tree / SET_UP).exists()
 
 
 @pytest.mark.long

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -411,13 +412,15 @@ def test_on_a_real_machine_the_dashboards_user_sees_what_only_agent_and_root_may
 def test_on_a_real_machine_another_user_is_refused_whatever_the_socket_lets_in(
     real: Machine,
 ) -> None:
+    words = (("model", "list"), ("cost", "set", "--daily=9"))
     # Neither the folder nor the socket lets him in; then both do.
     for opened in (False, True):
         if opened:
             real.run("chmod", "0777", "/run/platform", "/run/platform/control.sock")
-        done = real.call("runuser", "-u", "agent", "--", "platformctl", "cost", "set", "--daily=9")
-        assert (done.returncode, done.stdout) == (1, "")
-        assert ("may not use the control helper" if opened else "Permission") in done.stderr
+        for user, command in itertools.product(("agent", "nobody"), words):
+            done = real.call("runuser", "-u", user, "--", "platformctl", *command)
+            assert (done.returncode, done.stdout) == (1, "")
+            assert ("may not use the control helper" if opened else "Permission") in done.stderr
     real.run("chmod", "1770", "/run/platform")
     real.run("chmod", "0660", "/run/platform/control.sock")
 

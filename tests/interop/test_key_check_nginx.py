@@ -73,7 +73,9 @@ def test_every_other_status_fails_and_is_named(kind: Kind, status: int, server: 
         ("zipped", True, "Key works. 2 models available"),
     ],
 )
-def test_key_06_odd_answers_are_told(place: str, ok: bool, said: str, server: Nginx) -> None:
+def test_key_04_and_key_06_odd_answers_are_told(
+    place: str, ok: bool, said: str, server: Nginx
+) -> None:
     check = ask(f"{server.url}/{place}")
     assert check.ok is ok
     assert check.message.endswith(said)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import signal
 import socket
 import ssl
@@ -80,19 +79,6 @@ def serve(name: str, *words: str) -> list[str]:
     return [program(name), "serve", *words]
 
 
-def call(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """How a program ends."""
-    return subprocess.run(
-        words,
-        env=clean_environment() | variables,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-
-
 @pytest.fixture
 def dashboard(tmp_path: Path) -> dict[str, str]:
     return {"PWA_DEV_STUB": "1", "PLATFORM_ROOT": str(tmp_path)}
@@ -134,7 +120,14 @@ def test_the_links_of_the_wizard_lead_to_every_socket(tmp_path: Path) -> None:
     with activated(listen, command, tmp_path, device):
         for port in ports:
             assert answer(("127.0.0.1", port), unverified()).endswith(b"\r\n\r\nok")
-        told = call(program("wizard-app"), "launch-url", "--production", "--json", **device)
+        told = subprocess.run(
+            [program("wizard-app"), "launch-url", "--production", "--json"],
+            env=clean_environment() | device,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=True,
+        )
         urls = [url.partition("/?token=")[0] for url in json.loads(told.stdout)["urls"]]
         assert urls == [f"https://127.0.0.1:{port}" for port in ports]
 
@@ -160,35 +153,3 @@ def test_what_cannot_be_served_is_told_in_a_sentence(
         assert "error: Descriptor 3 that systemd passed does not listen" in app.said()
         assert "Traceback" not in app.said()
     assert not (tmp_path / "out").exists()
-
-
-def test_a_connection_in_place_of_a_socket_is_told_in_a_sentence(
-    dashboard: dict[str, str], tmp_path: Path
-) -> None:
-    port = free_port()
-    with activated([f"127.0.0.1:{port}"], serve("pwa-app"), tmp_path, dashboard, "--accept") as app:
-        with connected(socket.AF_INET, ("127.0.0.1", port)) as connection:
-            assert connection.recv(1) == b""
-        wait_until(lambda: "Accept=no" in app.said())
-        assert re.search(r"error: Descriptor 3 .* does not listen for connections", app.said())
-
-
-@pytest.mark.parametrize(
-    "variables",
-    [{"LISTEN_FDS": "x", "LISTEN_PID": "1"}, {"LISTEN_FDS": "1"}, {"LISTEN_PID": "x"}],
-)
-def test_what_is_said_of_others_sockets_is_passed_over(
-    variables: dict[str, str], dashboard: dict[str, str]
-) -> None:
-    done = call(*serve("pwa-app", "--bind", "nonsense"), **dashboard, **variables)
-    assert (done.returncode, "'nonsense' is no address" in done.stderr) == (2, True)
-
-
-def test_a_number_of_sockets_that_is_none_is_told_in_a_sentence(
-    dashboard: dict[str, str],
-) -> None:
-    # The shell's number is that of what it becomes.
-    shell = ("sh", "-c", 'LISTEN_PID=$$ LISTEN_FDS=many exec "$@"', "sh")
-    done = call(*shell, *serve("pwa-app", "--bind", f"127.0.0.1:{free_port()}"), **dashboard)
-    assert done.returncode == 2
-    assert done.stderr == "error: LISTEN_FDS is 'many', and no number of sockets\n"

@@ -480,15 +480,6 @@ def test_http_08_without_a_proxy_its_headers_change_nothing(place: Place) -> Non
             assert ask(app, "/preferences", session | foreign, "POST")[0] == 403
 
 
-def test_the_certificate_outlasts_a_restart(production: Place) -> None:
-    prints = []
-    for _ in range(2):
-        with production.serve(scheme="https") as app:
-            prints += FINGERPRINT.findall(app.log.read_text())
-    assert len(prints) == 2
-    assert len(set(prints)) == 1
-
-
 def test_a_certificate_of_ones_own_is_used_in_dev_too(place: Place) -> None:
     cert, key = place.folder / "cert.pem", place.folder / "key.pem"
     openssl(
