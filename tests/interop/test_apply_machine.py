@@ -285,9 +285,16 @@ FILES = {
 
 def test_every_file_has_its_mode_and_its_owner(story: Story) -> None:
     assert {path: story.machine.rights(path) for path in FILES} == FILES
-    # The journal is for the programs of the platform alone.
-    rights = story.machine.rights("/var/lib/platform/apply-journal.jsonl")
-    assert re.fullmatch("[0-7]+0 root:platform", rights)
+
+
+def test_the_journal_tells_to_its_end_what_was_done_to_programs_of_the_platform_alone(
+    story: Story,
+) -> None:
+    path = "/var/lib/platform/apply-journal.jsonl"
+    assert re.fullmatch("[0-7]+0 root:platform", story.machine.rights(path))
+    begin, *_, end = story.read(path).splitlines()
+    assert json.loads(end)["ended"] is True
+    assert len(json.loads(begin)["actions"]) > 10
 
 
 def test_the_gateway_has_its_key_from_the_file_that_only_root_and_it_may_read(
@@ -326,12 +333,6 @@ def test_the_mesh_vpn_got_its_key_by_a_file_and_nothing_else(story: Story) -> No
         assert call["file"] == {"path": path, "mode": "0600", "owner": [0, 0], "sha256": digest}
         assert call["stdin"] == ""
         assert set(call["environ"]) <= {"PATH", "HOME", "LC_ALL", "TMPDIR"}
-
-
-def test_what_was_done_is_told_in_the_journal_to_its_end(story: Story) -> None:
-    begin, *_, end = story.read("/var/lib/platform/apply-journal.jsonl").splitlines()
-    assert json.loads(end)["ended"] is True
-    assert len(json.loads(begin)["actions"]) > 10
 
 
 # Logging in over SSH: a real sshd judges `authorized_keys`

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import resource
@@ -176,38 +177,44 @@ def test_leak_02_the_log_has_one_line_an_event_and_no_value(server: Served) -> N
         assert re.fullmatch(rb"\[[^]]+\] \[\d+\] \[WARNING\] Invalid request from [^\n]+", line)
 
 
-class SlowClients:
-    """Connections that take their time, in four manners; how many of them is chosen."""
+@contextlib.contextmanager
+def connections(port: int, number: int) -> Iterator[list[socket.socket]]:
+    """So many connections at once."""
+    with contextlib.ExitStack() as opened:
+        address = ("127.0.0.1", port)
+        yield [
+            opened.enter_context(socket.create_connection(address, SECONDS)) for _ in range(number)
+        ]
 
-    def __init__(self, port: int, number: int) -> None:
-        self._end = threading.Event()
-        self._connections = []
-        for index in range(number):
-            connection = socket.create_connection(("127.0.0.1", port), SECONDS)
-            self._connections.append((index % 4, connection))
-            begun = {
-                0: b"",
-                1: b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n",
-                2: post(b"Content-Length: 100000", body=b"theme="),
-                3: b"GET /static/style.css HTTP/1.1\r\nHost: localhost\r\n\r\n" * 8,
-            }[index % 4]
-            connection.sendall(begun)
-        self._dripping = threading.Thread(target=self._drip)
 
-    def _drip(self) -> None:
-        while not self._end.wait(0.5):
-            for manner, connection in self._connections:
+@contextlib.contextmanager
+def slow_clients(port: int, number: int) -> Iterator[None]:
+    """Connections that take their time, in four manners."""
+    # What each begins with, and what it goes on with.
+    manners = (
+        (b"", b""),
+        (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n", b"X-A: b\r\n"),
+        (post(b"Content-Length: 100000", body=b"theme="), b"x"),
+        (b"GET /static/style.css HTTP/1.1\r\nHost: localhost\r\n\r\n" * 8, b""),
+    )
+    over = threading.Event()
+
+    def drip() -> None:
+        while not over.wait(0.5):
+            for connection, (_, more) in zip(opened, itertools.cycle(manners), strict=False):
                 with contextlib.suppress(OSError):
-                    connection.sendall({0: b"", 1: b"X-A: b\r\n", 2: b"x", 3: b""}[manner])
+                    connection.sendall(more)
 
-    def __enter__(self) -> None:
-        self._dripping.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._end.set()
-        self._dripping.join()
-        for _manner, connection in self._connections:
-            connection.close()
+    with connections(port, number) as opened:
+        for connection, (begun, _) in zip(opened, itertools.cycle(manners), strict=False):
+            connection.sendall(begun)
+        dripping = threading.Thread(target=drip)
+        dripping.start()
+        try:
+            yield
+        finally:
+            over.set()
+            dripping.join()
 
 
 def health_times(port: int, number: int) -> list[float]:
@@ -222,7 +229,7 @@ def health_times(port: int, number: int) -> list[float]:
 
 @pytest.mark.long
 def test_http_01_200_slow_clients_hold_up_nobody(server: Served) -> None:
-    with SlowClients(server.port, 200):
+    with slow_clients(server.port, 200):
         times = sorted(health_times(server.port, 200))
     # The bench measures; here nobody may wait for a slow client's next byte.
     assert times[-2] < 2
@@ -235,16 +242,6 @@ def many_files() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-
-@contextlib.contextmanager
-def connections(port: int, number: int) -> Iterator[list[socket.socket]]:
-    """So many connections at once."""
-    with contextlib.ExitStack() as opened:
-        address = ("127.0.0.1", port)
-        yield [
-            opened.enter_context(socket.create_connection(address, SECONDS)) for _ in range(number)
-        ]
 
 
 @pytest.mark.long

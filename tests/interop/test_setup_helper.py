@@ -15,7 +15,6 @@ import pytest
 
 from platform_common.control_helper import ask
 from platform_common.errors import PlatformError
-from platform_common.locks import LockedError, changing
 from platform_common.secret import Secret
 from platform_common.setup import OPERATION, SetUp
 from tests.interop.test_control_helper import NOBODY, Helped, activated
@@ -182,15 +181,6 @@ def test_largest_credentials_go_through(setup: Setup) -> None:
     text = json.dumps(document, ensure_ascii=False)
     setup.apply({**SECRETS, "tunnel": {"credentials": text}})
     assert setup.helped.device.path("/etc/platform/tunnel/credentials.json").read_text() == text
-
-
-def test_who_waits_while_another_sets_up_is_told_that_it_goes_on(setup: Setup) -> None:
-    with (
-        changing(setup.helped.device.path("/var/lib/platform/apply")),
-        pytest.raises(LockedError),
-    ):
-        setup.apply()
-    assert setup.commands() == []
 
 
 def test_wiz_12_a_device_that_is_set_up_is_not_set_up_again(setup: Setup) -> None:

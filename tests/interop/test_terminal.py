@@ -62,12 +62,3 @@ def test_a_pipe_gets_neither_bar_nor_colour(
     assert (done.returncode, done.stderr) == (0, "")
     assert "\x1b" not in done.stdout
     assert "\r" not in done.stdout
-
-
-def test_a_password_is_asked_for_at_a_terminal_and_not_in_a_pipe(
-    tmp_path: Path, tools: Tools
-) -> None:
-    done = tools("keygen", "--secret-key", "a.key", "--public-key", "a.pub")
-    assert done.returncode == 2
-    assert "There is no terminal to ask for the password" in done.stderr
-    assert list(tmp_path.glob("a.*")) == []

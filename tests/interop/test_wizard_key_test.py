@@ -169,15 +169,6 @@ def test_a_refusal_is_shown_and_a_list_of_models_leads_on(
     assert wizard().post(PAGE, data=form(kind)).status_code == 302
 
 
-def test_a_key_that_was_taken_without_a_list_of_models_leads_on_with_a_warning(
-    web: Nginx, wizard: MakeWizard, device: Device
-) -> None:
-    install(device, of_each_kind(f"{web.url}/html"))
-    here = wizard()
-    assert here.post(PAGE, data=form("chat-compatible")).status_code == 302
-    assert "but not with a list of models" in here.get(PAGE).text
-
-
 @pytest.mark.parametrize("good", [True, False])
 def test_a_certificate_is_looked_at_before_a_key_is_sent(
     wizard: MakeWizard, device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, good: bool

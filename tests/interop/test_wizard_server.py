@@ -133,16 +133,21 @@ def left(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if not path.name.endswith(".lock"))
 
 
-def test_it_prints_the_link_that_opens_it(place: Place) -> None:
+def test_it_prints_the_link_that_opens_it_and_shows_it_until_it_is_used(place: Place) -> None:
     with place.serve() as app:
         url = re.search(rf"{app.url}(/\?token=[0-9a-f]{{64}})\n", app.log.read_text())
         assert url is not None
         assert place.token_file.stat().st_mode & 0o7777 == 0o600
         assert place.token_file.read_text() == url[1].partition("=")[2]
+        shown = place.command("launch-url")
+        assert (shown.returncode, shown.stdout.partition("\n")[0]) == (0, app.url + url[1])
         session = enter(app, url[1])
         assert not place.token_file.exists()
         assert ask(app, "/wizard/system", session)[0] == 200
         assert ask(app, url[1])[0] == 401
+        spent = place.command("launch-url")
+        assert (spent.returncode, spent.stdout) == (1, "")
+        assert "wizard-app new-token" in spent.stderr
     assert left(place.token_file.parent) == []
 
 
@@ -164,17 +169,6 @@ def test_without_a_token_everybody_is_let_in(place: Place) -> None:
         assert place.command("launch-url").returncode == 1
 
 
-def test_launch_url_shows_the_link_again_until_it_is_used(place: Place) -> None:
-    with place.serve() as app:
-        shown = place.command("launch-url")
-        assert shown.returncode == 0
-        assert shown.stdout.startswith(f"{app.url}/?token=")
-        enter(app, place.link())
-        spent = place.command("launch-url")
-        assert (spent.returncode, spent.stdout) == (1, "")
-        assert "wizard-app new-token" in spent.stderr
-
-
 def test_tok_01_new_token_makes_a_link_for_the_running_wizard(place: Place) -> None:
     with place.serve() as app:
         first = place.link()
@@ -185,12 +179,9 @@ def test_tok_01_new_token_makes_a_link_for_the_running_wizard(place: Place) -> N
         third = enter(app, place.link("new-token"))
         assert ask(app, "/wizard/system", session)[0] == 200
         assert ask(app, "/wizard/system", third)[0] == 200
-
-
-def test_a_new_token_belongs_to_who_serves(place: Place) -> None:
-    with place.serve():
-        address = place.token_file.with_name("wizard.token.address")
+        # It belongs to who serves.
         nobody = pwd.getpwnam("nobody")
+        address = place.token_file.with_name("wizard.token.address")
         os.chown(address, nobody.pw_uid, nobody.pw_gid)
         place.link("new-token")
         owned = place.token_file.stat()

@@ -12,7 +12,7 @@ import pytest
 
 from tests.interop.test_service_network import RULES
 from tests.support.both_apps import WORKING, both_answer
-from tests.support.debian_package import NAME, built_package, field, packed, unpacked
+from tests.support.debian_package import NAME, built_package, packed, unpacked
 from tests.support.machine import Machine, machine, run_in, writable_tree
 from tests.support.waiting import wait_until
 
@@ -187,7 +187,3 @@ def test_an_upgrade_starts_nothing_that_is_not_to_run(installed: Path) -> None:
         assert running.states("is-active", *wizard) == ["inactive"] * 2
         assert running.states("is-enabled", *off) == ["disabled"] * 2
         assert running.run("systemctl", "list-units", "--failed", "--quiet", "--plain") == ""
-
-
-def test_the_newer_package_is_newer(packages: tuple[Path, Path]) -> None:
-    assert [field(package, "Version") < NEWER for package in packages] == [True, False]
