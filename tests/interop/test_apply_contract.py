@@ -15,9 +15,10 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.interop.conftest import Running
 from tests.support import wizard_states
+from tests.support.devices import Device
 from tests.support.setups import STATE
-from tests.support.web_servers import free_port, served
 from tests.support.wizard_visits import SIMPLE, Forms, visitor_of
 
 ED25519 = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me@home"
@@ -225,16 +226,15 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_files_and_commands_are_those_of_the_contract(case: Case, tmp_path: Path) -> None:
-    out, port = tmp_path / "out", free_port()
+def test_files_and_commands_are_those_of_the_contract(
+    case: Case, device: Device, out: Path, running: Running
+) -> None:
     if case.offline:
-        (tmp_path / "device/etc/platform").mkdir(parents=True)
-        (tmp_path / "device/etc/platform/airgap.flag").touch()
-    places = {"PLATFORM_ROOT": str(tmp_path / "device"), "WIZARD_DEV_OUT": str(out)}
-    with served("wizard-app", places, tmp_path / "log", "--no-token", port=port) as app:
+        device.put("/etc/platform/airgap.flag", "")
+    with running() as app:
         visitor_of(app).set_up(FORMS | dict(case.forms))
     # This wizard's own port is a way in, too.
-    ports = ", ".join(map(str, sorted({22, 8088, 8089, port, *case.ports})))
+    ports = ", ".join(map(str, sorted({22, 8088, 8089, app.port, *case.ports})))
     wanted = dict(SIMPLE_FILES) | {
         "etc/nftables.d/platform.nft": (0o644, RULES.format(ports=ports))
     }
@@ -276,10 +276,10 @@ def pairs(form: wizard_states.Fields) -> list[tuple[str, str]]:
     return [(name, text) for name, texts in lists.items() for text in texts]
 
 
-def test_the_forms_of_the_spec_lead_from_the_link_to_review(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    places = {"PLATFORM_ROOT": str(tmp_path / "device"), "WIZARD_DEV_OUT": str(out)}
-    with served("wizard-app", places, tmp_path / "log", "--token", TOKEN) as app:
+def test_the_forms_of_the_spec_lead_from_the_link_to_review(
+    tmp_path: Path, out: Path, running: Running
+) -> None:
+    with running(WIZARD_TOKEN=TOKEN, WIZARD_NO_TOKEN="") as app:
         here = visitor_of(app)
         assert here.ask("/").status == 401
         entered = here.ask(f"/?token={TOKEN}")

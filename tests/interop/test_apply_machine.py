@@ -400,12 +400,8 @@ def test_neighbours_find_it_again_once_they_forgot_it(story: Story) -> None:
 @pytest.mark.parametrize(
     ("address", "port", "from_port"),
     [
-        pytest.param(NEAR, 68, 67, id="dhcp"),
-        pytest.param(EVERYBODY, 68, 67, id="dhcp-to-everybody"),
-        pytest.param(NEAR_V6, 546, 547, id="dhcp-of-ipv6"),
-        pytest.param(NEAR, 5353, 0, id="mdns"),
-        pytest.param(MDNS, 5353, 5353, id="mdns-to-everybody"),
-        pytest.param(f"{MDNS_V6}%cable", 5353, 5353, id="mdns-of-ipv6-to-everybody"),
+        *((NEAR, 68, 67), (EVERYBODY, 68, 67), (NEAR_V6, 546, 547)),
+        *((NEAR, 5353, 0), (MDNS, 5353, 5353), (f"{MDNS_V6}%cable", 5353, 5353)),
     ],
 )
 def test_addresses_and_local_names_can_be_had(

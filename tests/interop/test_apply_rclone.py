@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from flask.testing import FlaskClient
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from platform_common.paths import Paths
@@ -18,11 +18,10 @@ from tests.support import rclone_program
 from tests.support.object_store import ObjectStore
 from tests.support.properties import examples
 from tests.support.wizard_visits import SIMPLE
-from wizard_app.app import create_app
+from tests.wizard_app.conftest import MakeWizard
 from wizard_app.apply import execute
 from wizard_app.plan import build_plan
 from wizard_app.runners import recorded
-from wizard_app.settings import WizardSettings
 
 OTHER_STEPS = {slug: dict(fields) for slug, fields in SIMPLE.items() if slug != "backup"}
 # What a key may hold: printable ASCII without blanks, quotes, backslash and back-tick; and
@@ -37,26 +36,24 @@ Answers = Mapping[str, str]
 SetUp = Callable[[Answers], Path]
 
 
-def wizard_of(out: Path) -> FlaskClient:
+@pytest.fixture
+def answered(wizard: MakeWizard) -> FlaskClient:
     """A wizard that lacks nothing but where backups go."""
-    places = {"PLATFORM_ROOT": str(out / "none"), "WIZARD_DEV_OUT": str(out)}
-    settings = WizardSettings.from_env({**places, "WIZARD_NO_TOKEN": "1"})
-    client = create_app(settings).test_client()
+    client = wizard()
     for slug, form in OTHER_STEPS.items():
         assert client.post(f"/wizard/{slug}", data=form).status_code == 302, slug
     return client
 
 
 @pytest.fixture
-def applied(tmp_path: Path) -> SetUp:
+def applied(answered: FlaskClient, out: Path) -> SetUp:
     """Set up a device, with answers about backup; its `/etc/platform`."""
 
     def apply(answers: Answers) -> Path:
-        client = wizard_of(tmp_path / "device")
-        assert client.post("/wizard/backup", data=answers).status_code == 302
-        done = client.post("/wizard/review/apply")
+        assert answered.post("/wizard/backup", data=answers).status_code == 302
+        done = answered.post("/wizard/review/apply")
         assert done.location == "/wizard/done", done.text
-        return tmp_path / "device/etc/platform"
+        return out / "etc/platform"
 
     return apply
 
@@ -134,11 +131,6 @@ KINDS = st.one_of(
 )
 
 
-@pytest.fixture(scope="module")
-def answered(tmp_path_factory: pytest.TempPathFactory) -> FlaskClient:
-    return wizard_of(tmp_path_factory.mktemp("answered"))
-
-
 def read_after(answered: FlaskClient, answers: Answers) -> dict[str, dict[str, str]]:
     """What rclone reads once these answers about backup are applied."""
     assert answered.post("/wizard/backup", data=answers).status_code == 302
@@ -150,7 +142,7 @@ def read_after(answered: FlaskClient, answers: Answers) -> dict[str, dict[str, s
 
 
 @pytest.mark.long
-@examples(40)
+@settings(examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(answers=KINDS)
 def test_env_06_rclone_reads_just_what_was_entered(
     answered: FlaskClient, answers: dict[str, str]

@@ -7,7 +7,6 @@ import http.client
 import os
 import signal
 import threading
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from tests.support.wizard_visits import Visitor
 from wizard_app.journal import read_try
 
 TOKEN = "cd" * 32
-GRACE_S, ENDS_S = 3, 30
+ENDS_S = 30
 
 
 def visitor_of(wizard: Served) -> Visitor:
@@ -41,19 +40,17 @@ class Device:
         self.root.mkdir()
         self.programs = {name: stand_in_programs.install(folder / "bin", name) for name in PROGRAMS}
 
-    @contextlib.contextmanager
-    def wizard(self) -> Iterator[Served]:
-        """A wizard that is served in production."""
+    def wizard(self) -> contextlib.AbstractContextManager[Served]:
+        """Run a wizard in production."""
         environment = {
             "PATH": f"{self.folder / 'bin'}:/usr/bin:/bin",
             "PLATFORM_ROOT": str(self.root),
             "WIZARD_TOKEN": TOKEN,
             # As long as the server waits for what is under way; by default 15 s.
-            "GUNICORN_CMD_ARGS": f"--graceful-timeout {GRACE_S}",
+            "GUNICORN_CMD_ARGS": "--graceful-timeout 3",
         }
         log = self.folder / "wizard.log"
-        with served("wizard-app", environment, log, "--production", scheme="https") as wizard:
-            yield wizard
+        return served("wizard-app", environment, log, "--production", scheme="https")
 
     def end_what_hangs(self) -> None:
         """End what a wizard that was killed could not; systemd would, with its service."""

@@ -18,13 +18,13 @@ import pytest
 
 from dev.gateway import Manner
 from platform_common.secret import Secret
+from tests.interop.conftest import Running
 from tests.support import gateways
-from tests.support.devices import Device
 from tests.support.gateways import DONE, EVENTS, answering, delta, profile
 from tests.support.key_servers import OpenAiProxy, openai_proxy
 from tests.support.nginx import nginx
 from tests.support.waiting import wait_until
-from tests.support.web_servers import Served, served
+from tests.support.web_servers import Served
 from tests.support.wizard_visits import visitor_of
 from wizard_app.chat_history import Turn
 from wizard_app.gateway import ask, health
@@ -157,21 +157,16 @@ Talking = Callable[..., contextlib.AbstractContextManager[Served]]
 
 
 @pytest.fixture
-def talking(device: Device, tmp_path: Path) -> Talking:
+def talking(running: Running, out: Path) -> Talking:
     """Run a served wizard whose profile has its gateway at an address."""
-    environment = {
-        "PLATFORM_ROOT": str(device.root),
-        "WIZARD_DEV_OUT": str(tmp_path / "out"),
-        "WIZARD_NO_TOKEN": "1",
-    }
 
     @contextlib.contextmanager
     def talking(url: str, chat: str = "") -> Iterator[Served]:
-        gateways.install(tmp_path / "out", url, chat)
-        with served("wizard-app", environment, tmp_path / "log") as wizard:
+        gateways.install(out, url, chat)
+        with running() as wizard:
             assert send(wizard, "/wizard/profile", profile="box")[0] == 302
             yield wizard
-        assert "Traceback" not in (tmp_path / "log").read_text()
+        assert "Traceback" not in wizard.log.read_text()
 
     return talking
 
@@ -182,7 +177,7 @@ def send(wizard: Served, path: str, **fields: str) -> tuple[int, str]:
 
 
 def turns(tmp_path: Path) -> list[dict[str, Any]]:
-    path = tmp_path / "out/home/agent/.box/chat-history.jsonl"
+    path = tmp_path / "dev-out/home/agent/.box/chat-history.jsonl"
     return [json.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
 
 
@@ -350,7 +345,7 @@ def test_chat_06_sixty_four_people_at_once_leave_whole_lines_in_order(
 
 @pytest.mark.long
 def test_chat_05_a_page_of_a_very_long_history_is_quick(talking: Talking, tmp_path: Path) -> None:
-    path = tmp_path / "out/home/agent/.box/chat-history.jsonl"
+    path = tmp_path / "dev-out/home/agent/.box/chat-history.jsonl"
     path.parent.mkdir(parents=True)
     pair = [
         {"role": "user", "content": "What is it?", "at": "2026-01-01T00:00:00Z"},

@@ -67,14 +67,6 @@ def test_the_console_shows_link_code_and_fingerprint(device: Device) -> None:
     assert digits == hashlib.sha256(certificate).hexdigest().upper()
 
 
-def test_a_screen_that_is_cleared_has_it_again(device: Device) -> None:
-    token = device.new_token()
-    device.machine.run("systemctl", "restart", "console-getty.service")
-    before = device.console.stat().st_size
-    wait_until(lambda: device.console.stat().st_size > before)
-    wait_until(lambda: device.token() == token)
-
-
 def test_tok_09_root_alone_may_read_what_the_console_shows(device: Device) -> None:
     token = device.new_token()
     assert device.machine.rights(FILES[0]) == "600 root:root"
@@ -107,8 +99,13 @@ def test_a_link_that_was_used_is_shown_no_more(device: Device) -> None:
     assert not device.token()
 
 
-def test_a_wizard_that_starts_anew_has_its_new_link_shown(device: Device) -> None:
+def test_a_screen_that_is_cleared_has_it_again_and_a_wizard_that_starts_anew_its_new_link(
+    device: Device,
+) -> None:
     token = device.new_token()
+    before = device.console.stat().st_size
+    device.machine.run("systemctl", "restart", "console-getty.service")
+    wait_until(lambda: device.console.stat().st_size > before and device.token() == token)
     device.machine.run("systemctl", "restart", "platform-wizard.service")
     wait_until(lambda: device.token() not in {"", token})
 

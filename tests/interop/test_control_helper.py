@@ -26,12 +26,13 @@ from platform_common.locks import LockedError, changing
 from platform_common.resources import data_path
 from platform_common.views import ModelSet, Verdict
 from platformctl.models import Listing
+from tests.interop.conftest import call
 from tests.support.appliances import Appliance
 from tests.support.devices import Device
 from tests.support.machine import Machine
 from tests.support.own_packages import packages
 from tests.support.raw_server import RawServer, serving
-from tests.support.releases import clean_environment, program
+from tests.support.releases import program
 from tests.support.waiting import wait_until
 
 CANARY = "sk-canary-0123456789"
@@ -70,18 +71,10 @@ class Helped:
         self, user: int, *args: str, stdin: str = "", **environment: str
     ) -> subprocess.CompletedProcess[str]:
         """Run `platformctl` as that user."""
-        return subprocess.run(
-            [sys.executable, Path(__file__).with_name("another_user.py"), str(user), *args],
-            # Wherever this checkout lies, every user may read that copy.
-            env=clean_environment()
-            | {"PLATFORM_ROOT": str(self.device.root), "PYTHONPATH": str(packages())}
-            | environment,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        become = (sys.executable, str(Path(__file__).with_name("another_user.py")), str(user))
+        # Wherever this checkout lies, every user may read that copy.
+        places = {"PLATFORM_ROOT": str(self.device.root), "PYTHONPATH": str(packages())}
+        return call(*become, *args, stdin=stdin, env=places | environment)
 
     @contextlib.contextmanager
     def connected(self) -> Iterator[Connection]:
@@ -255,6 +248,11 @@ def spent(helped: Helped) -> Helped:
 
 
 def test_who_is_not_root_sees_what_was_spent(spent: Helped) -> None:
+    # A ledger that is named by a variable is read by the caller.
+    other = spent.device.put("/ledger", "", mode=0o644)
+    done = spent.ctl(NOBODY, "cost", "--json", PLATFORM_COST_LEDGER=str(other))
+    assert json.loads(done.stdout)["today_usd"] == 0
+    assert "cost by user" not in spent.log.read_text()
     for words in (("cost", "--json"), ("cost", "ledger", "--json"), ("cost",)):
         there, here = spent.ctl(NOBODY, *words), spent.device.ctl(*words)
         assert (there.returncode, there.stdout, there.stderr) == (0, here.stdout, here.stderr)
@@ -278,16 +276,6 @@ def test_who_is_not_root_changes_the_caps_and_begins_a_new_ledger(spent: Helped)
     assert spent.ctl(NOBODY, "cost", "reset", "--yes").stdout.startswith("There is no ledger")
     assert spent.has_logged("change: cost-set by user 65534: done")
     assert spent.has_logged("change: cost-reset by user 65534: done", 2)
-
-
-def test_a_ledger_that_is_named_by_a_variable_is_read_by_the_caller(
-    spent: Helped, tmp_path: Path
-) -> None:
-    other = spent.device.put("/ledger", "", mode=0o644)
-    done = spent.ctl(NOBODY, "cost", "--json", PLATFORM_COST_LEDGER=str(other))
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["today_usd"] == 0
-    assert "cost by user" not in spent.log.read_text()
 
 
 def test_who_is_not_root_has_the_device_examined(stored: Helped) -> None:
@@ -320,7 +308,7 @@ def test_without_an_answer_of_the_helper_the_rest_is_examined(stored: Helped) ->
     assert len(json.loads(done.stdout)["checks"]) > 10
 
 
-def test_who_is_not_root_switches_voice(helped: Helped) -> None:
+def test_who_is_not_root_switches_voice_and_has_the_microphone_checked(helped: Helped) -> None:
     shutil.copy(data_path("limits/rpi5.json"), helped.device.path("/etc/platform/limits.json"))
     path = helped.device.path("/etc/platform/voice.toml")
     for words, line in ((("enable", "--yes"), "enabled = true"), (("disable",), "enabled = false")):
@@ -329,10 +317,8 @@ def test_who_is_not_root_switches_voice(helped: Helped) -> None:
         assert line in path.read_text()
         assert (path.stat().st_mode & 0o777, path.stat().st_uid) == (0o644, 0)
     assert helped.has_logged("voice-switch by user 65534: done", 2)
-
-
-def test_who_is_not_root_has_the_microphone_of_the_settings_checked(helped: Helped) -> None:
-    helped.device.put("/etc/platform/voice.toml", '[voice]\naudio_device = "plughw:7,3"\n')
+    # The microphone of the settings is checked.
+    path.write_text('[voice]\naudio_device = "plughw:7,3"\n')
     done = helped.ctl(NOBODY, "voice", "check", "--json")
     assert (done.returncode, json.loads(done.stdout)["device"]) == (1, "plughw:7,3")
     assert done.stdout == helped.device.ctl("voice", "check", "--json").stdout

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.interop.conftest import call
 from tests.support.network_namespaces import connected, new_network
 from tests.support.releases import clean_environment, program
 from tests.support.waiting import wait_until
@@ -307,19 +308,9 @@ def finish(
     *words: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> tuple[int, str]:
     """How a server ends that is not to start, and what it says."""
-    done = subprocess.run(
-        words,
-        cwd=cwd,
-        env=clean_environment() | STUB | dict(env or {}),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    assert "Traceback" not in done.stdout
-    return done.returncode, done.stdout
+    done = call(*words, env=STUB | dict(env or {}), cwd=cwd)
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout + done.stderr
 
 
 SERVE = (program("pwa-app"), "serve")

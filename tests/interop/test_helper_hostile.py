@@ -355,21 +355,17 @@ def test_fs_07_swapping_files_while_it_goes_on_leads_root_nowhere_else(
 
 
 FLOOD = """
-import socket, sys
-held = []
-for _ in range(int(sys.argv[1])):
-    connection = socket.socket(socket.AF_UNIX)
+import contextlib, socket, sys
+held = [socket.socket(socket.AF_UNIX) for _ in range(int(sys.argv[1]))]
+for connection in held:
     connection.settimeout(30)
     connection.connect("/run/platform/control.sock")
-    held.append(connection)
 answers = 0
 for connection in held:
-    try:
+    with contextlib.suppress(OSError):
         connection.sendall(b'{"operation": "model-list", "arguments": {}}\\n')
         connection.shutdown(socket.SHUT_WR)
         answers += connection.recv(1 << 20) != b""
-    except OSError:
-        pass
 print(answers)
 """
 AS_WEB = ("runuser", "-u", "platform", "--")

@@ -110,9 +110,8 @@ def test_an_active_gateway_is_told_with_the_time_since_it_started(booted: Machin
 
 def test_what_is_not_installed_is_inactive(booted: Machine) -> None:
     booted.write("/etc/platform/active-profile", "khoj\n")
-    answer = status(booted)
-    assert (answer["unit"], answer["active_state"]) == ("khoj-gateway.service", "inactive")
-    assert answer["uptime_seconds"] is None
+    shown = {"unit": "khoj-gateway.service", "active_state": "inactive", "uptime_seconds": None}
+    assert status(booted).items() >= shown.items()
 
 
 @pytest.mark.parametrize(

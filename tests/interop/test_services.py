@@ -131,12 +131,6 @@ ExecStart={PROBE_PLACE} {" ".join(folders)}
     return said
 
 
-def rights(booted: Machine) -> dict[str, str]:
-    """Mode and owner of each folder of ours."""
-    said = booted.run("stat", "--format=%n=%a %U:%G", *FOLDERS)
-    return dict(line.split("=", 1) for line in said.splitlines())
-
-
 def test_after_install_everything_runs_and_nothing_failed(booted: Machine) -> None:
     listed = json.loads(booted.run("platformctl", "services", "list", "--json"))
     state = {one["unit"]: (one["active_state"], one["enabled"]) for one in listed}
@@ -152,7 +146,7 @@ def test_users_and_folders_are_as_they_should_be_however_often_they_are_made(
     for _ in range(2):
         booted.run("systemd-sysusers")
         booted.run("systemd-tmpfiles", "--create")
-    assert rights(booted) == FOLDERS
+    assert {path: booted.rights(path) for path in FOLDERS} == FOLDERS
     assert booted.run("cat", *PASSWORDS) == before
     assert booted.run("id", "-nG", "platform").split() == ["platform"]
 
@@ -308,4 +302,4 @@ def test_fs_08_a_folder_of_another_owner_is_put_right_at_boot(booted: Machine) -
     booted.run("sh", "-c", f"chown agent:agent {' '.join(OURS)}; chmod 0777 {' '.join(OURS)}")
     # What the boot calls, for all files.
     booted.run("systemd-tmpfiles", "--create", "--boot", "platform.conf")
-    assert rights(booted) == FOLDERS
+    assert {path: booted.rights(path) for path in FOLDERS} == FOLDERS

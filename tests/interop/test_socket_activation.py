@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.interop.conftest import call
 from tests.support.network_namespaces import connected, new_network
 from tests.support.releases import clean_environment, program
 from tests.support.waiting import wait_until
@@ -120,14 +121,8 @@ def test_the_links_of_the_wizard_lead_to_every_socket(tmp_path: Path) -> None:
     with activated(listen, command, tmp_path, device):
         for port in ports:
             assert answer(("127.0.0.1", port), unverified()).endswith(b"\r\n\r\nok")
-        told = subprocess.run(
-            [program("wizard-app"), "launch-url", "--production", "--json"],
-            env=clean_environment() | device,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=True,
-        )
+        words = (program("wizard-app"), "launch-url", "--production", "--json")
+        told = call(*words, env=device)
         urls = [url.partition("/?token=")[0] for url in json.loads(told.stdout)["urls"]]
         assert urls == [f"https://127.0.0.1:{port}" for port in ports]
 

@@ -9,15 +9,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from flask.testing import FlaskClient
 
 from platform_common.sentence import Sentence
-from tests.support.devices import Device
 from tests.support.nginx import Certificate, nginx
+from tests.wizard_app.conftest import MakeWizard
 from wizard_app import ssh_keys
-from wizard_app.app import create_app
 from wizard_app.code_host import Fetched, fetch_keys
-from wizard_app.settings import WizardSettings
 
 # Type and bits for `ssh-keygen -t -b`, and the kind that it then lists.
 KINDS = (
@@ -146,22 +143,22 @@ def test_a_line_is_asked_about_once_however_often_it_is_shown(
 
 
 def test_a_device_without_the_program_takes_keys_and_says_that_it_did_not_look(
-    tmp_path: Path, device: Device, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, wizard: MakeWizard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line = public(generate(tmp_path, "ed25519", 256))
     monkeypatch.setenv("PATH", str(tmp_path))
-    client = wizard(device, tmp_path)
+    client = wizard()
     assert client.post("/wizard/ssh", data={"ssh_keys": line}).status_code == 302
     assert "not looked at, as ssh-keygen gave no answer" in client.get("/wizard/ssh").text
     assert "not recognise" not in client.get("/wizard/mesh-vpn").text
 
 
 def test_pages_show_fingerprints_and_warn_of_what_the_program_refuses(
-    tmp_path: Path, device: Device
+    tmp_path: Path, wizard: MakeWizard
 ) -> None:
     line = public(generate(tmp_path, "ed25519", 256))
     fingerprint = keygen("-l", "-f", "-", stdin=line).split()[1]
-    client = wizard(device, tmp_path)
+    client = wizard()
     odd = "ssh-ed25519 AAAA odd"
     assert client.post("/wizard/ssh", data={"ssh_keys": f"{line}\n{odd}"}).status_code == 302
     assert "ssh-keygen does not recognise 1 of them" in client.get("/wizard/mesh-vpn").text
@@ -194,10 +191,3 @@ def test_keys_come_from_a_real_web_server_over_https(
             assert isinstance(found, Sentence)
             assert said in str(found)
         assert "is not trusted" in str(fetch_keys(server.url, "someone"))
-
-
-def wizard(device: Device, folder: Path) -> FlaskClient:
-    """A client of a wizard of that device."""
-    variables = {"PLATFORM_ROOT": str(device.root), "WIZARD_DEV_OUT": str(folder / "dev-out")}
-    settings = WizardSettings.from_env(variables | {"WIZARD_NO_TOKEN": "1"})
-    return create_app(settings).test_client()

@@ -5,10 +5,9 @@ What else is answered, and what check_key makes of it, is in test_key_check_ngin
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 
 from platform_common.key_request import build_request
 from platform_common.secret import Secret
+from tests.interop.conftest import Running
 from tests.interop.test_key_check_nginx import LISTING, LOCATIONS, bad
 from tests.support.catalogues import form, install, of_each_kind
 from tests.support.devices import Device
@@ -29,11 +29,9 @@ from tests.support.key_servers import (
 from tests.support.key_tests import CANARY, KINDS, SECRET_CANARY, credentials, provider
 from tests.support.nginx import Nginx, make_certificate, nginx
 from tests.support.raw_server import RawServer, Request, serving
-from tests.support.web_servers import Served, served
+from tests.support.web_servers import Served
 from tests.support.wizard_visits import Answer, visitor_of
-from tests.wizard_app.conftest import MakeWizard, environment, out, wizard
-
-__all__ = ["environment", "out", "wizard"]  # Fixtures of the wizard in this process.
+from tests.wizard_app.conftest import MakeWizard
 
 PAGE = "/wizard/provider"
 
@@ -41,21 +39,6 @@ PAGE = "/wizard/provider"
 def ask(app: Served, path: str, data: Mapping[str, str] | None = None) -> Answer:
     """Send a form to the wizard, or load a page of it."""
     return visitor_of(app).ask(path, None if data is None else data.items())
-
-
-Running = Callable[..., contextlib.AbstractContextManager[Served]]
-
-
-@pytest.fixture
-def running(device: Device, tmp_path: Path) -> Running:
-    """Run the wizard as it is shipped, under gunicorn."""
-    places = {"PLATFORM_ROOT": str(device.root), "WIZARD_DEV_OUT": str(tmp_path / "dev-out")}
-
-    def running(**environment: str) -> contextlib.AbstractContextManager[Served]:
-        variables = {**places, "WIZARD_NO_TOKEN": "1", **environment}
-        return served("wizard-app", variables, tmp_path / "wizard-app.log")
-
-    return running
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.interop.conftest import call
 from tests.support.network import wait_for_port
 from tests.support.releases import clean_environment, program
 from tests.support.terminals import at_a_terminal
@@ -41,10 +42,8 @@ class Place:
     @property
     def environment(self) -> dict[str, str]:
         """For a wizard of this place."""
-        return {
-            "PLATFORM_ROOT": str(self.folder / "device"),
-            "WIZARD_DEV_OUT": str(self.folder / "out"),
-        }
+        folders = {"PLATFORM_ROOT": "device", "WIZARD_DEV_OUT": "out"}
+        return {variable: str(self.folder / name) for variable, name in folders.items()}
 
     @property
     def token_file(self) -> Path:
@@ -66,14 +65,7 @@ class Place:
         self, *words: str, env: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run another command of `wizard-app` here."""
-        return subprocess.run(
-            [program("wizard-app"), *words],
-            env=clean_environment() | self.environment | dict(env or {}),
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
+        return call(program("wizard-app"), *words, env=self.environment | dict(env or {}))
 
     def link(self, command: str = "launch-url") -> str:
         """The path of the launch URL."""
@@ -162,11 +154,16 @@ def test_the_token_that_is_given_is_the_token(place: Place) -> None:
             assert [ask(app, path)[0] for path in asked] == [401, 401, 302]
 
 
-def test_without_a_token_everybody_is_let_in(place: Place) -> None:
+def test_without_a_token_everybody_is_let_in_and_without_a_wizard_nobody(place: Place) -> None:
     with place.serve("--no-token") as app:
         assert ask(app, "/wizard/system")[0] == 200
         assert f"{app.url}/\n" in app.log.read_text()
         assert place.command("launch-url").returncode == 1
+    for command in ("launch-url", "new-token"):
+        done = place.command(command)
+        assert done.returncode == 1
+        assert "No wizard is running here" in done.stderr
+    assert not place.token_file.exists()
 
 
 def test_tok_01_new_token_makes_a_link_for_the_running_wizard(place: Place) -> None:
@@ -186,14 +183,6 @@ def test_tok_01_new_token_makes_a_link_for_the_running_wizard(place: Place) -> N
         place.link("new-token")
         owned = place.token_file.stat()
         assert (owned.st_uid, owned.st_gid) == (nobody.pw_uid, nobody.pw_gid)
-
-
-def test_without_a_wizard_there_is_no_link(place: Place) -> None:
-    for command in ("launch-url", "new-token"):
-        done = place.command(command)
-        assert done.returncode == 1
-        assert "No wizard is running here" in done.stderr
-    assert not place.token_file.exists()
 
 
 @pytest.mark.parametrize(
