@@ -85,24 +85,16 @@ def backs_up(device: Path, folder: Path, variables: Mapping[str, str] | None = N
 
 def expected(answers: Answers) -> dict[str, str]:
     """The section of an rclone.conf for a form (contract, section 7)."""
-    match answers["kind"]:
-        case "store_a":
-            account, key = answers["a_account_id"], answers["a_application_key"]
-            return {"type": "b2", "account": account, "key": key}
-        case "store_b":
-            provider = "Cloudflare"
-            endpoint = f"https://{answers['b_account_id']}.r2.cloudflarestorage.com"
-        case _:
-            provider, endpoint = "Other", answers["c_endpoint"]
-    prefix = answers["kind"][-1]
-    return {
-        "type": "s3",
-        "provider": provider,
-        "access_key_id": answers[f"{prefix}_access_key"],
-        "secret_access_key": answers[f"{prefix}_secret_key"],
-        "endpoint": endpoint,
-        "acl": "private",
-    }
+    letter = answers["kind"][-1]
+    said = {name.removeprefix(f"{letter}_"): text for name, text in answers.items()}
+    if letter == "a":
+        return {"type": "b2", "account": said["account_id"], "key": said["application_key"]}
+    store = {"provider": "Other", "endpoint": said.get("endpoint", "")}
+    if letter == "b":
+        endpoint = f"https://{said['account_id']}.r2.cloudflarestorage.com"
+        store = {"provider": "Cloudflare", "endpoint": endpoint}
+    keys = {"access_key_id": said["access_key"], "secret_access_key": said["secret_key"]}
+    return {"type": "s3", "acl": "private", **keys, **store}
 
 
 def answers(kind: str, **fields: st.SearchStrategy[str]) -> st.SearchStrategy[dict[str, str]]:

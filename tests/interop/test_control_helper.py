@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import select
 import shutil
 import socket
@@ -31,6 +30,7 @@ from tests.support.appliances import Appliance
 from tests.support.devices import Device
 from tests.support.machine import Machine
 from tests.support.own_packages import packages
+from tests.support.process_users import as_user
 from tests.support.raw_server import RawServer, serving
 from tests.support.releases import program
 from tests.support.waiting import wait_until
@@ -477,12 +477,9 @@ def test_a_key_is_not_sent_to_a_socket_that_is_not_roots(helped: Helped) -> None
     path = helped.device.path("/run/platform/mine.sock")
     path.parent.chmod(0o777)
     with socket.socket(socket.AF_UNIX) as server:
-        os.seteuid(STRANGER)
-        try:
+        with as_user(STRANGER):
             server.bind(str(path))
             server.listen()
-        finally:
-            os.seteuid(0)
         with pytest.raises(UnreadableError, match="is not root's"):
             control_helper.ask(path, "model-set", {"key": CANARY}, ModelSet)
         with server.accept()[0] as connection:

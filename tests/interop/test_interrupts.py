@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.network import end
+from tests.support.object_store import ObjectStore
 from tests.support.raw_server import RawServer, Request, response, serving
 from tests.support.releases import VERSION, KeyPair, clean_environment, program
 from tests.support.resigning import change_manifest, sign_file
@@ -34,11 +35,11 @@ def interrupted(request: pytest.FixtureRequest, tmp_path: Path, key_pair: KeyPai
     temporary = tmp_path / "temporary"
     temporary.mkdir()
 
-    def interrupted(ready: Ready, *args: str | Path) -> None:
+    def interrupted(ready: Ready, *args: str | Path, **environment: str) -> None:
         with subprocess.Popen(
             [program(), *args, "-p", key_pair.public],
             cwd=tmp_path,
-            env=clean_environment() | {"TMPDIR": str(temporary)},
+            env=clean_environment() | environment | {"TMPDIR": str(temporary)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -95,6 +96,13 @@ def test_a_slow_download_can_be_interrupted(
 def test_waiting_for_a_manifest_can_be_interrupted(interrupted: Interrupted) -> None:
     with RawServer(_silence) as server:
         interrupted(_asked(server, "/stable/manifest.json"), "verify", f"{server.url}/stable")
+
+
+def test_waiting_for_a_store_can_be_interrupted(interrupted: Interrupted) -> None:
+    with RawServer(_silence) as server:
+        store = ObjectStore(0).environment | {"AWS_ENDPOINT_URL": server.url}
+        asked = _asked(server, "/releases/stable/manifest.json")
+        interrupted(asked, "verify", "s3://releases/stable", **store)
 
 
 @pytest.fixture(scope="module")

@@ -81,13 +81,6 @@ def test_key_04_and_key_06_odd_answers_are_told(
     assert check.message.endswith(said)
 
 
-def test_a_trusted_certificate_is_a_pass(
-    certificate: Certificate, root: Path, tmp_path: Path
-) -> None:
-    with nginx(root, tmp_path, LOCATIONS, certificate=certificate) as server:
-        assert ask(f"{server.url}/200", ca_file=certificate.authority).ok
-
-
 def bad(name: str, folder: Path) -> Certificate:
     """A certificate that is bad as `name` says."""
     if name == "expired":

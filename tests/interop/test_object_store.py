@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import pytest
 
@@ -20,11 +17,8 @@ from tests.support.releases import (
     VERSION,
     KeyPair,
     Tools,
-    clean_environment,
-    program,
     write_artefacts,
 )
-from tests.support.waiting import wait_until
 
 BUCKET = "releases"
 
@@ -160,24 +154,3 @@ def test_rel_17_a_store_that_is_too_slow_is_given_up(
         done = verify(f"{BUCKET}/stable", "--timeout", "0.5", AWS_ENDPOINT_URL=server.url)
         assert (done.returncode, said in done.stdout) == (5, True)
         assert time.monotonic() - started < 15
-
-
-def test_an_interrupt_ends_a_wait_for_the_store(
-    store: ObjectStore, tmp_path: Path, key_pair: KeyPair
-) -> None:
-    with RawServer(lambda _, connection: connection.recv(1)) as server:
-        process = subprocess.Popen(
-            [program(), "verify", f"s3://{BUCKET}/stable", "-p", str(key_pair.public)],
-            cwd=tmp_path,
-            env=clean_environment() | store.environment | {"AWS_ENDPOINT_URL": server.url},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        wait_until(lambda: server.requests)
-        interrupted = time.monotonic()
-        os.kill(process.pid, signal.SIGINT)
-        _, said = process.communicate(timeout=20)
-        assert process.returncode == 130, said
-        assert time.monotonic() - interrupted < 5
-        assert "Traceback" not in said

@@ -84,16 +84,6 @@ def test_a_key_that_a_real_server_takes_leads_on_and_a_wrong_one_does_not(
 
 
 @pytest.mark.long
-def test_the_program_tests_the_stored_key(proxy: OpenAiProxy, device: Device) -> None:
-    device.put("/etc/platform/secrets.env", f"OPENAI_API_KEY={proxy.key}\n", mode=0o600)
-    device.put("/etc/platform/active-provider", "openai\n")
-    device.put("/etc/platform/active-endpoint", f"{proxy.endpoint}\n")
-    done = device.ctl("model", "test")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[-1] == "Key works. 2 models available."
-
-
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
