@@ -126,7 +126,7 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize("data", MALFORMED, ids=range(len(MALFORMED)))
-def test_http_03_http_05_http_06_what_is_malformed_is_refused(server: Served, data: bytes) -> None:
+def test_http_03_and_05_http_06_what_is_malformed_is_refused(server: Served, data: bytes) -> None:
     answer = ask(server.port, data)
     found = status(answer)
     assert found == 0 or 400 <= found < 500 or found in (501, 505), answer[:200]
