@@ -215,10 +215,10 @@ def test_the_tunnel_sees_neither_keys_nor_what_the_services_keep(booted: Machine
 
 
 @contextlib.contextmanager
-def crashing(booted: Machine, unit: str) -> Iterator[None]:
+def crashing(booted: Machine, unit: str, every_s: float = 1) -> Iterator[None]:
     """Have a service fail whenever it is started, until the block ends."""
     change = f"/run/systemd/system/{unit}.d/crash.conf"
-    booted.write(change, "[Service]\nExecStart=\nExecStart=/bin/false\n")
+    booted.write(change, f"[Service]\nRestartSec={every_s}\nExecStart=\nExecStart=/bin/false\n")
     booted.run("systemctl", "daemon-reload")
     try:
         booted.call("systemctl", "restart", unit)
@@ -233,7 +233,7 @@ def test_a_loop_of_crashes_ends_with_an_answer_once_its_cause_is_gone(booted: Ma
         booted.call("python3", "-c", ASK.replace("timeout=30", "timeout=0.5"))
         return int(booted.show(WEB[0], "NRestarts"))
 
-    with crashing(booted, WEB[0]):
+    with crashing(booted, WEB[0], every_s=0.1):
         # By default the fifth start within ten seconds is the last one.
         wait_until(lambda: asked_in_vain() >= 7)
         assert booted.show(SOCKETS[1], "ActiveState") == "active"
