@@ -24,7 +24,9 @@ IMPORTED = (encodings.idna, getpass, resource, tomllib)
 if __name__ == "__main__":
     for package in (platform_common, platformctl):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            importlib.import_module(module.name)
+            # A control CLI shows no pages.
+            if not module.name.startswith("platform_common.web."):
+                importlib.import_module(module.name)
     user = int(sys.argv.pop(1))
     os.setgroups([])
     os.setgid(user)

@@ -1,14 +1,25 @@
-"""One machine for all tests of a worker that leave it as they found it."""
+"""One machine, and one store, for all tests of a worker that leave them as they found them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
 
 import pytest
 
 from tests.support.appliances import Appliance, appliance
 from tests.support.machine import Machine
+from tests.support.nginx import Certificate, make_certificate
+from tests.support.object_store import ObjectStore, object_store
+from tests.support.releases import clean_environment
+from tests.support.web_servers import Served, served
+from tests.wizard_app.conftest import environment, out, wizard
 
+__all__ = ["environment", "out", "wizard"]  # Fixtures of a wizard in this process.
+
+Running = Callable[..., AbstractContextManager[Served]]
 # What a test may have forgotten to take back.
 _STATE = r"""
 cat /etc/passwd /etc/hostname
@@ -20,6 +31,22 @@ systemctl is-active platform-control.socket platform-pwa.service platform-wizard
 nft list ruleset
 findmnt --noheadings --output TARGET | sort
 """
+
+
+def call(
+    *words: str, env: Mapping[str, str], stdin: str = "", cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """How a program ends that has these variables, and no others that change ours."""
+    return subprocess.run(
+        words,
+        env=clean_environment() | dict(env),
+        input=stdin,
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
 
 
 @pytest.fixture(scope="session")
@@ -36,6 +63,25 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Appliance]:
         log = here.machine.log("--unit=platform-*")
         assert "Traceback" not in log
         assert "CaNaRy" not in log
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    """A store without buckets; each test makes those that it needs."""
+    with object_store(tmp_path_factory.mktemp("s3")) as running:
+        yield running
+
+
+@pytest.fixture
+def running(environment: dict[str, str], tmp_path: Path) -> Running:
+    """Run that wizard as it is shipped, under gunicorn; keywords are more of its environment."""
+    return lambda **more: served("wizard-app", environment | more, tmp_path / "wizard-app.log")
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
+    """A good one of loopback, and the authority that vouches for it."""
+    return make_certificate(tmp_path_factory.mktemp("certificate"))
 
 
 @pytest.fixture

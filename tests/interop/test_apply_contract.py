@@ -6,8 +6,8 @@ commands are compared with what those two say.
 
 from __future__ import annotations
 
+import itertools
 import json
-import re
 import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,8 +15,10 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.support.network import free_port
-from tests.support.web_servers import served
+from tests.interop.conftest import Running
+from tests.support import wizard_states
+from tests.support.devices import Device
+from tests.support.setups import STATE
 from tests.support.wizard_visits import SIMPLE, Forms, visitor_of
 
 ED25519 = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me@home"
@@ -60,16 +62,19 @@ SIMPLE_FILES: Files = {
     "etc/platform/secrets.env": (0o640, "OPENAI_API_KEY=sk-1\n"),
     "home/agent/.ssh/authorized_keys": (0o600, f"{ED25519}\n"),
 }
-NAMED = [
-    ["hostnamectl", "set-hostname", "--static", "kitchen"],
-    ["timedatectl", "set-timezone", "Europe/Berlin"],
-]
-JOINED = [
-    [
-        *("tailscale", "up", "--auth-key=file:/run/platform/mesh-vpn.key"),
-        *("--timeout=30s", "--reset"),
+
+
+def named(host: str, zone: str) -> list[list[str]]:
+    """The commands that name a device, and set its clock."""
+    return [
+        ["hostnamectl", "set-hostname", "--static", host],
+        ["timedatectl", "set-timezone", zone],
     ]
-]
+
+
+NAMED = named("kitchen", "Europe/Berlin")
+KEY_FILE = "file:/run/platform/mesh-vpn.key"
+JOINED = [["tailscale", "up", f"--auth-key={KEY_FILE}", "--timeout=30s", "--reset"]]
 OPENED = [["systemctl", "enable", "--now", "platform-tunnel.service"]]
 GUARDED = [["nft", "-f", "/etc/nftables.d/platform.nft"]]
 RULES = """\
@@ -104,13 +109,29 @@ class Case(NamedTuple):
 
     forms: Forms
     files: Files
-    commands: Sequence[Sequence[str]]
+    # Between those that name it and those that start its gateway.
+    commands: Sequence[Sequence[str]] = GUARDED
+    profile: str = "openclaw"
+    named: Sequence[Sequence[str]] = NAMED
     ports: frozenset[int] = frozenset()
     offline: bool = False
 
 
+def chosen(provider: str, keys: str, **fields: str) -> Case:
+    """A provider with its key: `keys` are the lines of secrets.env."""
+    form = {"provider": provider, "skip_validation": "1", **fields}
+    files = {
+        "etc/platform/active-provider": (0o644, f"{provider}\n"),
+        "etc/platform/secrets.env": (0o640, keys),
+    }
+    for name in ("model", "endpoint"):
+        if name in fields:
+            files[f"etc/platform/active-{name}"] = (0o644, f"{fields[name]}\n")
+    return Case({"provider": list(form.items())}, files, offline=provider.startswith("local-"))
+
+
 CASES = {
-    "nothing-optional": Case({"ssh": []}, {}, [*NAMED, *GUARDED, *started("openclaw")]),
+    "nothing-optional": Case({"ssh": []}, {}),
     "everything": Case(
         {
             "system": [("hostname", "a-9"), ("timezone", "America/Argentina/Buenos_Aires")],
@@ -141,11 +162,9 @@ CASES = {
             "etc/platform/tunnel/credentials.json": (0o600, CREDENTIALS),
             "home/agent/.ssh/authorized_keys": (0o600, f"{ED25519}\n{ECDSA}\n"),
         },
-        [
-            ["hostnamectl", "set-hostname", "--static", "a-9"],
-            ["timedatectl", "set-timezone", "America/Argentina/Buenos_Aires"],
-            *(*JOINED, *OPENED, *GUARDED, *started("khoj")),
-        ],
+        [*JOINED, *OPENED, *GUARDED],
+        "khoj",
+        named("a-9", "America/Argentina/Buenos_Aires"),
         frozenset({443}),
     ),
     "store-a-and-a-quick-tunnel": Case(
@@ -163,8 +182,9 @@ CASES = {
             "etc/platform/rclone.conf": (0o640, STORE_A),
             "etc/platform/backup.toml": (0o644, 'remote = "backup:kitchen-bk"\n'),
         },
-        [*NAMED, *OPENED, *GUARDED, *started("hermes")],
-        frozenset({443}),
+        [*OPENED, *GUARDED],
+        "hermes",
+        ports=frozenset({443}),
     ),
     "store-b-and-the-mesh": Case(
         {
@@ -178,84 +198,43 @@ CASES = {
             "etc/platform/rclone.conf": (0o640, STORE_B),
             "etc/platform/backup.toml": (0o644, 'remote = "backup:kitchen"\n'),
         },
-        [*NAMED, *JOINED, *GUARDED, *started("openclaw")],
+        [*JOINED, *GUARDED],
     ),
-    "signed-cloud": Case(
-        {
-            "provider": [
-                *(("provider", "bedrock"), ("api_key", "AKIA0"), ("secret_access_key", "s/e+c")),
-                *(("region", "eu-west-1"), ("skip_validation", "1")),
-            ],
-        },
-        {
-            "etc/platform/active-provider": (0o644, "bedrock\n"),
-            "etc/platform/secrets.env": (
-                0o640,
-                "AWS_ACCESS_KEY_ID=AKIA0\nAWS_SECRET_ACCESS_KEY=s/e+c\nAWS_REGION=eu-west-1\n",
-            ),
-        },
-        [*NAMED, *GUARDED, *started("openclaw")],
+    "signed-cloud": chosen(
+        "bedrock",
+        "AWS_ACCESS_KEY_ID=AKIA0\nAWS_SECRET_ACCESS_KEY=s/e+c\nAWS_REGION=eu-west-1\n",
+        api_key="AKIA0",
+        secret_access_key="s/e+c",
+        region="eu-west-1",
     ),
-    "an-endpoint-and-a-model-of-ones-own": Case(
-        {
-            "provider": [
-                *(("provider", "custom"), ("api_key", "any"), ("skip_validation", "1")),
-                *(("endpoint", "http://10.0.0.7:8000/v1"), ("model", "org/model")),
-            ],
-        },
-        {
-            "etc/platform/active-provider": (0o644, "custom\n"),
-            "etc/platform/active-model": (0o644, "org/model\n"),
-            "etc/platform/active-endpoint": (0o644, "http://10.0.0.7:8000/v1\n"),
-            "etc/platform/secrets.env": (0o640, "CUSTOM_OPENAI_API_KEY=any\n"),
-        },
-        [*NAMED, *GUARDED, *started("openclaw")],
+    "an-endpoint-and-a-model-of-ones-own": chosen(
+        "custom",
+        "CUSTOM_OPENAI_API_KEY=any\n",
+        api_key="any",
+        endpoint="http://10.0.0.7:8000/v1",
+        model="org/model",
     ),
-    "hosted-inference": Case(
-        {
-            "provider": [
-                *(("provider", "huggingface"), ("api_key", "hf_1"), ("model", "a/b")),
-                ("skip_validation", "1"),
-            ],
-        },
-        {
-            "etc/platform/active-provider": (0o644, "huggingface\n"),
-            "etc/platform/active-model": (0o644, "a/b\n"),
-            "etc/platform/secrets.env": (0o640, "HUGGINGFACE_API_KEY=hf_1\n"),
-        },
-        [*NAMED, *GUARDED, *started("openclaw")],
+    "hosted-inference": chosen(
+        "huggingface", "HUGGINGFACE_API_KEY=hf_1\n", api_key="hf_1", model="a/b"
     ),
-    "a-model-on-the-device": Case(
-        {
-            "provider": [
-                *(("provider", "local-ollama"), ("api_key", "http://127.0.0.1:11434/v1")),
-                ("skip_validation", "1"),
-            ],
-        },
-        {
-            "etc/platform/active-provider": (0o644, "local-ollama\n"),
-            "etc/platform/secrets.env": (
-                0o640,
-                "LOCAL_OLLAMA_BASE_URL=http://127.0.0.1:11434/v1\n",
-            ),
-        },
-        [*NAMED, *GUARDED, *started("openclaw")],
-        offline=True,
+    "a-model-on-the-device": chosen(
+        "local-ollama",
+        "LOCAL_OLLAMA_BASE_URL=http://127.0.0.1:11434/v1\n",
+        api_key="http://127.0.0.1:11434/v1",
     ),
 }
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_files_and_commands_are_those_of_the_contract(case: Case, tmp_path: Path) -> None:
-    out, port = tmp_path / "out", free_port()
+def test_files_and_commands_are_those_of_the_contract(
+    case: Case, device: Device, out: Path, running: Running
+) -> None:
     if case.offline:
-        (tmp_path / "device/etc/platform").mkdir(parents=True)
-        (tmp_path / "device/etc/platform/airgap.flag").touch()
-    places = {"PLATFORM_ROOT": str(tmp_path / "device"), "WIZARD_DEV_OUT": str(out)}
-    with served("wizard-app", places, tmp_path / "log", "--no-token", port=port) as app:
+        device.put("/etc/platform/airgap.flag", "")
+    with running() as app:
         visitor_of(app).set_up(FORMS | dict(case.forms))
     # This wizard's own port is a way in, too.
-    ports = ", ".join(map(str, sorted({22, 8088, 8089, port, *case.ports})))
+    ports = ", ".join(map(str, sorted({22, 8088, 8089, app.port, *case.ports})))
     wanted = dict(SIMPLE_FILES) | {
         "etc/nftables.d/platform.nft": (0o644, RULES.format(ports=ports))
     }
@@ -263,7 +242,9 @@ def test_files_and_commands_are_those_of_the_contract(case: Case, tmp_path: Path
         del wanted["home/agent/.ssh/authorized_keys"]
     assert written(out) == wanted | dict(case.files)
     lines = (out / "commands.jsonl").read_text().splitlines()
-    assert [json.loads(line)["argv"] for line in lines] == list(case.commands)
+    assert [json.loads(line)["argv"] for line in lines] == [
+        *(*case.named, *case.commands, *started(case.profile))
+    ]
     if "home/agent/.ssh/authorized_keys" in wanted:
         assert stat.S_IMODE((out / "home/agent/.ssh").stat().st_mode) == 0o700
     state = json.loads((out / "var/lib/platform/wizard-state.json").read_bytes())
@@ -283,86 +264,45 @@ def written(out: Path) -> dict[str, tuple[int, str]]:
     }
 
 
-# The way there: each form as it is sent, with where it leads, and one that breaks its rule
+# The way there: each form as it is sent, with where it leads, and those that break its rule
 
 
 TOKEN = "5f" * 32
-CANARY = "canary-7c1e9b"
-ENTERED: Forms = {
-    "system": [("hostname", "kitchen"), ("timezone", "Europe/Berlin")],
-    "profile": [("profile", "openclaw")],
-    "provider": [("provider", "openai"), ("api_key", f"sk-{CANARY}"), ("skip_validation", "1")],
-    "channels": [("channels", "telegram"), ("channels", "discord")],
-    "ssh": [("ssh_keys", "ssh-ed25519 AAAA me@home\r\nssh-rsa BBBB\r\n")],
-    "mesh-vpn": [("authkey", f"tskey-{CANARY}")],
-    "tunnel": [
-        ("choice", "named"),
-        ("credentials", json.dumps({"TunnelName": "home", "TunnelSecret": CANARY})),
-    ],
-    "backup": [
-        *(("kind", "store_b"), ("b_account_id", "acct0"), ("b_bucket", "kitchen")),
-        *(("b_access_key", f"ak-{CANARY}"), ("b_secret_key", f"sk-{CANARY}")),
-    ],
-}
-WRONG: Forms = {
-    "system": [("hostname", "Kitchen!"), ("timezone", "Europe/Berlin")],
-    "profile": [("profile", "nobody")],
-    "provider": [("provider", "openai"), ("api_key", ""), ("skip_validation", "1")],
-    "channels": [("channels", "nowhere")],
-    "ssh": [("ssh_keys", "ssh-ed25519")],
-    "mesh-vpn": [("authkey", "1234567")],
-    "tunnel": [("choice", "named"), ("credentials", "{}")],
-    "backup": [("kind", "store_a"), ("a_account_id", "acct0")],
-}
-ANSWERS = {
-    "hostname": "kitchen",
-    "timezone": "Europe/Berlin",
-    "profile": "openclaw",
-    "provider": "openai",
-    "model": "",
-    "endpoint": "",
-    "channels": ["telegram", "discord"],
-    "ssh_keys": ["ssh-ed25519 AAAA me@home", "ssh-rsa BBBB"],
-    "mesh_vpn_enabled": True,
-    "tunnel_choice": "named",
-    "tunnel_name": "home",
-    "backup_kind": "store_b",
-    "backup_meta": {
-        "account_id": "acct0",
-        "bucket": "kitchen",
-        "endpoint": "https://acct0.r2.cloudflarestorage.com",
-    },
-}
 
 
-def test_the_forms_of_the_spec_lead_from_the_link_to_review(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    places = {"PLATFORM_ROOT": str(tmp_path / "device"), "WIZARD_DEV_OUT": str(out)}
-    with served("wizard-app", places, tmp_path / "log", "--token", TOKEN) as app:
+def pairs(form: wizard_states.Fields) -> list[tuple[str, str]]:
+    """A form as it is sent."""
+    lists = {name: [text] if isinstance(text, str) else text for name, text in form.items()}
+    return [(name, text) for name, texts in lists.items() for text in texts]
+
+
+def test_the_forms_of_the_spec_lead_from_the_link_to_review(
+    tmp_path: Path, out: Path, running: Running
+) -> None:
+    with running(WIZARD_TOKEN=TOKEN, WIZARD_NO_TOKEN="") as app:
         here = visitor_of(app)
         assert here.ask("/").status == 401
         entered = here.ask(f"/?token={TOKEN}")
         assert (entered.status, entered.location) == (302, "/wizard/system")
-        (cookie,) = re.findall("^Set-Cookie: (.*)$", here.pages[-1], flags=re.MULTILINE)
-        name, *attributes = cookie.split("; ")
-        assert name.startswith("platform-session=")
-        assert sorted(attributes) == ["HttpOnly", "Max-Age=3600", "Path=/", "SameSite=Strict"]
         assert visitor_of(app).ask(f"/?token={TOKEN}").status == 401
-        for slug, fields in WRONG.items():
-            refused = here.ask(f"/wizard/{slug}", fields)
-            assert (slug, refused.status) == (slug, 200)
-            assert '<div class="error">' in refused.body
-        for (slug, fields), onward in zip(
-            ENTERED.items(), (*list(ENTERED)[1:], "review"), strict=True
-        ):
-            taken = here.ask(f"/wizard/{slug}", fields)
+        for slug, wrong in wizard_states.REFUSED.items():
+            for fields in wrong.values():
+                refused = here.ask(f"/wizard/{slug}", pairs(fields))
+                assert (slug, refused.status) == (slug, 200)
+                assert '<div class="error">' in refused.body
+        for slug, onward in itertools.pairwise((*wizard_states.STEPS, "review")):
+            taken = here.ask(f"/wizard/{slug}", pairs(wizard_states.ANSWERS[slug]))
             assert (slug, taken.status, taken.location) == (slug, 302, f"/wizard/{onward}")
             assert here.ask("/wizard").location == f"/wizard/{onward}"
-        shown = [here.ask(f"/wizard/{slug}") for slug in (*ENTERED, "review")]
+        shown = [here.ask(f"/wizard/{slug}") for slug in (*wizard_states.STEPS, "review")]
         assert {page.status for page in shown} == {200}
-        assert not any(CANARY in page.body for page in shown)
+        assert not any("CaNaRy" in page.body for page in shown)
     stored = json.loads((out / "var/lib/platform/wizard-state.json").read_bytes())
     assert (stored["step"], stored["completed_at"]) == ("review", None)
-    assert stored["answers"] == ANSWERS
+    account = wizard_states.ANSWERS["backup"]["b_account_id"]
+    endpoint = f"https://{account}.r2.cloudflarestorage.com"
+    store = {"account_id": account, "bucket": "kitchen-backup", "endpoint": endpoint}
+    wanted = {**STATE["answers"], "backup_kind": "store_b", "backup_meta": store}
+    assert stored["answers"] == wanted
     kept = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert [path.name for path in kept if CANARY.encode() in path.read_bytes()] == []
+    assert [path.name for path in kept if b"CaNaRy" in path.read_bytes()] == []

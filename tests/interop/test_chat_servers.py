@@ -9,7 +9,8 @@ import socket
 import threading
 import time
 import urllib.parse
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,13 @@ import pytest
 
 from dev.gateway import Manner
 from platform_common.secret import Secret
+from tests.interop.conftest import Running
 from tests.support import gateways
-from tests.support.devices import Device
 from tests.support.gateways import DONE, EVENTS, answering, delta, profile
 from tests.support.key_servers import OpenAiProxy, openai_proxy
 from tests.support.nginx import nginx
 from tests.support.waiting import wait_until
-from tests.support.web_servers import Served, served
+from tests.support.web_servers import Served
 from tests.support.wizard_visits import visitor_of
 from wizard_app.chat_history import Turn
 from wizard_app.gateway import ask, health
@@ -61,6 +62,13 @@ def test_a_server_that_speaks_as_openai_does_answers(
         assert len(pieces) > 3
 
 
+def refusal(url: str, chat: str, token: Secret | None = None, **more: Any) -> str:
+    """Why a gateway gives no answer."""
+    with pytest.raises(GatewayError) as raised:
+        list(ask(profile(url, chat), HELLO, token, **more))
+    return raised.value.message
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("streaming", [False, True])
 @pytest.mark.parametrize(
@@ -74,12 +82,11 @@ def test_a_server_that_speaks_as_openai_does_answers(
 def test_what_it_refuses_is_told(
     proxy: OpenAiProxy, key: str, model: str, reason: str, *, streaming: bool
 ) -> None:
-    one = profile(base_of(proxy), f'{COMPLETIONS}\nmodel = "{model}"')
     token = Secret(proxy.key if key == "right" else key) if key else None
-    with pytest.raises(GatewayError) as raised:
-        list(ask(one, HELLO, token, streaming=streaming))
-    assert reason in raised.value.message
-    assert proxy.key not in raised.value.message
+    chat = f'{COMPLETIONS}\nmodel = "{model}"'
+    message = refusal(base_of(proxy), chat, token, streaming=streaming)
+    assert reason in message
+    assert proxy.key not in message
 
 
 @pytest.mark.long
@@ -88,10 +95,8 @@ def test_a_model_that_cannot_be_reached_behind_it_is_told(
     tmp_path: Path, *, streaming: bool
 ) -> None:
     with openai_proxy(tmp_path) as proxy:
-        one = profile(base_of(proxy), f'{COMPLETIONS}\nmodel = "small"')
-        with pytest.raises(GatewayError) as raised:
-            list(ask(one, HELLO, Secret(proxy.key), streaming=streaming, limit_s=60))
-    message = raised.value.message
+        chat, token = f'{COMPLETIONS}\nmodel = "small"', Secret(proxy.key)
+        message = refusal(base_of(proxy), chat, token, streaming=streaming, limit_s=60)
     assert ("it says: " if streaming else "it answers HTTP 502: Error processing") in message
 
 
@@ -133,10 +138,9 @@ def web_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     ],
 )
 def test_chat_02_what_a_web_server_says_is_told(web_server: str, path: str, reason: str) -> None:
-    with pytest.raises(GatewayError) as raised:
-        list(ask(profile(web_server, f'path = "{path}"'), HELLO, None))
-    assert reason in raised.value.message
-    assert "<" not in raised.value.message
+    message = refusal(web_server, f'path = "{path}"')
+    assert reason in message
+    assert "<" not in message
 
 
 @pytest.mark.parametrize("path", ["", "/plain", "/packed"])
@@ -146,32 +150,25 @@ def test_a_stream_comes_through_a_web_server(web_server: str, path: str) -> None
     assert "stand-in" in "".join(pieces)
     # Without a simple chat there, the other way is gone.
     assert "stand-in" in "".join(ask(profile(web_server), HELLO, None))
-
-
-def test_a_web_server_is_well(web_server: str) -> None:
     assert health(profile(web_server)).ready
 
 
+Talking = Callable[..., contextlib.AbstractContextManager[Served]]
+
+
 @pytest.fixture
-def environment(device: Device, tmp_path: Path) -> dict[str, str]:
-    """Of a wizard on its own, which is served."""
-    return {
-        "PLATFORM_ROOT": str(device.root),
-        "WIZARD_DEV_OUT": str(tmp_path / "out"),
-        "WIZARD_NO_TOKEN": "1",
-    }
+def talking(running: Running, out: Path) -> Talking:
+    """Run a served wizard whose profile has its gateway at an address."""
 
+    @contextlib.contextmanager
+    def talking(url: str, chat: str = "") -> Iterator[Served]:
+        gateways.install(out, url, chat)
+        with running() as wizard:
+            assert send(wizard, "/wizard/profile", profile="box")[0] == 302
+            yield wizard
+        assert "Traceback" not in wizard.log.read_text()
 
-@contextlib.contextmanager
-def talking(
-    environment: Mapping[str, str], tmp_path: Path, url: str, chat: str = ""
-) -> Iterator[Served]:
-    """A served wizard whose profile has its gateway at `url`."""
-    gateways.install(tmp_path / "out", url, chat)
-    with served("wizard-app", environment, tmp_path / "log") as wizard:
-        assert send(wizard, "/wizard/profile", profile="box")[0] == 302
-        yield wizard
-    assert "Traceback" not in (tmp_path / "log").read_text()
+    return talking
 
 
 def send(wizard: Served, path: str, **fields: str) -> tuple[int, str]:
@@ -180,7 +177,7 @@ def send(wizard: Served, path: str, **fields: str) -> tuple[int, str]:
 
 
 def turns(tmp_path: Path) -> list[dict[str, Any]]:
-    path = tmp_path / "out/home/agent/.box/chat-history.jsonl"
+    path = tmp_path / "dev-out/home/agent/.box/chat-history.jsonl"
     return [json.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
 
 
@@ -206,10 +203,8 @@ def streaming(wizard: Served, message: str) -> Iterator[http.client.HTTPResponse
         connection.close()
 
 
-def test_a_connection_outlasts_a_streamed_answer(
-    environment: dict[str, str], tmp_path: Path
-) -> None:
-    with gateways.stand_in() as url, talking(environment, tmp_path, url, COMPLETIONS) as wizard:
+def test_a_connection_outlasts_a_streamed_answer(talking: Talking, tmp_path: Path) -> None:
+    with gateways.stand_in() as url, talking(url, COMPLETIONS) as wizard:
         connection = http.client.HTTPConnection("127.0.0.1", wizard.port, timeout=60)
         with contextlib.closing(connection):
             for _ in range(3):
@@ -234,15 +229,19 @@ def in_two_parts(heard: threading.Event) -> Callable[[object, socket.socket], No
     return answer
 
 
-def test_a_served_wizard_sends_an_answer_on_while_it_comes(
-    environment: dict[str, str], tmp_path: Path
+@pytest.mark.parametrize("behind", ["nothing", "nginx"])
+def test_an_answer_is_sent_on_while_it_comes_also_through_a_web_server(
+    talking: Talking, tmp_path: Path, behind: str
 ) -> None:
     heard = threading.Event()
-    with (
-        answering(in_two_parts(heard)) as server,
-        talking(environment, tmp_path, server.url, COMPLETIONS) as wizard,
-        streaming(wizard, "hello") as came,
-    ):
+    with contextlib.ExitStack() as running:
+        server = running.enter_context(answering(in_two_parts(heard)))
+        wizard = running.enter_context(talking(server.url, COMPLETIONS))
+        if behind == "nginx":
+            lines = f"location / {{ proxy_pass {wizard.url}; proxy_set_header Host $host; }}"
+            front = running.enter_context(nginx(tmp_path, tmp_path / "nginx", lines))
+            wizard = Served(front.url, wizard.process, wizard.log)
+        came = running.enter_context(streaming(wizard, "hello"))
         # The status comes before the first word does.
         assert (came.status, came.headers["Transfer-Encoding"]) == (200, "chunked")
         assert came.read1().decode() == "öne"
@@ -255,7 +254,7 @@ def test_a_served_wizard_sends_an_answer_on_while_it_comes(
 
 @pytest.mark.parametrize("said_something", [True, False])
 def test_who_goes_away_ends_the_request_to_the_gateway(
-    environment: dict[str, str], tmp_path: Path, *, said_something: bool
+    talking: Talking, tmp_path: Path, *, said_something: bool
 ) -> None:
     ended = threading.Event()
 
@@ -268,7 +267,7 @@ def test_who_goes_away_ends_the_request_to_the_gateway(
 
     with (
         answering(answer) as server,
-        talking(environment, tmp_path, server.url, COMPLETIONS) as wizard,
+        talking(server.url, COMPLETIONS) as wizard,
     ):
         with streaming(wizard, "hello") as came:
             if said_something:
@@ -280,20 +279,20 @@ def test_who_goes_away_ends_the_request_to_the_gateway(
         assert "Stopped before the answer" in send(wizard, "/chat")[1]
 
 
+def in_threads(count: int, do: Callable[[int], object]) -> list[threading.Thread]:
+    """Threads that do it at once, each with its number."""
+    threads = [threading.Thread(target=do, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
 @pytest.mark.long
 def test_other_pages_are_quick_while_all_places_at_the_gateway_are_taken(
-    environment: dict[str, str], tmp_path: Path
+    talking: Talking, tmp_path: Path
 ) -> None:
-    with (
-        gateways.stand_in(Manner(slow_s=12)) as url,
-        talking(environment, tmp_path, url) as wizard,
-    ):
-        threads = [
-            threading.Thread(target=send, args=(wizard, "/chat/message"), kwargs={"message": "x"})
-            for _ in range(8)
-        ]
-        for thread in threads:
-            thread.start()
+    with gateways.stand_in(Manner(slow_s=12)) as url, talking(url) as wizard:
+        threads = in_threads(8, lambda _: send(wizard, "/chat/message", message="x"))
         until_turns(tmp_path, 8)
         time.sleep(0.5)
         began = time.monotonic()
@@ -316,7 +315,7 @@ def test_other_pages_are_quick_while_all_places_at_the_gateway_are_taken(
 
 @pytest.mark.long
 def test_chat_06_sixty_four_people_at_once_leave_whole_lines_in_order(
-    environment: dict[str, str], tmp_path: Path
+    talking: Talking, tmp_path: Path
 ) -> None:
     failures: list[object] = []
 
@@ -326,11 +325,8 @@ def test_chat_06_sixty_four_people_at_once_leave_whole_lines_in_order(
             if found[0] != 200:
                 failures.append(found)
 
-    with gateways.stand_in() as url, talking(environment, tmp_path, url) as wizard:
-        threads = [threading.Thread(target=one, args=(wizard, person)) for person in range(64)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
+    with gateways.stand_in() as url, talking(url) as wizard:
+        for thread in in_threads(64, partial(one, wizard)):
             thread.join(300)
     assert failures == []
     found = turns(tmp_path)
@@ -347,28 +343,9 @@ def test_chat_06_sixty_four_people_at_once_leave_whole_lines_in_order(
             assert any(one["content"] == question for one in found[:number])
 
 
-def test_a_web_server_before_the_wizard_does_not_keep_a_stream_back(
-    environment: dict[str, str], tmp_path: Path
-) -> None:
-    heard = threading.Event()
-    with (
-        answering(in_two_parts(heard)) as server,
-        talking(environment, tmp_path, server.url, COMPLETIONS) as wizard,
-    ):
-        lines = f"location / {{ proxy_pass {wizard.url}; proxy_set_header Host $host; }}"
-        with nginx(tmp_path, tmp_path / "nginx", lines) as before:
-            in_front = Served(before.url, wizard.process, wizard.log)
-            with streaming(in_front, "hello") as came:
-                assert came.read1().decode() == "öne"
-                heard.set()
-                assert came.read().startswith(b"two\x00<ol")
-
-
 @pytest.mark.long
-def test_chat_05_a_page_of_a_very_long_history_is_quick(
-    environment: dict[str, str], tmp_path: Path
-) -> None:
-    path = tmp_path / "out/home/agent/.box/chat-history.jsonl"
+def test_chat_05_a_page_of_a_very_long_history_is_quick(talking: Talking, tmp_path: Path) -> None:
+    path = tmp_path / "dev-out/home/agent/.box/chat-history.jsonl"
     path.parent.mkdir(parents=True)
     pair = [
         {"role": "user", "content": "What is it?", "at": "2026-01-01T00:00:00Z"},
@@ -379,10 +356,7 @@ def test_chat_05_a_page_of_a_very_long_history_is_quick(
         for _ in range((100 << 20) // (len(lines) * 1000) + 1):
             file.write(lines * 1000)
     assert path.stat().st_size > 100 << 20
-    with (
-        gateways.stand_in() as url,
-        talking(environment, tmp_path, url) as wizard,
-    ):
+    with gateways.stand_in() as url, talking(url) as wizard:
         times = []
         for _ in range(30):
             began = time.monotonic()

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
 import ssl
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests.support.appliances import NEAR, Appliance, appliance, wire
-from tests.support.machine import Machine
 from tests.support.waiting import wait_until
 from tests.wizard_app.test_console import expected, modules, plain, rows
 
@@ -22,20 +21,12 @@ FILES = ("/run/platform-wizard.issue", "/etc/issue.d/platform-wizard.issue")
 NO_LINK = "sudo wizard-app new-token --production"
 
 
-@dataclass(frozen=True)
 class Device:
     """A machine that was started, and what its console has shown."""
 
-    here: Appliance
-
-    @property
-    def machine(self) -> Machine:
-        return self.here.machine
-
-    @property
-    def console(self) -> Path:
-        assert self.here.console is not None
-        return self.here.console
+    def __init__(self, here: Appliance) -> None:
+        assert here.console is not None
+        self.here, self.machine, self.console = here, here.machine, here.console
 
     def shown(self) -> str:
         """What the console shows now: agetty's text, since it was last put there."""
@@ -54,13 +45,6 @@ class Device:
         wait_until(lambda: self.token() == token and self.shown().endswith("login: "))
         return token
 
-    def connected(self) -> ssl.SSLSocket:
-        """A connection to the wizard, which is to be closed."""
-        connection = self.here.connect(8088)
-        connection.connect()
-        assert isinstance(connection.sock, ssl.SSLSocket)
-        return connection.sock
-
 
 @pytest.fixture
 def device(shared: Appliance) -> Device:
@@ -74,26 +58,22 @@ def test_the_console_shows_link_code_and_fingerprint(device: Device) -> None:
     assert rows(plain(shown.partition("\n\n")[2]), 80) <= 24
     code = expected(f"https://{NEAR}:8088/?token={token}")
     assert modules(shown, halves=True)[: len(code)] == code
-    with device.connected() as safe:
-        certificate = safe.getpeercert(binary_form=True)
+    with contextlib.closing(device.here.connect(8088)) as connection:
+        connection.connect()
+        assert isinstance(connection.sock, ssl.SSLSocket)
+        certificate = connection.sock.getpeercert(binary_form=True)
     assert certificate is not None
-    digits = re.sub(
-        r"[^0-9A-F]", "", " ".join(re.findall(r"(?:[0-9A-F]{2}:)+[0-9A-F]{2}:?", shown))
-    )
+    digits = "".join(re.findall(r"(?:[0-9A-F]{2}:)+[0-9A-F]{2}:?", shown)).replace(":", "")
     assert digits == hashlib.sha256(certificate).hexdigest().upper()
-
-
-def test_a_screen_that_is_cleared_has_it_again(device: Device) -> None:
-    token = device.new_token()
-    device.machine.run("systemctl", "restart", "console-getty.service")
-    before = device.console.stat().st_size
-    wait_until(lambda: device.console.stat().st_size > before)
-    wait_until(lambda: device.token() == token)
 
 
 def test_tok_09_root_alone_may_read_what_the_console_shows(device: Device) -> None:
     token = device.new_token()
     assert device.machine.rights(FILES[0]) == "600 root:root"
+    # Root sees, and made, the link of another user's wizard.
+    assert device.machine.rights("/run/platform/wizard.token") == "600 platform:platform"
+    again = device.machine.run("wizard-app", "launch-url", "--production")
+    assert again.splitlines()[0] == f"https://{NEAR}:8088/?token={token}"
     for user in ("platform", "agent"):
         seen = device.machine.call("setpriv", f"--reuid={user}", "--clear-groups", "cat", FILES[1])
         assert (seen.returncode, seen.stdout) == (1, "")
@@ -111,13 +91,6 @@ def test_leak_01_no_link_is_in_the_journal_nor_among_words_and_variables(device:
     assert token not in processes
 
 
-def test_root_sees_and_makes_links_of_the_wizard_of_another_user(device: Device) -> None:
-    token = device.new_token()
-    assert device.machine.rights("/run/platform/wizard.token") == "600 platform:platform"
-    again = device.machine.run("wizard-app", "launch-url", "--production")
-    assert again.splitlines()[0] == f"https://{NEAR}:8088/?token={token}"
-
-
 def test_a_link_that_was_used_is_shown_no_more(device: Device) -> None:
     token = device.new_token()
     assert device.here.device.visitor(f"/?token={token}")
@@ -126,8 +99,13 @@ def test_a_link_that_was_used_is_shown_no_more(device: Device) -> None:
     assert not device.token()
 
 
-def test_a_wizard_that_starts_anew_has_its_new_link_shown(device: Device) -> None:
+def test_a_screen_that_is_cleared_has_it_again_and_a_wizard_that_starts_anew_its_new_link(
+    device: Device,
+) -> None:
     token = device.new_token()
+    before = device.console.stat().st_size
+    device.machine.run("systemctl", "restart", "console-getty.service")
+    wait_until(lambda: device.console.stat().st_size > before and device.token() == token)
     device.machine.run("systemctl", "restart", "platform-wizard.service")
     wait_until(lambda: device.token() not in {"", token})
 

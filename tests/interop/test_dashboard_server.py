@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import resource
@@ -16,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.network import free_port, wait_for_port
+from tests.interop.conftest import call
+from tests.support.network import free_port
 from tests.support.network_namespaces import connected, new_network
 from tests.support.releases import clean_environment, program
 from tests.support.waiting import wait_until
@@ -67,127 +69,77 @@ def post(*lines: bytes, body: bytes = b"") -> bytes:
 
 
 CHUNKED = b"Transfer-Encoding: chunked"
+FIRST_LINES = (
+    *(b"GET", b"GET /healthz", b"GET  /healthz HTTP/1.1", b" GET /healthz HTTP/1.1"),
+    *(b"GET /healthz HTTP/1.1 x", b"GET /heal thz HTTP/1.1", b"GET /healthz HTTP/9.9"),
+    *(b"GET /healthz HTTP/1.", b"GET /healthz HTTP/01.1", b"GET /healthz http/1.1"),
+    *(b"GET /healthz HTTPS/1.1", b"GET healthz HTTP/1.1", b"GET ?healthz HTTP/1.1"),
+    *(b"GET * HTTP/1.1", b"G\x00T /healthz HTTP/1.1", b"G:T /healthz HTTP/1.1"),
+    *(b"get /healthz HTTP/1.1", b"GET /healthz\x00 HTTP/1.1", b"GET /health\xffz HTTP/1.1"),
+    *(b"GET /healthz%00 HTTP/1.1", b"GET /healthz%0a HTTP/1.1", b"GET /%68ealthz%zz HTTP/1.1"),
+    *(b"GET /static/%2e%2e/%2e%2e/etc/passwd HTTP/1.1", b"GET /static/../../etc/passwd HTTP/1.1"),
+    b"GET /static/%252e%252e%252fetc%252fpasswd HTTP/1.1",
+    b"GET /static/%c0%ae%c0%ae/etc/passwd HTTP/1.1",
+    *(b"GET //evil.example/healthz HTTP/1.1", b"CONNECT evil.example:443 HTTP/1.1"),
+    *(b"GET /" + b"a" * length + b" HTTP/1.1" for length in (65536, 4094)),
+    b"TRACE /healthz HTTP/1.1\r\nX-Probe: echo",
+)
+HOSTS = (
+    *(b"", b"Host:", b"Host: localhost\r\nHost: evil.example", b"Host: local\x00host"),
+    *(b"Host: evil.example\r\nHost: localhost", b"Host: localhost evil.example"),
+    *(b"Host: user@localhost", b"Host: " + b"a" * 300, b"Host: localhost\xff"),
+)
+HEADERS = (
+    *(b"X-A : b", b"X A: b", b": b", b"no colon", b"X-A: b\r\n folded", b"X-A: b\x00c"),
+    *(b"X-A: b\rc", b"X-\xc3\xa9: b", b"X(A): b", b"X-A: " + b"b" * 65536),
+    *(b"\r\n".join(b"X-%d: b" % number for number in range(200)), b"Expect: 200-nonsense"),
+)
+LENGTHS = (
+    *(b"-1", b"+10", b"1e1", b"0x0a", b"ten", b"10, 10", b"10\r\nContent-Length: 11"),
+    *(b"\xb2", b"10 0", b"9" * 40, b"1073741824", b"100"),
+)
+ENCODINGS = (
+    *(b"identity, chunked, identity", b"chunked, gzip", b"xchunked", b"\x0bchunked"),
+    *(b"chunked\r\n ,", b"chunked\r\nTransfer-Encoding: chunked"),
+    b"chunked\r\nContent-Length: 4",
+)
+CHUNKS = (
+    *(b"z\r\n\r\n", b"-1\r\n\r\n", b"0x4\r\nabcd\r\n0\r\n\r\n", b"4\r\nabcdefgh\r\n0\r\n\r\n"),
+    *(b"ffffffffffffffffffff\r\nabcd\r\n0\r\n\r\n", b"4;" + b"x" * 20_000, b"4\r\nab"),
+    (b"40000\r\n" + b"x" * 0x40000 + b"\r\n") * 2,
+)
 MALFORMED = [
-    # The first line.
-    b"\r\n\r\n\r\n",
-    b"\x00" * 100,
+    *(b"\r\n\r\n\r\n", b"\x00" * 100, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
     b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x00" * 200,
-    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-    b"GET\r\n\r\n",
-    b"GET /healthz\r\n\r\n",
-    b"GET  /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    b" GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    b"GET /healthz HTTP/1.1 x\r\nHost: localhost\r\n\r\n",
-    b"GET /heal thz HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    b"GET /healthz HTTP/9.9\r\nHost: localhost\r\n\r\n",
-    b"GET /healthz HTTP/1.\r\nHost: localhost\r\n\r\n",
-    b"GET /healthz HTTP/01.1\r\nHost: localhost\r\n\r\n",
-    b"GET /healthz http/1.1\r\nHost: localhost\r\n\r\n",
-    b"GET /healthz HTTPS/1.1\r\nHost: localhost\r\n\r\n",
-    b"GET healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    b"GET ?healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    b"GET * HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    b"G\x00T /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    b"G:T /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    b"get /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    b"GET /healthz\x00 HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    b"GET /health\xffz HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    b"GET /healthz%00 HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    b"GET /healthz%0a HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    b"GET /static/%2e%2e/%2e%2e/etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    b"GET /static/../../etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    b"GET /static/%252e%252e%252fetc%252fpasswd HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    b"GET /static/%c0%ae%c0%ae/etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    b"GET /%68ealthz%zz HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    b"GET //evil.example/healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    b"GET /" + b"a" * 65536 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    b"GET /" + b"a" * 4094 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    b"CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example:443\r\n\r\n",
-    b"TRACE /healthz HTTP/1.1\r\nHost: localhost\r\nX-Probe: echo\r\n\r\n",
-    # Host.
-    b"GET /healthz HTTP/1.1\r\n\r\n",
+    *(request(first=line) for line in FIRST_LINES),
+    *(b"GET /healthz HTTP/1.1\r\n" + host + b"\r\n\r\n" for host in HOSTS),
+    *(request(header) for header in HEADERS),
     b"GET /healthz HTTP/1.0\r\n\r\n",
-    b"GET /healthz HTTP/1.1\r\nHost:\r\n\r\n",
-    b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n",
-    b"GET /healthz HTTP/1.1\r\nHost: evil.example\r\nHost: localhost\r\n\r\n",
-    b"GET /healthz HTTP/1.1\r\nHost: localhost evil.example\r\n\r\n",
-    b"GET /healthz HTTP/1.1\r\nHost: user@localhost\r\n\r\n",
-    b"GET /healthz HTTP/1.1\r\nHost: " + b"a" * 300 + b"\r\n\r\n",
-    b"GET /healthz HTTP/1.1\r\nHost: local\x00host\r\n\r\n",
-    b"GET /healthz HTTP/1.1\r\nHost: localhost\xff\r\n\r\n",
-    # Headers.
-    request(b"X-A : b"),
-    request(b"X A: b"),
-    request(b": b"),
-    request(b"no colon"),
-    request(b"X-A: b\r\n folded"),
-    request(b"X-A: b\x00c"),
-    request(b"X-A: b\rc"),
-    request(b"X-\xc3\xa9: b"),
-    request(b"X(A): b"),
-    request(b"X-A: " + b"b" * 65536),
-    request(*(b"X-%d: b" % number for number in range(200))),
     b"GET /healthz HTTP/1.1\nHost: localhost\n\n",
     b"GET /healthz HTTP/1.1\r\nX-A: b\nHost: localhost\n\r\n\r\n",
-    request(b"Expect: 200-nonsense"),
     b"PROXY TCP4 1.2.3.4 1.2.3.4 1 2\r\n" + request(),
-    # How long the body is.
-    post(b"Content-Length: -1", body=b"theme=dark"),
-    post(b"Content-Length: +10", body=b"theme=dark"),
-    post(b"Content-Length: 1e1", body=b"theme=dark"),
-    post(b"Content-Length: 0x0a", body=b"theme=dark"),
-    post(b"Content-Length: ten", body=b"theme=dark"),
-    post(b"Content-Length: 10, 10", body=b"theme=dark"),
-    post(b"Content-Length: 10", b"Content-Length: 11", body=b"theme=dark"),
-    post(b"Content-Length: \xb2", body=b"theme=dark"),
-    post(b"Content-Length: 10 0", body=b"theme=dark"),
-    post(b"Content-Length: " + b"9" * 40, body=b"theme=dark"),
-    post(b"Content-Length: 1073741824", body=b"theme=dark"),
-    post(b"Content-Length: 100", body=b"theme=dark"),
+    *(post(b"Content-Length: " + length, body=b"theme=dark") for length in LENGTHS),
+    *(post(b"Transfer-Encoding: " + word, body=b"0\r\n\r\n") for word in ENCODINGS),
     post(b"Content-Length: 4", CHUNKED, body=b"0\r\n\r\n"),
-    post(CHUNKED, b"Content-Length: 4", body=b"0\r\n\r\n"),
-    post(CHUNKED, CHUNKED, body=b"0\r\n\r\n"),
-    post(b"Transfer-Encoding: identity, chunked, identity", body=b"0\r\n\r\n"),
-    post(b"Transfer-Encoding: chunked, gzip", body=b"0\r\n\r\n"),
-    post(b"Transfer-Encoding: xchunked", body=b"0\r\n\r\n"),
-    post(b"Transfer-Encoding: \x0bchunked", body=b"0\r\n\r\n"),
-    post(b"Transfer-Encoding: chunked\r\n ,", body=b"0\r\n\r\n"),
-    post(CHUNKED, body=b"z\r\n\r\n"),
-    post(CHUNKED, body=b"-1\r\n\r\n"),
-    post(CHUNKED, body=b"0x4\r\nabcd\r\n0\r\n\r\n"),
-    post(CHUNKED, body=b"ffffffffffffffffffff\r\nabcd\r\n0\r\n\r\n"),
-    post(CHUNKED, body=b"4\r\nabcdefgh\r\n0\r\n\r\n"),
-    post(CHUNKED, body=b"4;" + b"x" * 20_000),
-    post(CHUNKED, body=b"4\r\nab"),
-    post(CHUNKED, body=b"40000\r\n" + b"x" * 0x40000 + b"\r\n" + b"40000\r\n" + b"x" * 0x40000),
+    *(post(CHUNKED, body=body) for body in CHUNKS),
     b"POST /preferences HTTP/1.0\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
 ]
 
 
 @pytest.mark.parametrize("data", MALFORMED, ids=range(len(MALFORMED)))
-def test_http_03_and_05_what_is_malformed_is_refused(server: Served, data: bytes) -> None:
+def test_http_03_and_05_http_06_what_is_malformed_is_refused(server: Served, data: bytes) -> None:
     answer = ask(server.port, data)
     found = status(answer)
     assert found == 0 or 400 <= found < 500 or found in (501, 505), answer[:200]
-    assert b"\r\n\r\nok" not in answer
-    assert b"root:" not in answer
+    for leaked in (b"\r\n\r\nok", b"root:", b"X-Probe"):
+        assert leaked not in answer
     assert status(ask(server.port, OK)) == 200
-
-
-def test_there_are_enough_of_them() -> None:
-    assert len(MALFORMED) >= 60
 
 
 def test_http_03_a_second_request_in_a_body_is_not_answered(server: Served) -> None:
     hidden = b"0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
     for lines in ((b"Content-Length: 5", CHUNKED), (CHUNKED, b"Content-Length: 50")):
         assert b"\r\n\r\nok" not in ask(server.port, post(*lines, body=hidden))
-
-
-def test_http_06_trace_echoes_nothing(server: Served) -> None:
-    assert b"echo" not in ask(
-        server.port, b"TRACE / HTTP/1.1\r\nHost: localhost\r\nX: echo\r\n\r\n"
-    )
 
 
 def test_http_08_no_header_moves_the_pages(server: Served) -> None:
@@ -219,7 +171,6 @@ def test_leak_02_the_log_has_one_line_an_event_and_no_value(server: Served) -> N
         request(b"User-Agent: " + secret + b"\x1b[31m\x0d\x0a[2026] forged"),
     ):
         ask(server.port, data)
-    time.sleep(0.2)
     new = server.log.read_bytes()[before:]
     assert secret not in new
     assert b"\x1b" not in new
@@ -228,38 +179,44 @@ def test_leak_02_the_log_has_one_line_an_event_and_no_value(server: Served) -> N
         assert re.fullmatch(rb"\[[^]]+\] \[\d+\] \[WARNING\] Invalid request from [^\n]+", line)
 
 
-class SlowClients:
-    """Connections that take their time, in four manners; how many of them is chosen."""
+@contextlib.contextmanager
+def connections(port: int, number: int) -> Iterator[list[socket.socket]]:
+    """So many connections at once."""
+    with contextlib.ExitStack() as opened:
+        address = ("127.0.0.1", port)
+        yield [
+            opened.enter_context(socket.create_connection(address, SECONDS)) for _ in range(number)
+        ]
 
-    def __init__(self, port: int, number: int) -> None:
-        self._end = threading.Event()
-        self._connections = []
-        for index in range(number):
-            connection = socket.create_connection(("127.0.0.1", port), SECONDS)
-            self._connections.append((index % 4, connection))
-            begun = {
-                0: b"",
-                1: b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n",
-                2: post(b"Content-Length: 100000", body=b"theme="),
-                3: b"GET /static/style.css HTTP/1.1\r\nHost: localhost\r\n\r\n" * 8,
-            }[index % 4]
-            connection.sendall(begun)
-        self._dripping = threading.Thread(target=self._drip)
 
-    def _drip(self) -> None:
-        while not self._end.wait(0.5):
-            for manner, connection in self._connections:
+@contextlib.contextmanager
+def slow_clients(port: int, number: int) -> Iterator[None]:
+    """Connections that take their time, in four manners."""
+    # What each begins with, and what it goes on with.
+    manners = (
+        (b"", b""),
+        (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n", b"X-A: b\r\n"),
+        (post(b"Content-Length: 100000", body=b"theme="), b"x"),
+        (b"GET /static/style.css HTTP/1.1\r\nHost: localhost\r\n\r\n" * 8, b""),
+    )
+    over = threading.Event()
+
+    def drip() -> None:
+        while not over.wait(0.5):
+            for connection, (_, more) in zip(opened, itertools.cycle(manners), strict=False):
                 with contextlib.suppress(OSError):
-                    connection.sendall({0: b"", 1: b"X-A: b\r\n", 2: b"x", 3: b""}[manner])
+                    connection.sendall(more)
 
-    def __enter__(self) -> None:
-        self._dripping.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._end.set()
-        self._dripping.join()
-        for _manner, connection in self._connections:
-            connection.close()
+    with connections(port, number) as opened:
+        for connection, (begun, _) in zip(opened, itertools.cycle(manners), strict=False):
+            connection.sendall(begun)
+        dripping = threading.Thread(target=drip)
+        dripping.start()
+        try:
+            yield
+        finally:
+            over.set()
+            dripping.join()
 
 
 def health_times(port: int, number: int) -> list[float]:
@@ -274,19 +231,25 @@ def health_times(port: int, number: int) -> list[float]:
 
 @pytest.mark.long
 def test_http_01_200_slow_clients_hold_up_nobody(server: Served) -> None:
-    with SlowClients(server.port, 200):
+    with slow_clients(server.port, 200):
         times = sorted(health_times(server.port, 200))
     # The bench measures; here nobody may wait for a slow client's next byte.
     assert times[-2] < 2
 
 
+@pytest.fixture
+def many_files() -> Iterator[None]:
+    """Let these tests open so many connections."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
 @pytest.mark.long
 def test_http_01_clients_that_do_not_hang_up_hold_up_nobody(server: Served) -> None:
-    with contextlib.ExitStack() as opened:
-        for _ in range(200):
-            connection = opened.enter_context(
-                socket.create_connection(("127.0.0.1", server.port), SECONDS)
-            )
+    with connections(server.port, 200) as opened:
+        for connection in opened:
             connection.sendall(OK)
         times = sorted(health_times(server.port, 20))
     # The server waits two seconds for each of them to hang up, in a thread of its own.
@@ -294,94 +257,64 @@ def test_http_01_clients_that_do_not_hang_up_hold_up_nobody(server: Served) -> N
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("many_files")
 def test_http_02_a_thousand_requests_at_the_same_moment_are_answered(server: Served) -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
-    try:
-        with contextlib.ExitStack() as opened:
-            connections = [
-                opened.enter_context(socket.create_connection(("127.0.0.1", server.port), SECONDS))
-                for _ in range(1000)
-            ]
-            for connection in connections:
-                connection.sendall(OK.replace(b"close", b"keep-alive"))
-            answers = [connection.recv(65536) for connection in connections]
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    with connections(server.port, 1000) as opened:
+        for connection in opened:
+            connection.sendall(OK.replace(b"close", b"keep-alive"))
+        answers = [connection.recv(65536) for connection in opened]
     assert {status(answer) for answer in answers} == {200}
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("many_files")
 def test_http_02_a_thousand_connections_at_once_and_it_recovers(server: Served) -> None:
     # As many again as the server has room for.
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
-    try:
-        with contextlib.ExitStack() as opened:
-            for number in range(1300):
-                connection = opened.enter_context(
-                    socket.create_connection(("127.0.0.1", server.port), SECONDS)
-                )
+    with connections(server.port, 1300) as opened:
+        for number, connection in enumerate(opened):
+            # One that was refused may be closed already.
+            with contextlib.suppress(ConnectionError):
                 connection.sendall(OK[: 10 if number % 2 else 40])
-        assert health_times(server.port, 20)
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert health_times(server.port, 20)
     assert server.process.poll() is None
 
 
-def memory_mib(process: int) -> int:
-    """What a process and its children hold in memory, in MiB."""
-    children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    pages = [int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in children]
-    return sum(pages) * resource.getpagesize() >> 20
+def workers(server: Served) -> list[Path]:
+    """What the kernel tells of the processes below the server's own."""
+    pid = server.process.pid
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [Path(f"/proc/{child}") for child in children]
 
 
 def test_http_02_its_memory_stays_small(server: Served) -> None:
-    assert memory_mib(server.process.pid) < 150
+    pages = sum(int((one / "statm").read_text().split()[1]) for one in workers(server))
+    assert pages * resource.getpagesize() < 150 << 20
 
 
 def test_key_17_the_server_is_one_process_whatever_is_asked(server: Served) -> None:
-    def workers() -> list[str]:
-        pid = server.process.pid
-        return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-
-    before = workers()
+    before = workers(server)
     assert len(before) == 1  # With WEB_CONCURRENCY=4.
     os.kill(server.process.pid, signal.SIGTTIN)
     time.sleep(1.5)
-    assert workers() == before
+    assert workers(server) == before
 
 
 def test_the_served_process_leaves_no_core_file(server: Served) -> None:
-    children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children")
-    for pid in (str(server.process.pid), *children.read_text().split()):
-        (line,) = re.findall(
-            r"^Max core file size +(\S+)", Path(f"/proc/{pid}/limits").read_text(), re.MULTILINE
-        )
+    for process in (Path(f"/proc/{server.process.pid}"), *workers(server)):
+        (line,) = re.findall(r"Max core file size +(\S+)", (process / "limits").read_text())
         assert int(line) <= 1
 
 
 def finish(
-    *words: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    """Run a server that is not to start."""
-    return subprocess.run(
-        words,
-        cwd=cwd,
-        env=clean_environment() | STUB | dict(env or {}),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
+    *words: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> tuple[int, str]:
+    """How a server ends that is not to start, and what it says."""
+    done = call(*words, env=STUB | dict(env or {}), cwd=cwd)
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout + done.stderr
 
 
-def serve(
-    *options: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    return finish(program("pwa-app"), "serve", *options, cwd=cwd, env=env)
+SERVE = (program("pwa-app"), "serve")
 
 
 @pytest.mark.parametrize(
@@ -398,23 +331,17 @@ def serve(
         ("no-such-host.invalid:8089", 1, "No address is known for no-such-host.invalid"),
         ("unix:/nonexistent/s", 1, "/nonexistent is no folder"),
         ("unix:/etc/passwd", 2, "/etc/passwd is a file, and no socket"),
+        ("127.0.0.1:{in_use}", 1, "Another program already listens on 127.0.0.1:{in_use}"),
     ],
 )
 def test_an_address_that_it_cannot_have_is_told_in_a_sentence(
-    bind: str, code: int, said: str
+    bind: str, code: int, said: str, server: Served
 ) -> None:
-    finished = serve("--bind", bind)
-    assert finished.returncode == code
-    assert said in finished.stdout
-    assert finished.stdout.startswith("error: ")
-    assert len(finished.stdout.splitlines()) <= 2
-
-
-def test_a_port_in_use_is_told_in_a_sentence(server: Served) -> None:
-    finished = serve("--bind", f"127.0.0.1:{server.port}")
-    assert finished.returncode == 1
-    assert f"Another program already listens on 127.0.0.1:{server.port}" in finished.stdout
-    assert len(finished.stdout.splitlines()) == 2
+    found, told = finish(*SERVE, "--bind", bind.format(in_use=server.port))
+    assert found == code
+    assert told.startswith("error: ")
+    assert said.format(in_use=server.port) in told
+    assert len(told.splitlines()) <= 2
 
 
 @pytest.mark.parametrize(
@@ -430,11 +357,8 @@ def test_a_port_in_use_is_told_in_a_sentence(server: Served) -> None:
 def test_http_19_and_key_17_settings_that_it_refuses_are_told_in_a_sentence(
     variables: dict[str, str], code: int, said: str
 ) -> None:
-    bind = ("--bind", f"127.0.0.1:{free_port()}")
-    finished = serve(*bind, env=variables)
-    assert finished.returncode == code, finished.stdout
-    assert said in finished.stdout
-    assert "Traceback" not in finished.stdout
+    found, told = finish(*SERVE, "--bind", f"127.0.0.1:{free_port()}", env=variables)
+    assert (found, said in told) == (code, True), told
 
 
 def test_a_missing_package_is_named(tmp_path: Path) -> None:
@@ -442,18 +366,16 @@ def test_a_missing_package_is_named(tmp_path: Path) -> None:
     (tmp_path / "gunicorn/__init__.py").write_text(
         "raise ModuleNotFoundError(\"No module named 'gunicorn'\", name='gunicorn')\n"
     )
-    finished = serve(env={"PYTHONPATH": str(tmp_path)})
-    assert finished.returncode == 1
-    assert "The package gunicorn is not installed" in finished.stdout
-    assert "platform-appliance[web,push]" in finished.stdout
+    code, told = finish(*SERVE, env={"PYTHONPATH": str(tmp_path)})
+    assert code == 1
+    assert "The package gunicorn is not installed" in told
+    assert "platform-appliance[web,push]" in told
 
 
 def test_key_17_gunicorn_with_our_settings_refuses_more_workers_too() -> None:
     bind = ("--bind", f"127.0.0.1:{free_port()}")
-    finished = finish(*GUNICORN, *bind, "--workers", "2", "pwa_app.wsgi:app")
-    assert finished.returncode == 1
-    assert "run it with one worker" in finished.stdout
-    assert "Traceback" not in finished.stdout
+    code, told = finish(*GUNICORN, *bind, "--workers", "2", "pwa_app.wsgi:app")
+    assert (code, "run it with one worker" in told) == (1, True), told
 
 
 def test_no_module_of_the_current_folder_takes_the_place_of_an_installed_one(
@@ -461,8 +383,7 @@ def test_no_module_of_the_current_folder_takes_the_place_of_an_installed_one(
 ) -> None:
     for name in ("flask", "jinja2", "babel", "gunicorn.conf"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('taken over')\n")
-    finished = serve("--bind", "nonsense", cwd=tmp_path)
-    assert "no address to listen on" in finished.stdout
+    assert "no address to listen on" in finish(*SERVE, "--bind", "nonsense", cwd=tmp_path)[1]
 
 
 def test_it_ends_when_it_is_told_to_and_answers_who_is_waiting(tmp_path: Path) -> None:
@@ -488,17 +409,23 @@ def test_it_ends_when_it_is_told_to_and_answers_who_is_waiting(tmp_path: Path) -
     assert "Traceback" not in running.log.read_text()
 
 
+def answer_of(family: int, address: str | tuple[str, int]) -> bytes:
+    """What is answered at an address once somebody listens there."""
+    with connected(family, address) as connection:
+        connection.sendall(OK)
+        return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
 @pytest.mark.parametrize("host", ["[::1]", "unix"])
 def test_it_listens_where_it_is_told_to(host: str, tmp_path: Path) -> None:
     path, port = tmp_path / "socket", free_port()
     bind = f"unix:{path}" if host == "unix" else f"{host}:{port}"
+    env = clean_environment() | STUB
     # In a network of its own there is IPv6, whatever this machine has.
     with (
         new_network(up=True) as own,
         own.inside(),
-        subprocess.Popen(
-            [program("pwa-app"), "serve", "--bind", bind], env=clean_environment() | STUB
-        ) as process,
+        subprocess.Popen([*SERVE, "--bind", bind], env=env) as process,
     ):
         try:
             family = socket.AF_UNIX if host == "unix" else socket.AF_INET6
@@ -510,61 +437,23 @@ def test_it_listens_where_it_is_told_to(host: str, tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def answer_of(family: int, address: str | tuple[str, int]) -> bytes:
-    """What is answered at an address once somebody listens there."""
-    with connected(family, address) as connection:
-        connection.sendall(OK)
-        return b"".join(iter(lambda: connection.recv(65536), b""))
-
-
 @pytest.mark.long
 def test_it_lives_with_few_files(tmp_path: Path) -> None:
-    port, log = free_port(), tmp_path / "log"
-    with (
-        log.open("wb") as output,
-        subprocess.Popen(
-            [
-                "prlimit",
-                "--nofile=512:512",
-                program("pwa-app"),
-                "serve",
-                "--bind",
-                f"127.0.0.1:{port}",
-            ],
-            env=clean_environment() | STUB,
-            stdout=output,
-            stderr=output,
-        ) as process,
-    ):
-        try:
-            assert answer_of(socket.AF_INET, ("127.0.0.1", port)).endswith(b"ok")
-            with contextlib.ExitStack() as opened:
-                for _ in range(400):
-                    opened.enter_context(socket.create_connection(("127.0.0.1", port), SECONDS))
-                time.sleep(1)
-            assert health_times(port, 5)
-        finally:
-            process.terminate()
-        assert process.wait(SECONDS) == 0
-    assert "rror" not in log.read_text()
+    few = ("prlimit", "--nofile=512:512")
+    with served("pwa-app", STUB, tmp_path / "log", before=few) as running:
+        with connections(running.port, 400):
+            # So that it has taken them.
+            assert health_times(running.port, 5)
+        assert running.process.poll() is None
+    assert running.process.returncode == 0
+    assert "rror" not in running.log.read_text()
 
 
 def test_fs_02_on_disks_that_are_read_only_it_starts_and_shows_the_page(tmp_path: Path) -> None:
     (tmp_path / "device").mkdir()
-    port = free_port()
+    variables = STUB | {"PLATFORM_ROOT": str(tmp_path / "device")}
     # Mounts that this process alone sees, and that are gone with it.
     shell = ("unshare", "-m", "sh", "-c", 'mount -o remount,bind,ro / && exec "$@"', "sh")
-    with (tmp_path / "log").open("wb") as log:
-        server = subprocess.Popen(
-            [*shell, program("pwa-app"), "serve", "--bind", f"127.0.0.1:{port}"],
-            env=clean_environment() | STUB | {"PLATFORM_ROOT": str(tmp_path / "device")},
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        wait_for_port(port, server)
-        answer = ask(port, OK.replace(b"/healthz", b"/app/dashboard"))
-        assert status(answer) == 200, (tmp_path / "log").read_text()
-    finally:
-        server.terminate()
-        server.wait(SECONDS)
+    with served("pwa-app", variables, tmp_path / "log", before=shell) as running:
+        answer = ask(running.port, OK.replace(b"/healthz", b"/app/dashboard"))
+        assert status(answer) == 200, running.log.read_text()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -23,8 +24,8 @@ from platform_common.control_helper import ask
 from platform_common.errors import PlatformError
 from platform_common.locks import LockedError
 from platform_common.setup import OPERATION, SetUp
-from tests.interop.test_control_helper import NOBODY, STRANGER, Helped, activated, request
-from tests.interop.test_setup_helper import CANARIES, SECRETS, Setup, as_nobody, setup
+from tests.interop.test_control_helper import NOBODY, SET, STRANGER, Helped, helped, request
+from tests.interop.test_setup_helper import CANARIES, SECRETS, Setup, as_nobody, asked, setup
 from tests.support.appliances import Appliance
 from tests.support.machine import Machine, machine
 from tests.support.odd_files import LINKS, NOT_REGULAR, make, picture
@@ -34,9 +35,8 @@ from tests.support.setups import JOURNAL, put_answers
 from tests.support.waiting import wait_until
 from tests.support.wizard_states import ANSWERS, STATE_FILE
 from wizard_app.journal import read_try
-from wizard_app.plan import mark
 
-__all__ = ["setup"]
+__all__ = ["helped", "setup"]
 
 COMPLETE = "/etc/platform/setup-complete"
 PRECIOUS = "CaNaRy-of-root-0123"
@@ -52,21 +52,10 @@ ls -l /proc/$PPID/fd >{folder}/descriptors
 
 
 @pytest.fixture
-def helped() -> Iterator[Helped]:
-    with activated() as found:
-        yield found
-
-
-@pytest.fixture
 def waiting(setup: Setup) -> Setup:
     """A device whose first command waits until it may go on."""
     (setup.programs / "hostnamectl").write_text(WAITS.format(folder=setup.programs))
     return setup
-
-
-def arguments(setup: Setup) -> dict[str, Any]:
-    """What the wizard asks for."""
-    return {"mark": mark(setup.plan()), "secrets": dict(SECRETS)}
 
 
 def ended(setup: Setup) -> bool:
@@ -80,12 +69,14 @@ def test_a_user_whom_the_mode_of_the_socket_lets_in_is_refused_all_the_same(
     helped: Helped, operation: str
 ) -> None:
     assert stat.S_IMODE(helped.socket.stat().st_mode) == 0o666
+    before = helped.files()
     with as_user(STRANGER), pytest.raises(PlatformError) as caught:
         ask(helped.socket, operation, {}, object)
     assert caught.value.message == "This user may not use the control helper"
     # It says so once it has answered.
     said = f"refused: request by user {STRANGER}: This user may not"
     wait_until(lambda: said in helped.log.read_text())
+    assert helped.files() == before
 
 
 def test_a_group_of_the_user_lets_nobody_in(helped: Helped) -> None:
@@ -99,9 +90,7 @@ def test_a_group_of_the_user_lets_nobody_in(helped: Helped) -> None:
 
 def test_descriptors_that_are_sent_along_are_dropped_and_hold_nothing_up(helped: Helped) -> None:
     reading, writing = os.pipe()
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(20)
-        connection.connect(str(helped.socket))
+    with helped.connected() as connection:
         sent = array.array("i", [writing] * 200)
         connection.sendmsg(
             [request("model-list")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, sent.tobytes())]
@@ -114,31 +103,27 @@ def test_descriptors_that_are_sent_along_are_dropped_and_hold_nothing_up(helped:
     os.close(reading)
 
 
-@pytest.mark.parametrize("piece", [1, 7])
-def test_a_request_may_come_in_pieces_but_not_for_ever(helped: Helped, piece: int) -> None:
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(20)
-        connection.connect(str(helped.socket))
+def test_a_request_may_come_in_pieces_but_not_for_ever(helped: Helped) -> None:
+    with helped.connected() as connection:
         began = time.monotonic()
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            for start in range(0, 100_000, piece):
-                connection.sendall(b" " * piece)
+            for number in range(100_000):
+                connection.sendall(b" " * (1 + 6 * (number % 2)))
                 time.sleep(0.05)
-                assert time.monotonic() - began < 15, start
+                assert time.monotonic() - began < 15, number
     assert "gpt-4o" in helped.send(request("model-list"))
 
 
 def test_a_caller_who_closes_at_once_or_half_way_leaves_the_helper_well(helped: Helped) -> None:
     for sent in (b"", b'{"oper', request("model-list"), request("doctor")):
         for _ in range(3):
-            with socket.socket(socket.AF_UNIX) as connection:
-                connection.connect(str(helped.socket))
+            with helped.connected() as connection:
                 connection.sendall(sent)
     assert "gpt-4o" in helped.send(request("model-list"))
 
 
 def test_a_caller_who_is_killed_while_it_goes_on_stops_nothing(waiting: Setup) -> None:
-    path, asked = waiting.helped.socket, json.dumps(arguments(waiting))
+    path, arguments = waiting.helped.socket, json.dumps(asked(waiting))
     script = (
         "import json, os, sys; from pathlib import Path\n"
         "from platform_common.control_helper import ask; from platform_common.setup import SetUp\n"
@@ -155,7 +140,7 @@ def test_a_caller_who_is_killed_while_it_goes_on_stops_nothing(waiting: Setup) -
     ) as caller:
         assert caller.stdin is not None
         assert caller.stdout is not None
-        caller.stdin.write(asked)
+        caller.stdin.write(arguments)
         caller.stdin.close()
         assert caller.stdout.readline() == "1\n"
         wait_until((waiting.programs / "waits").exists)
@@ -171,9 +156,9 @@ def test_leak_01_a_helper_at_work_shows_no_secret_and_nothing_of_its_caller(
 ) -> None:
     (waiting.programs / "goes-on").touch()
     told: list[Any] = []
-    asked = arguments(waiting)
+    arguments = asked(waiting)
     with as_nobody():
-        done = ask(waiting.helped.socket, OPERATION, asked, SetUp, tell=told.append)
+        done = ask(waiting.helped.socket, OPERATION, arguments, SetUp, tell=told.append)
     seen = {
         name: (waiting.programs / name).read_text()
         for name in ("environ", "argv", "cwd", "descriptors")
@@ -188,10 +173,10 @@ def test_leak_01_a_helper_at_work_shows_no_secret_and_nothing_of_its_caller(
 
 
 def test_wiz_12_of_two_who_set_up_at_once_one_is_told_that_it_goes_on(waiting: Setup) -> None:
-    asked, outcomes = arguments(waiting), []
+    arguments, outcomes = asked(waiting), []
 
     def apply() -> None:
-        outcomes.append(ask(waiting.helped.socket, OPERATION, asked, SetUp))
+        outcomes.append(ask(waiting.helped.socket, OPERATION, arguments, SetUp))
 
     first = threading.Thread(target=apply)
     first.start()
@@ -200,15 +185,15 @@ def test_wiz_12_of_two_who_set_up_at_once_one_is_told_that_it_goes_on(waiting: S
     for lock in waiting.helped.device.path(JOURNAL).parent.glob(".*.lock"):
         lock.unlink()
     with pytest.raises(LockedError):
-        ask(waiting.helped.socket, OPERATION, asked, SetUp)
+        ask(waiting.helped.socket, OPERATION, arguments, SetUp)
     (waiting.programs / "goes-on").touch()
     first.join(20)
     assert len(outcomes) == 1
 
 
 def test_wiz_12_what_is_set_up_is_done_again_by_nobody_but_told_once_more(setup: Setup) -> None:
-    asked = arguments(setup)
-    assert ask(setup.helped.socket, OPERATION, asked, SetUp).actions > 10
+    arguments = asked(setup)
+    assert ask(setup.helped.socket, OPERATION, arguments, SetUp).actions > 10
     path = setup.helped.device.path(COMPLETE)
     assert (stat.S_IMODE(path.stat().st_mode), path.stat().st_uid) == (0o644, 0)
     assert [canary for canary in CANARIES if canary in path.read_text()] == []
@@ -217,19 +202,19 @@ def test_wiz_12_what_is_set_up_is_done_again_by_nobody_but_told_once_more(setup:
     for step, secrets in (("review", SECRETS), ("done", {})):
         put_answers(setup.helped.device, step=step)
         os.chown(setup.helped.device.path(STATE_FILE), NOBODY, NOBODY)
-        again = {**asked, "secrets": secrets}
+        again = {**arguments, "secrets": secrets}
         assert ask(setup.helped.socket, OPERATION, again, SetUp) == SetUp(0)
     put_answers(setup.helped.device)
     assert (setup.files(), setup.commands()) == (before, commands)
     # Other answers, another setup, or what somebody made by hand.
     put_answers(setup.helped.device, hostname="mine")
     with pytest.raises(PlatformError, match="is set up already"):
-        ask(setup.helped.socket, OPERATION, asked, SetUp)
+        ask(setup.helped.socket, OPERATION, arguments, SetUp)
     put_answers(setup.helped.device)
     for made in (path.read_text().replace("2026", "2027", 1), "", "{"):
         path.write_text(made)
         with pytest.raises(PlatformError, match="is set up already") as caught:
-            ask(setup.helped.socket, OPERATION, asked, SetUp)
+            ask(setup.helped.socket, OPERATION, arguments, SetUp)
         assert "platformctl setup again" in caught.value.hint
     assert setup.commands() == commands
 
@@ -258,14 +243,14 @@ def sticky(setup: Setup) -> Setup:
 def test_fs_07_something_else_in_the_place_of_a_file_is_neither_read_nor_written_through(
     sticky: Setup, place: str, kind: str
 ) -> None:
-    asked = arguments(sticky)
+    arguments = asked(sticky)
     path = sticky.helped.device.path(place)
     path.unlink(missing_ok=True)
     make(kind, path)
     precious = path.with_name("precious")
     before = picture(path.parent).get("precious")
     with contextlib.suppress(PlatformError):
-        ask(sticky.helped.socket, OPERATION, asked, SetUp)
+        ask(sticky.helped.socket, OPERATION, arguments, SetUp)
     after = picture(path.parent).get("precious")
     # A second name of it may be gone.
     assert (before and (before[:2], before[3:])) == (after and (after[:2], after[3:]))
@@ -318,14 +303,22 @@ while True:
 """
 
 
-@pytest.mark.parametrize("of_answers", [pytest.param(True, marks=pytest.mark.long), False])
+@pytest.mark.parametrize(
+    ("of_answers", "least", "most"),
+    [
+        (False, 1, 40),
+        pytest.param(False, 8, 40, marks=pytest.mark.long),
+        # Few of them get as far as to run a command.
+        pytest.param(True, 8, 8, marks=pytest.mark.long),
+    ],
+)
 def test_fs_07_swapping_files_while_it_goes_on_leads_root_nowhere_else(
-    sticky: Setup, of_answers: bool
+    sticky: Setup, of_answers: bool, least: int, most: int
 ) -> None:
     device = sticky.helped.device
     precious = device.put("/precious", PRECIOUS, mode=0o600)
     before = picture(precious.parent)["precious"]
-    asked, said = arguments(sticky), ""
+    arguments, said = asked(sticky), ""
     places = [str(device.path(place)) for place in PLACES if (place == STATE_FILE) is of_answers]
     with subprocess.Popen(
         [sys.executable, "-c", SWAPS, str(NOBODY), str(precious), *places],
@@ -335,11 +328,13 @@ def test_fs_07_swapping_files_while_it_goes_on_leads_root_nowhere_else(
         try:
             assert swapper.stdout is not None
             assert swapper.stdout.readline() == "swapping\n"
-            for _ in range(8):
+            for tried in range(1, most + 1):
                 # So that each time all of it is tried.
                 device.path(COMPLETE).unlink(missing_ok=True)
                 with contextlib.suppress(PlatformError):
-                    said += repr(ask(sticky.helped.socket, OPERATION, asked, SetUp))
+                    said += repr(ask(sticky.helped.socket, OPERATION, arguments, SetUp))
+                if tried >= least and sticky.commands():
+                    break
         except PlatformError as error:
             said += error.message
         finally:
@@ -355,26 +350,22 @@ def test_fs_07_swapping_files_while_it_goes_on_leads_root_nowhere_else(
     # Once he is gone, the device can be set up.
     device.path(COMPLETE).unlink(missing_ok=True)
     put_answers(device)
-    assert ask(sticky.helped.socket, OPERATION, asked, SetUp).actions > 10
+    assert ask(sticky.helped.socket, OPERATION, arguments, SetUp).actions > 10
     assert ended(sticky)
 
 
 FLOOD = """
-import socket, sys
-held = []
-for _ in range(int(sys.argv[1])):
-    connection = socket.socket(socket.AF_UNIX)
+import contextlib, socket, sys
+held = [socket.socket(socket.AF_UNIX) for _ in range(int(sys.argv[1]))]
+for connection in held:
     connection.settimeout(30)
     connection.connect("/run/platform/control.sock")
-    held.append(connection)
 answers = 0
 for connection in held:
-    try:
+    with contextlib.suppress(OSError):
         connection.sendall(b'{"operation": "model-list", "arguments": {}}\\n')
         connection.shutdown(socket.SHUT_WR)
         answers += connection.recv(1 << 20) != b""
-    except OSError:
-        pass
 print(answers)
 """
 AS_WEB = ("runuser", "-u", "platform", "--")
@@ -387,11 +378,8 @@ def real(shared: Appliance) -> Iterator[Machine]:
     # Nothing of a wizard is needed, whose memory it would be.
     run("systemctl", "stop", "platform-wizard.socket", "platform-wizard.service")
     yield shared.machine
-    run(
-        "sh",
-        "-ec",
-        "rm -rf /etc/platform/active-profile /etc/platform/cost.toml /home/agent/.openclaw",
-    )
+    records = ("/etc/platform/active-profile", "/etc/platform/cost.toml")
+    run("rm", "-rf", *records, "/home/agent/.openclaw")
     run("systemctl", "start", "platform-wizard.socket", "platform-wizard.service")
 
 
@@ -403,13 +391,16 @@ def test_on_a_real_machine_the_dashboards_user_sees_what_only_agent_and_root_may
     real.run("chown", "--recursive", "agent:agent", "/home/agent/.openclaw")
     closed = real.call(*AS_WEB, "cat", "/home/agent/.openclaw/cost-ledger.jsonl")
     assert "Permission denied" in closed.stderr
-    for words in (("cost", "--json"), ("cost", "ledger", "--json")):
-        there, here = (real.call(*who, "platformctl", *words).stdout for who in (AS_WEB, ()))
-        assert json.loads(there) == json.loads(here)
-    there, here = (
-        real.call(*who, "platformctl", "doctor", "--json").stdout for who in (AS_WEB, ())
-    )
-    assert kinds(there) == kinds(here)
+    for words in (("cost",), ("cost", "ledger"), ("doctor",)):
+        there, here = (
+            json.loads(real.call(*who, "platformctl", *words, "--json").stdout)
+            for who in (AS_WEB, ())
+        )
+        for checks in (there.get("checks", []), here.get("checks", [])):
+            # What is wrong may differ from one moment to the next.
+            for check in checks:
+                check["outcome"] = check["outcome"]["kind"]
+        assert there == here
     assert "openclaw" in real.run("runuser", "-u", "agent", "--", "platformctl", "status")
     told = real.run(*AS_WEB, "platformctl", "cost", "set", "--daily", "1")
     assert "$1.00" in told
@@ -418,21 +409,18 @@ def test_on_a_real_machine_the_dashboards_user_sees_what_only_agent_and_root_may
     wait_until(lambda: all(line in real.log("--unit=platform-control@*") for line in lines))
 
 
-def kinds(verdict: str) -> dict[str, str]:
-    """What each check of `doctor --json` found."""
-    return {one["name"]: one["outcome"]["kind"] for one in json.loads(verdict)["checks"]}
-
-
 def test_on_a_real_machine_another_user_is_refused_whatever_the_socket_lets_in(
     real: Machine,
 ) -> None:
+    words = ((*SET, "openai"), ("cost", "set", "--daily=9"))
     # Neither the folder nor the socket lets him in; then both do.
     for opened in (False, True):
         if opened:
             real.run("chmod", "0777", "/run/platform", "/run/platform/control.sock")
-        done = real.call("runuser", "-u", "agent", "--", "platformctl", "cost", "set", "--daily=9")
-        assert (done.returncode, done.stdout) == (1, "")
-        assert ("may not use the control helper" if opened else "Permission") in done.stderr
+        for user, command in itertools.product(("agent", "nobody"), words):
+            done = real.call("runuser", "-u", user, "--", "platformctl", *command, stdin="k")
+            assert (done.returncode, done.stdout) == (1, "")
+            assert ("may not use the control helper" if opened else "Permission") in done.stderr
     real.run("chmod", "1770", "/run/platform")
     real.run("chmod", "0660", "/run/platform/control.sock")
 
@@ -442,15 +430,6 @@ def test_on_a_real_machine_a_hundred_callers_at_once_do_not_end_the_helper(real:
     assert 1 <= answered <= 100
     assert real.run("systemctl", "is-active", "platform-control.socket") == "active\n"
     assert "openrouter" in real.run(*AS_WEB, "platformctl", "model", "list")
-
-
-@pytest.fixture
-def anew() -> Iterator[Machine]:
-    """A machine of its own, as it is another one afterwards."""
-    with machine() as booted:
-        booted.run("platformctl", "services", "install", "--programs", "/usr/local/bin")
-        booted.run("systemctl", "stop", "platform-wizard.socket", "platform-wizard.service")
-        yield booted
 
 
 # With the libraries of the environment that runs the tests.
@@ -471,13 +450,20 @@ print(done.status_code, done.location or done.text)
 """
 
 
-def test_on_a_real_machine_it_is_set_up_by_hand_and_for_good_until_root_says_otherwise(
-    anew: Machine,
-) -> None:
-    real = anew
+@pytest.mark.long
+def test_on_a_real_machine_it_is_set_up_by_hand_and_for_good_until_root_says_otherwise() -> None:
+    # A machine of its own, as it is another one afterwards.
+    with machine() as real:
+        real.run("platformctl", "services", "install", "--programs", "/usr/local/bin")
+        real.run("systemctl", "stop", "platform-wizard.socket", "platform-wizard.service")
+        is_set_up_by_hand(real)
+
+
+def is_set_up_by_hand(real: Machine) -> None:
+    """Have it set up, and set up again once root says so."""
     by_wizard = (*AS_WEB, "python3", "-c", WIZARD)
-    skipped: dict[str, dict[str, str]] = {"mesh-vpn": {"skip": "1"}, "tunnel": {"choice": "skip"}}
-    forms = json.dumps(dict(ANSWERS) | skipped)
+    skipped = {"mesh-vpn": {"skip": "1"}, "tunnel": {"choice": "skip"}}
+    forms = json.dumps({**ANSWERS, **skipped})
     # The last of it fails, and the wizard, with its secrets, ends.
     real.unit("openclaw-gateway.service", "Type=oneshot\nRemainAfterExit=yes\nExecStart=/bin/false")
     assert real.run(*by_wizard, stdin=forms).startswith("200 ")
@@ -487,8 +473,7 @@ def test_on_a_real_machine_it_is_set_up_by_hand_and_for_good_until_root_says_oth
     assert "✓ done" in done
     assert "openclaw-gateway.service" in done
     assert done.endswith("This device is set up.\n")
-    complete = real.run("stat", "--format=%a %U %G", COMPLETE)
-    assert complete == "644 root root\n"
+    assert real.rights(COMPLETE) == "644 root:root"
     assert state_of(real)["step"] == "done"
     # A power cut before the wizard's own file says so: all others tell what is so.
     at_review = {**state_of(real), "step": "review", "completed_at": None}
@@ -505,12 +490,12 @@ def test_on_a_real_machine_it_is_set_up_by_hand_and_for_good_until_root_says_oth
     assert "Permission denied" in refused.stderr
     assert "restart platform-wizard.service" in real.run("platformctl", "setup", "again", "--yes")
     assert state_of(real) == at_review
-    assert real.run("stat", "--format=%a %U", STATE_FILE) == "600 platform\n"
+    assert real.rights(STATE_FILE).startswith("600 platform:")
     assert not json.loads(real.run("platformctl", "setup", "status", "--json"))["complete"]
     twice = real.call("platformctl", "setup", "again", "--yes")
     assert "is not set up yet" in twice.stderr
     assert "This device is set up." in real.run("platformctl", "setup", "apply", "--yes")
-    assert real.run("stat", "--format=%a %U", STATE_FILE) == "600 platform\n"
+    assert real.rights(STATE_FILE).startswith("600 platform:")
 
 
 def state_of(real: Machine) -> dict[str, Any]:

@@ -8,57 +8,56 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.network import end
+from tests.support.object_store import ObjectStore
 from tests.support.raw_server import RawServer, Request, response, serving
 from tests.support.releases import VERSION, KeyPair, clean_environment, program
 from tests.support.resigning import change_manifest, sign_file
 from tests.support.waiting import wait_until
 
-SIGNALS = pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"]
-)
 _BIG_BYTES = 4 << 30
 IMAGE = f"/stable/{VERSION}/platform-openclaw-rpi5-{VERSION}-stable.img.xz"
 
 
-@contextlib.contextmanager
-def started(folder: Path, *args: str | Path) -> Iterator[subprocess.Popen[bytes]]:
-    """The program running in `folder`, with a temporary folder of its own."""
-    (folder / "temporary").mkdir(exist_ok=True)
-    process = subprocess.Popen(
-        [program(), *args],
-        cwd=folder,
-        env=clean_environment() | {"TMPDIR": str(folder / "temporary")},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    try:
-        yield process
-    finally:
-        end(process)
-        for stream in (process.stdout, process.stderr):
-            assert stream is not None
-            stream.close()
+Ready = Callable[[subprocess.Popen[bytes]], object]
+Interrupted = Callable[..., None]
 
 
-def ends_well(
-    process: subprocess.Popen[bytes], number: signal.Signals, status: int, folder: Path
-) -> None:
-    """Send the signal and check how the program ends."""
-    sent = time.monotonic()
-    process.send_signal(number)
-    output, said = process.communicate(timeout=20)
-    assert process.returncode == status, said
-    assert time.monotonic() - sent < 5
-    assert b"Traceback" not in said
-    assert b"TRUSTED" not in output
-    assert list((folder / "temporary").iterdir()) == []
+@pytest.fixture(params=[(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"])
+def interrupted(request: pytest.FixtureRequest, tmp_path: Path, key_pair: KeyPair) -> Interrupted:
+    """Run the program with our key, send it a signal once it is ready, and see how it ends."""
+    number, status = request.param
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+
+    def interrupted(ready: Ready, *args: str | Path, **environment: str) -> None:
+        with subprocess.Popen(
+            [program(), *args, "-p", key_pair.public],
+            cwd=tmp_path,
+            env=clean_environment() | environment | {"TMPDIR": str(temporary)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
+            try:
+                ready(process)
+                sent = time.monotonic()
+                process.send_signal(number)
+                output, said = process.communicate(timeout=20)
+            finally:
+                end(process)
+        assert process.returncode == status, said
+        assert time.monotonic() - sent < 5
+        assert b"Traceback" not in said
+        assert b"TRUSTED" not in output
+        assert list(temporary.iterdir()) == []
+
+    return interrupted
 
 
 def files(dist: Path) -> dict[str, bytes]:
@@ -67,9 +66,12 @@ def files(dist: Path) -> dict[str, bytes]:
     return {f"/{path.relative_to(dist)}": path.read_bytes() for path in found}
 
 
-def _wait_for(server: RawServer, path: str) -> None:
-    wait_until(lambda: path in server.paths)
-    time.sleep(0.1)
+def _asked(server: RawServer, path: str) -> Ready:
+    def ready(_: object) -> None:
+        wait_until(lambda: path in server.paths)
+        time.sleep(0.1)
+
+    return ready
 
 
 def _drip(request: Request, connection: socket.socket) -> None:
@@ -83,32 +85,24 @@ def _silence(request: Request, connection: socket.socket) -> None:
     connection.recv(1)
 
 
-@SIGNALS
 @pytest.mark.parametrize("verifier", ["native", "both"])
 def test_a_slow_download_can_be_interrupted(
-    verifier: str,
-    number: signal.Signals,
-    status: int,
-    signed_release: Path,
-    tmp_path: Path,
-    key_pair: KeyPair,
+    verifier: str, signed_release: Path, interrupted: Interrupted
 ) -> None:
     with serving(files(signed_release), {IMAGE: _drip}) as server:
-        arguments = ("verify", server.url, "-p", key_pair.public, "--verifier", verifier)
-        with started(tmp_path, *arguments) as process:
-            _wait_for(server, IMAGE)
-            ends_well(process, number, status, tmp_path)
+        interrupted(_asked(server, IMAGE), "verify", server.url, "--verifier", verifier)
 
 
-@SIGNALS
-def test_waiting_for_a_manifest_can_be_interrupted(
-    number: signal.Signals, status: int, tmp_path: Path, key_pair: KeyPair
-) -> None:
+def test_waiting_for_a_manifest_can_be_interrupted(interrupted: Interrupted) -> None:
     with RawServer(_silence) as server:
-        location = f"{server.url}/stable"
-        with started(tmp_path, "verify", location, "-p", key_pair.public) as process:
-            _wait_for(server, "/stable/manifest.json")
-            ends_well(process, number, status, tmp_path)
+        interrupted(_asked(server, "/stable/manifest.json"), "verify", f"{server.url}/stable")
+
+
+def test_waiting_for_a_store_can_be_interrupted(interrupted: Interrupted) -> None:
+    with RawServer(_silence) as server:
+        store = ObjectStore(0).environment | {"AWS_ENDPOINT_URL": server.url}
+        asked = _asked(server, "/releases/stable/manifest.json")
+        interrupted(asked, "verify", "s3://releases/stable", **store)
 
 
 @pytest.fixture(scope="module")
@@ -123,37 +117,33 @@ def big_file(tmp_path_factory: pytest.TempPathFactory, key_pair: KeyPair) -> Ite
     path.unlink()
 
 
-def _wait_until_reading(process: subprocess.Popen[bytes], path: Path) -> None:
-    def is_open() -> bool:
-        assert process.poll() is None
-        for descriptor in Path(f"/proc/{process.pid}/fd").iterdir():
-            with contextlib.suppress(OSError):
-                if descriptor.readlink() == path:
-                    return True
-        return False
+def _reading(path: Path) -> Ready:
+    def ready(process: subprocess.Popen[bytes]) -> None:
+        wait_until(lambda: path in opened(process))
 
-    wait_until(is_open)
+    return ready
 
 
-@SIGNALS
-def test_reading_a_big_file_can_be_interrupted(
-    number: signal.Signals, status: int, big_file: Path, tmp_path: Path, key_pair: KeyPair
-) -> None:
-    with started(tmp_path, "verify-file", big_file, "-p", key_pair.public) as process:
-        _wait_until_reading(process, big_file)
-        ends_well(process, number, status, tmp_path)
+def opened(process: subprocess.Popen[bytes]) -> list[Path]:
+    """The files that a process has open."""
+    assert process.poll() is None
+    # One may be closed meanwhile.
+    with contextlib.suppress(OSError):
+        return [one.readlink() for one in Path(f"/proc/{process.pid}/fd").iterdir()]
+    return []
 
 
-@SIGNALS
+def test_reading_a_big_file_can_be_interrupted(big_file: Path, interrupted: Interrupted) -> None:
+    interrupted(_reading(big_file), "verify-file", big_file)
+
+
 @pytest.mark.parametrize("verifier", ["native", "system"])
 def test_reading_a_big_artefact_can_be_interrupted(
     verifier: str,
-    number: signal.Signals,
-    status: int,
     big_file: Path,
     signed_release: Path,
-    tmp_path: Path,
     key_pair: KeyPair,
+    interrupted: Interrupted,
 ) -> None:
     image = signed_release / IMAGE[1:]
     image.unlink()
@@ -165,7 +155,4 @@ def test_reading_a_big_artefact_can_be_interrupted(
                 entry["size_bytes"] = big_file.stat().st_size
 
     change_manifest(signed_release / "stable", key_pair, grow)
-    arguments = ("verify", "dist", "-p", key_pair.public, "--verifier", verifier)
-    with started(tmp_path, *arguments) as process:
-        _wait_until_reading(process, image)
-        ends_well(process, number, status, tmp_path)
+    interrupted(_reading(image), "verify", "dist", "--verifier", verifier)

@@ -73,22 +73,12 @@ def test_every_other_status_fails_and_is_named(kind: Kind, status: int, server: 
         ("zipped", True, "Key works. 2 models available"),
     ],
 )
-def test_key_06_odd_answers_are_told(place: str, ok: bool, said: str, server: Nginx) -> None:
+def test_key_04_and_key_06_odd_answers_are_told(
+    place: str, ok: bool, said: str, server: Nginx
+) -> None:
     check = ask(f"{server.url}/{place}")
     assert check.ok is ok
     assert check.message.endswith(said)
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
-    return make_certificate(tmp_path_factory.mktemp("certificate"))
-
-
-def test_a_trusted_certificate_is_a_pass(
-    certificate: Certificate, root: Path, tmp_path: Path
-) -> None:
-    with nginx(root, tmp_path, LOCATIONS, certificate=certificate) as server:
-        assert ask(f"{server.url}/200", ca_file=certificate.authority).ok
 
 
 def bad(name: str, folder: Path) -> Certificate:

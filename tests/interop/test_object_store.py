@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping
 
 import pytest
 
 from tests.support.network import free_port
-from tests.support.object_store import ObjectStore, object_store
-from tests.support.raw_server import RawServer, Request
+from tests.support.object_store import ObjectStore
+from tests.support.raw_server import RawServer, response
 from tests.support.releases import (
     VERSION,
     KeyPair,
     Tools,
-    clean_environment,
-    program,
     write_artefacts,
 )
-from tests.support.waiting import wait_until
 
 BUCKET = "releases"
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory, key_pair: KeyPair) -> Iterator[ObjectStore]:
+def store(
+    s3: ObjectStore, tmp_path_factory: pytest.TempPathFactory, key_pair: KeyPair
+) -> ObjectStore:
     """A store with a good release below `mirror/` and a damaged one below `damaged/`."""
     folder = tmp_path_factory.mktemp("release")
     write_artefacts(folder / "artefacts")
@@ -39,14 +35,28 @@ def store(tmp_path_factory: pytest.TempPathFactory, key_pair: KeyPair) -> Iterat
         env={"SIGNING_SECRET_KEY": str(key_pair.secret)},
     )
     assert built.returncode == 0, built.stderr
-    with object_store(tmp_path_factory.mktemp("store")) as running:
-        running.upload(folder / "dist", BUCKET, "mirror/")
-        missing, *_ = (folder / "dist").rglob("*.qcow2")
-        missing.unlink()
-        changed, *_ = (folder / "dist").rglob("*.img.xz")
-        changed.write_bytes(bytes(changed.stat().st_size))
-        running.upload(folder / "dist", "damaged")
-        yield running
+    s3.upload(folder / "dist", BUCKET, "mirror/")
+    missing, *_ = (folder / "dist").rglob("*.qcow2")
+    missing.unlink()
+    changed, *_ = (folder / "dist").rglob("*.img.xz")
+    changed.write_bytes(bytes(changed.stat().st_size))
+    s3.upload(folder / "dist", "damaged")
+    return s3
+
+
+Done = subprocess.CompletedProcess[str]
+Verify = Callable[..., Done]
+
+
+@pytest.fixture
+def verify(store: ObjectStore, tools: Tools, key_pair: KeyPair) -> Verify:
+    """Verify what is at a place in the store, with options and further variables."""
+
+    def verify(place: str, *options: str, **variables: str) -> Done:
+        environment = store.environment | variables
+        return tools("verify", f"s3://{place}", "-p", key_pair.public, *options, env=environment)
+
+    return verify
 
 
 @pytest.mark.parametrize(
@@ -54,10 +64,8 @@ def store(tmp_path_factory: pytest.TempPathFactory, key_pair: KeyPair) -> Iterat
     ["mirror", "mirror/", "mirror/stable", "mirror/stable/manifest.json"],
     ids=["root", "root with slash", "channel", "manifest"],
 )
-def test_a_release_is_verified_in_the_store(
-    place: str, store: ObjectStore, tools: Tools, key_pair: KeyPair
-) -> None:
-    done = tools("verify", f"s3://{BUCKET}/{place}", "-p", key_pair.public, env=store.environment)
+def test_a_release_is_verified_in_the_store(place: str, verify: Verify) -> None:
+    done = verify(f"{BUCKET}/{place}")
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.splitlines()[-1].startswith("TRUSTED: release 2026.11.1 (stable), 3 of 3")
 
@@ -67,66 +75,44 @@ def test_a_manifest_in_the_store_is_inspected(store: ObjectStore, tools: Tools) 
     assert json.loads(done.stdout)["release_version"] == VERSION
 
 
-def test_every_fault_of_a_release_in_the_store_is_reported(
-    store: ObjectStore, tools: Tools, key_pair: KeyPair
-) -> None:
-    done = tools(
-        *("verify", "s3://damaged/stable", "-p", key_pair.public, "--json"), env=store.environment
-    )
+def test_every_fault_of_a_release_in_the_store_is_reported(verify: Verify) -> None:
+    done = verify("damaged/stable", "--json")
     assert done.returncode == 1
     codes = [finding["code"] for finding in json.loads(done.stdout)["findings"]]
     assert sorted(codes) == ["E_HASH", "E_MISSING", "E_SIG"]
 
 
+GOOD = f"{BUCKET}/mirror/stable"
 _FAULTS: dict[str, tuple[str, Mapping[str, str], str]] = {
-    "wrong secret": (
-        "releases/mirror/stable",
-        {"AWS_SECRET_ACCESS_KEY": "a-wrong-secret"},
-        "denies access",
-    ),
-    "unknown key": (
-        "releases/mirror/stable",
-        {"AWS_ACCESS_KEY_ID": "a-stranger"},
-        "denies access",
-    ),
+    "wrong secret": (GOOD, {"AWS_SECRET_ACCESS_KEY": "a-wrong-secret"}, "denies access"),
+    "unknown key": (GOOD, {"AWS_ACCESS_KEY_ID": "a-stranger"}, "denies access"),
     "no bucket": ("nothing-here/stable", {}, "has no bucket 'nothing-here'"),
     "no manifest": ("releases/elsewhere/stable", {}, "elsewhere/stable/manifest.json does not"),
     "no channel": ("releases/elsewhere", {}, "holds no manifest.json, and no channel has one"),
-    "plain http not allowed": (
-        "releases/mirror/stable",
-        {"AWS_ALLOW_HTTP": "false"},
-        "the endpoint is a plain http address",
-    ),
+    "plain http": (GOOD, {"AWS_ALLOW_HTTP": "false"}, "the endpoint is a plain http address"),
     "endpoint unreachable": (
-        "releases/mirror/stable",
-        {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{free_port()}"},
+        *(GOOD, {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{free_port()}"}),
         "the object store cannot be reached",
     ),
     "no address": ("", {}, "is no address of an object store"),
+    "a password in it": ("user:a-password@releases/mirror/none", {}, ""),
 }
 
 
 @pytest.mark.parametrize(("place", "changed", "said"), _FAULTS.values(), ids=_FAULTS)
 def test_a_store_that_cannot_be_read_is_told_in_one_sentence(
-    place: str,
-    changed: Mapping[str, str],
-    said: str,
-    store: ObjectStore,
-    tools: Tools,
-    key_pair: KeyPair,
+    place: str, changed: Mapping[str, str], said: str, store: ObjectStore, verify: Verify
 ) -> None:
-    environment = store.environment | dict(changed)
-    done = tools("verify", f"s3://{place}", "-p", key_pair.public, env=environment, timeout=20)
+    done = verify(place, **changed)
     assert done.returncode == 5
-    (sentence,) = [line for line in told(done) if line.startswith(("error: s3:/", "  E_UN"))]
+    # Of a location it is said on stderr, of a release's manifest on stdout.
+    lines = [*done.stderr.splitlines(), *done.stdout.splitlines()]
+    (sentence,) = [line for line in lines if line.startswith(("error: s3:/", "  E_UN"))]
     assert said in sentence
-    for name in ("AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID"):
-        assert environment[name] not in done.stdout + done.stderr
-
-
-def told(done: subprocess.CompletedProcess[str]) -> list[str]:
-    """What was said: of a location on stderr, of a release's manifest on stdout."""
-    return [*done.stderr.splitlines(), *done.stdout.splitlines()]
+    variables = store.environment | dict(changed)
+    for secret in (variables["AWS_SECRET_ACCESS_KEY"], variables["AWS_ACCESS_KEY_ID"]):
+        assert secret not in done.stdout + done.stderr
+    assert "a-password" not in done.stdout + done.stderr
 
 
 def test_missing_credentials_are_told_as_such(
@@ -137,82 +123,34 @@ def test_missing_credentials_are_told_as_such(
     }
     # Where a machine of the cloud would be asked for its own credentials.
     environment["AWS_METADATA_ENDPOINT"] = f"http://127.0.0.1:{free_port()}"
-    done = tools(
-        *("verify", f"s3://{BUCKET}/mirror/stable", "-p", key_pair.public, "--timeout", "2"),
-        env=environment,
-    )
+    asked = ("verify", f"s3://{GOOD}", "-p", key_pair.public, "--timeout", "2")
+    done = tools(*asked, env=environment)
     assert done.returncode == 5
     assert "there are no credentials for it" in done.stdout
     assert "AWS_SKIP_SIGNATURE" in done.stdout
 
 
-def _never(request: Request, connection: socket.socket) -> None:
+def _never(server: RawServer, connection: socket.socket) -> None:
     connection.recv(1)
 
 
-def test_rel_17_a_store_that_does_not_answer_is_given_up(
-    store: ObjectStore, tools: Tools, key_pair: KeyPair
+def _drip(server: RawServer, connection: socket.socket) -> None:
+    modified = "Sun, 01 Nov 2026 00:00:00 GMT"
+    connection.sendall(response(length=5000, headers={"ETag": '"1"', "Last-Modified": modified}))
+    while not server.stopping.wait(0.1):
+        connection.sendall(b"x")
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [(_never, "E_SLOW"), (_drip, "sent less than 1 KiB/s for 0.5 s")],
+    ids=["does not answer", "drips"],
+)
+def test_rel_17_a_store_that_is_too_slow_is_given_up(
+    answer: Callable[[RawServer, socket.socket], None], said: str, verify: Verify
 ) -> None:
-    with RawServer(_never) as server:
+    with RawServer(lambda _, connection: answer(server, connection)) as server:
         started = time.monotonic()
-        done = tools(
-            *("verify", f"s3://{BUCKET}/stable", "-p", key_pair.public, "--timeout", "0.5"),
-            env=store.environment | {"AWS_ENDPOINT_URL": server.url},
-        )
-        assert done.returncode == 5
-        assert "E_SLOW" in done.stdout
+        done = verify(f"{BUCKET}/stable", "--timeout", "0.5", AWS_ENDPOINT_URL=server.url)
+        assert (done.returncode, said in done.stdout) == (5, True)
         assert time.monotonic() - started < 15
-
-
-def test_rel_17_a_store_that_drips_is_given_up(
-    store: ObjectStore, tools: Tools, key_pair: KeyPair
-) -> None:
-    def drip(request: Request, connection: socket.socket) -> None:
-        head = (
-            b'HTTP/1.1 200 OK\r\nContent-Length: 5000\r\nETag: "1"\r\n'
-            b"Last-Modified: Sun, 01 Nov 2026 00:00:00 GMT\r\n\r\n"
-        )
-        connection.sendall(head)
-        while not server.stopping.wait(0.1):
-            connection.sendall(b"x")
-
-    with RawServer(drip) as server:
-        started = time.monotonic()
-        done = tools(
-            *("verify", f"s3://{BUCKET}/stable", "-p", key_pair.public, "--timeout", "1"),
-            env=store.environment | {"AWS_ENDPOINT_URL": server.url},
-        )
-        assert (done.returncode, "sent less than 1 KiB/s for 1 s" in done.stdout) == (5, True)
-        assert time.monotonic() - started < 15
-
-
-def test_an_interrupt_ends_a_wait_for_the_store(
-    store: ObjectStore, tmp_path: Path, key_pair: KeyPair
-) -> None:
-    with RawServer(_never) as server:
-        process = subprocess.Popen(
-            [program(), "verify", f"s3://{BUCKET}/stable", "-p", str(key_pair.public)],
-            cwd=tmp_path,
-            env=clean_environment() | store.environment | {"AWS_ENDPOINT_URL": server.url},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        wait_until(lambda: server.requests)
-        interrupted = time.monotonic()
-        os.kill(process.pid, signal.SIGINT)
-        _, said = process.communicate(timeout=20)
-        assert process.returncode == 130, said
-        assert time.monotonic() - interrupted < 5
-        assert "Traceback" not in said
-
-
-def test_nothing_of_a_query_or_a_password_in_the_address_is_shown(
-    store: ObjectStore, tools: Tools, key_pair: KeyPair
-) -> None:
-    done = tools(
-        *("verify", "s3://user:hidden@releases/mirror/none", "-p", key_pair.public),
-        env=store.environment,
-    )
-    assert done.returncode == 5
-    assert "hidden" not in done.stderr + done.stdout

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import base64
-import contextlib
-import http.client
 import io
 import json
 import re
-import ssl
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import requests
 
 from dev.distributions import ROOT
 from tests.support.appliances import NEAR, Appliance
 from tests.support.machine import Machine, machine, writable_tree
-from tests.support.nginx import make_certificate, nginx
+from tests.support.nginx import Certificate, nginx
 from tests.support.waiting import wait_until
 from tests.support.web_servers import served
 
@@ -62,8 +59,7 @@ def installed(here: Machine) -> None:
     here.run("platformctl", "services", "install", "--programs=/usr/local/bin")
 
 
-@pytest.fixture(scope="module")
-def backup() -> Iterator[bytes]:
+def backup() -> bytes:
     """The file that a device in use was copied to."""
     with machine() as old:
         installed(old)
@@ -77,17 +73,22 @@ def backup() -> Iterator[bytes]:
         old.run("sh", "-ec", commands("Backup and restore"))
         assert old.run("systemctl", "is-active", UNIT) == "active\n"
         assert old.rights(f"/{BACKUP}") == "600 root:root"
-        yield Path(f"/proc/{old.init}/root/{BACKUP}").read_bytes()
+        return Path(f"/proc/{old.init}/root/{BACKUP}").read_bytes()
 
 
 @pytest.mark.long
-def test_a_restored_device_has_all_of_the_old_one_but_what_is_bound_to_that(backup: bytes) -> None:
+def test_a_restored_device_has_all_of_the_old_one_but_what_is_bound_to_that() -> None:
+    copied = backup()
+    with tarfile.open(fileobj=io.BytesIO(copied)) as archive:
+        names = {f"/{name}" for name in archive.getnames()}
+    assert set(FILES) <= names
+    assert not [name for name in names if "wizard-tls" in name]
     with writable_tree() as tree:
         with machine(tree, clean=True) as new:
             # Other users that came first have the numbers of ours.
             new.run("useradd", "--system", "somebody")
             installed(new)
-            (tree / BACKUP).write_bytes(backup)
+            (tree / BACKUP).write_bytes(copied)
             typed = commands("Backup and restore", 1)
             assert typed.endswith("reboot\n")
             new.run("sh", "-ec", typed.removesuffix("reboot\n"))
@@ -101,14 +102,6 @@ def test_a_restored_device_has_all_of_the_old_one_but_what_is_bound_to_that(back
             assert new.states("is-active", *units) == ["active", "active", "inactive"]
             assert "table inet platform" in new.run("nft", "list", "ruleset")
             assert "failed" not in new.run("systemctl", "--failed", "--plain", "--no-legend")
-
-
-@pytest.mark.long
-def test_what_is_bound_to_a_machine_is_in_no_backup(backup: bytes, tmp_path: Path) -> None:
-    with tarfile.open(fileobj=io.BytesIO(backup)) as archive:
-        names = {f"/{name}" for name in archive.getnames()}
-    assert set(FILES) <= names
-    assert not [name for name in names if "wizard-tls" in name]
 
 
 def test_a_device_can_be_set_up_again(shared: Appliance) -> None:
@@ -162,14 +155,14 @@ def test_behind_a_proxy_both_apps_listen_on_the_device_alone(proxied: Appliance)
 
 
 @pytest.mark.parametrize(
-    ("name", "program", "options", "path", "expected"),
+    ("name", "words", "path", "expected"),
     [
-        ("dash", "pwa-app", (), "/app/dashboard", 200),
-        ("setup", "wizard-app", ("--behind-proxy",), "/?token=" + "a" * 64, 302),
+        ("dash", ["pwa-app"], "/app/dashboard", 200),
+        ("setup", ["wizard-app", "--behind-proxy"], "/?token=" + "a" * 64, 302),
     ],
 )
 def test_the_configuration_of_nginx_serves_the_app_by_its_name_over_https(
-    name: str, program: str, options: tuple[str, ...], path: str, expected: int, tmp_path: Path
+    name: str, words: list[str], path: str, expected: int, tmp_path: Path, certificate: Certificate
 ) -> None:
     (text,) = [
         body for lang, body in FENCE.findall(part("Behind a reverse proxy")) if lang == "nginx"
@@ -184,21 +177,17 @@ def test_the_configuration_of_nginx_serves_the_app_by_its_name_over_https(
         "WIZARD_DEV_OUT": str(tmp_path / "out"),
         "PWA_DEV_STUB": "1",
     }
-    certificate = make_certificate(tmp_path / "certificate", f"DNS:{name}.example.org")
-    with served(program, environment, tmp_path / "log", *options) as app:
+    with served(words[0], environment, tmp_path / "log", *words[1:]) as app:
         extra = block[block.index("location") : block.rindex("}")]
         extra = re.sub(r"127\.0\.0\.1:808\d", f"127.0.0.1:{app.port}", extra)
         extra = extra.replace("/etc/nginx/dashboard.users", str(users))
         with nginx(tmp_path, tmp_path / "nginx", extra, certificate=certificate) as proxy:
-            trusting = ssl.create_default_context(cafile=str(certificate.authority))
-            trusting.check_hostname = False
-            login = base64.b64encode(b"owner:secret").decode()
-            headers = {"Host": f"{name}.example.org"}
-            if name == "dash":
-                headers["Authorization"] = f"Basic {login}"
-            with contextlib.closing(
-                http.client.HTTPSConnection("127.0.0.1", proxy.port, context=trusting)
-            ) as asked:
-                asked.request("GET", path, headers=headers)
-                answer = asked.getresponse()
-                assert answer.status == expected, answer.read()
+            answer = requests.get(
+                f"{proxy.url}{path}",
+                headers={"Host": f"{name}.example.org"},
+                auth=("owner", "secret") if name == "dash" else None,
+                verify=str(certificate.authority),
+                allow_redirects=False,
+                timeout=60,
+            )
+            assert answer.status_code == expected, answer.text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 
 from tests.interop.test_service_network import RULES
 from tests.support.machine import Machine, install_programs, machine, writable_tree
+from tests.support.releases import program
 
 WIZARD = ("platform-wizard.socket", "platform-wizard.service")
 ALWAYS = ("platform-pwa.socket", "platform-pwa.service", "platform-control.socket")
@@ -24,23 +24,14 @@ def tree() -> Iterator[Path]:
     with writable_tree() as folder:
         install_programs(folder)
         where = ("--root", str(folder), "--programs", "/usr/local/bin")
-        install = ("platformctl", "services", "install", *where)
-        command = [str(Path(sys.executable).with_name(install[0])), *install[1:]]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+        command = [program("platformctl"), "services", "install", *where]
+        subprocess.run(command, capture_output=True, check=True)
         yield folder
-
-
-def active(booted: Machine, *units: str) -> list[str]:
-    """Which of the units are active."""
-    said = booted.call("systemctl", "is-active", *units).stdout.split()
-    return [unit for unit, state in zip(units, said, strict=True) if state == "active"]
 
 
 def at(booted: Machine, unit: str) -> int:
     """When a unit became active, on the monotonic clock."""
-    asked = ("systemctl", "show", "--value", "--property=ActiveEnterTimestampMonotonic", unit)
-    return int(booted.run(*asked))
+    return int(booted.show(unit, "ActiveEnterTimestampMonotonic"))
 
 
 @pytest.mark.long
@@ -48,20 +39,21 @@ def test_the_wizard_starts_until_the_device_is_set_up_and_the_firewall_from_then
     tree: Path,
 ) -> None:
     with machine(tree) as booted:
-        assert active(booted, *WIZARD, *ALWAYS) == [*WIZARD, *ALWAYS]
+        assert booted.states("is-active", *WIZARD, *ALWAYS) == ["active"] * 5
         # As the wizard leaves it after the first of its questions.
         booted.write(STATE, '{"version": 2, "step": "profile", "answers": {}}', mode="0600")
         booted.run("chown", "platform:platform", STATE)
         booted.run("sync")
     with machine(tree) as booted:
-        assert active(booted, *WIZARD, *ALWAYS) == [*WIZARD, *ALWAYS]
-        assert active(booted, FIREWALL) == []
+        assert booted.states("is-active", *WIZARD, *ALWAYS) == ["active"] * 5
+        assert booted.states("is-active", FIREWALL) == ["inactive"]
         booted.write("/etc/nftables.d/platform.nft", RULES)
         booted.write("/etc/platform/setup-complete", "")
         booted.run("systemctl", "enable", "nftables.service")
         booted.run("sync")
     with machine(tree) as booted:
-        assert active(booted, *WIZARD, *ALWAYS) == list(ALWAYS)
+        assert booted.states("is-active", *WIZARD) == ["inactive"] * 2
+        assert booted.states("is-active", *ALWAYS) == ["active"] * 3
         assert booted.run("systemctl", "list-units", "--failed", "--plain", "--no-legend") == ""
         assert "policy drop" in booted.run("nft", "list", "table", "inet", "platform")
         assert 0 < at(booted, "nftables.service") < at(booted, FIREWALL)

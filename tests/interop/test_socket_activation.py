@@ -5,18 +5,17 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import signal
 import socket
 import ssl
 import subprocess
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from tests.interop.conftest import call
 from tests.support.network import free_port
 from tests.support.network_namespaces import connected, new_network
 from tests.support.releases import clean_environment, program
@@ -28,8 +27,7 @@ OK = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 Address = str | tuple[str, int]
 
 
-@dataclass(frozen=True)
-class Activated:
+class Activated(NamedTuple):
     """A program that starts with the first connection; `process` is its own process."""
 
     process: subprocess.Popen[bytes]
@@ -70,21 +68,13 @@ def activated(
         process.wait(SECONDS)
 
 
-def family_of(address: Address) -> socket.AddressFamily:
-    if isinstance(address, str):
-        return socket.AF_UNIX
-    return socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-
-
 def answer(address: Address, context: ssl.SSLContext | None = None) -> bytes:
     """What `/healthz` answers there."""
-    plain = connected(family_of(address), address)
+    internet = socket.AF_INET6 if address[0] == "::1" else socket.AF_INET
+    plain = connected(socket.AF_UNIX if isinstance(address, str) else internet, address)
     with plain if context is None else context.wrap_socket(plain) as connection:
         connection.sendall(OK)
-        found = b""
-        while part := connection.recv(65536):
-            found += part
-        return found
+        return b"".join(iter(lambda: connection.recv(65536), b""))
 
 
 def serve(name: str, *words: str) -> list[str]:
@@ -132,14 +122,8 @@ def test_the_links_of_the_wizard_lead_to_every_socket(tmp_path: Path) -> None:
     with activated(listen, command, tmp_path, device):
         for port in ports:
             assert answer(("127.0.0.1", port), unverified()).endswith(b"\r\n\r\nok")
-        told = subprocess.run(
-            [program("wizard-app"), "launch-url", "--production", "--json"],
-            env=clean_environment() | device,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=True,
-        )
+        words = (program("wizard-app"), "launch-url", "--production", "--json")
+        told = call(*words, env=device)
         urls = [url.partition("/?token=")[0] for url in json.loads(told.stdout)["urls"]]
         assert urls == [f"https://127.0.0.1:{port}" for port in ports]
 
@@ -152,67 +136,16 @@ def test_what_cannot_be_served_is_told_in_a_sentence(
     env = dashboard | {"WIZARD_DEV_OUT": str(tmp_path / "out")}
     # A datagram, and not a connection, has it start.
     with activated([f"127.0.0.1:{port}"], serve(name), tmp_path, env, "--datagram") as app:
-        deadline = time.monotonic() + SECONDS
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
             client.connect(("127.0.0.1", port))
-            while app.process.poll() is None:
+
+            def ended() -> bool:
                 with contextlib.suppress(ConnectionRefusedError):
                     client.send(b"hello")
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
+                return app.process.poll() is not None
+
+            wait_until(ended)
         assert app.process.returncode == 2
         assert "error: Descriptor 3 that systemd passed does not listen" in app.said()
         assert "Traceback" not in app.said()
     assert not (tmp_path / "out").exists()
-
-
-def test_a_connection_in_place_of_a_socket_is_told_in_a_sentence(
-    dashboard: dict[str, str], tmp_path: Path
-) -> None:
-    port = free_port()
-    with activated([f"127.0.0.1:{port}"], serve("pwa-app"), tmp_path, dashboard, "--accept") as app:
-        with connected(socket.AF_INET, ("127.0.0.1", port)) as connection:
-            assert connection.recv(1) == b""
-        wait_until(lambda: "Accept=no" in app.said())
-        assert re.search(r"error: Descriptor 3 .* does not listen for connections", app.said())
-
-
-@pytest.mark.parametrize(
-    ("variables", "code", "said"),
-    [
-        ({"LISTEN_FDS": "x", "LISTEN_PID": "1"}, 2, "'nonsense' is no address"),
-        ({"LISTEN_FDS": "1"}, 2, "'nonsense' is no address"),
-        ({"LISTEN_PID": "x"}, 2, "'nonsense' is no address"),
-    ],
-)
-def test_what_is_said_of_others_sockets_is_passed_over(
-    variables: dict[str, str], code: int, said: str, dashboard: dict[str, str]
-) -> None:
-    done = subprocess.run(
-        serve("pwa-app", "--bind", "nonsense"),
-        env=clean_environment() | dashboard | variables,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    assert (done.returncode, said in done.stderr) == (code, True)
-
-
-def test_a_number_of_sockets_that_is_none_is_told_in_a_sentence(
-    dashboard: dict[str, str],
-) -> None:
-    # The shell's number is that of what it becomes.
-    shell = ("sh", "-c", 'LISTEN_PID=$$ LISTEN_FDS=many exec "$@"', "sh")
-    done = subprocess.run(
-        [*shell, *serve("pwa-app", "--bind", f"127.0.0.1:{free_port()}")],
-        env=clean_environment() | dashboard,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert done.stderr == "error: LISTEN_FDS is 'many', and no number of sockets\n"

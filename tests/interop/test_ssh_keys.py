@@ -9,15 +9,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from flask.testing import FlaskClient
 
 from platform_common.sentence import Sentence
-from tests.support.devices import Device
-from tests.support.nginx import make_certificate, nginx
+from tests.support.nginx import Certificate, nginx
+from tests.wizard_app.conftest import MakeWizard
 from wizard_app import ssh_keys
-from wizard_app.app import create_app
 from wizard_app.code_host import Fetched, fetch_keys
-from wizard_app.settings import WizardSettings
 
 # Type and bits for `ssh-keygen -t -b`, and the kind that it then lists.
 KINDS = (
@@ -30,14 +27,8 @@ COMMENT = "küche (1)"
 
 def keygen(*arguments: str | Path, stdin: str = "") -> str:
     """What `ssh-keygen` prints."""
-    return subprocess.run(
-        ["ssh-keygen", *map(str, arguments)],
-        input=stdin,
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    ).stdout
+    words = ["ssh-keygen", *map(str, arguments)]
+    return subprocess.run(words, input=stdin, check=True, capture_output=True, text=True).stdout
 
 
 def generate(folder: Path, kind: str, bits: int, *arguments: str) -> Path:
@@ -79,7 +70,7 @@ def test_keys_in_hardware_are_taken_with_their_fingerprints(tmp_path: Path) -> N
         security_key("sk-ssh-ed25519@openssh.com", ed25519),
         security_key("sk-ecdsa-sha2-nistp256@openssh.com", b"nistp256", point),
     ]
-    assert [ssh_keys.wrong_with(line) for line in lines] == [None, None]
+    assert [ssh_keys.wrong_with(line) for line in lines] == [None] * 2
     found = list(ssh_keys.examined(lines))
     assert [key.kind for key in found] == ["ED25519-SK", "ECDSA-SK"]
     assert all(key.fingerprint.startswith("SHA256:") for key in found)
@@ -152,22 +143,22 @@ def test_a_line_is_asked_about_once_however_often_it_is_shown(
 
 
 def test_a_device_without_the_program_takes_keys_and_says_that_it_did_not_look(
-    tmp_path: Path, device: Device, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, wizard: MakeWizard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line = public(generate(tmp_path, "ed25519", 256))
     monkeypatch.setenv("PATH", str(tmp_path))
-    client = wizard(device, tmp_path)
+    client = wizard()
     assert client.post("/wizard/ssh", data={"ssh_keys": line}).status_code == 302
     assert "not looked at, as ssh-keygen gave no answer" in client.get("/wizard/ssh").text
     assert "not recognise" not in client.get("/wizard/mesh-vpn").text
 
 
 def test_pages_show_fingerprints_and_warn_of_what_the_program_refuses(
-    tmp_path: Path, device: Device
+    tmp_path: Path, wizard: MakeWizard
 ) -> None:
     line = public(generate(tmp_path, "ed25519", 256))
     fingerprint = keygen("-l", "-f", "-", stdin=line).split()[1]
-    client = wizard(device, tmp_path)
+    client = wizard()
     odd = "ssh-ed25519 AAAA odd"
     assert client.post("/wizard/ssh", data={"ssh_keys": f"{line}\n{odd}"}).status_code == 302
     assert "ssh-keygen does not recognise 1 of them" in client.get("/wizard/mesh-vpn").text
@@ -179,31 +170,24 @@ def test_pages_show_fingerprints_and_warn_of_what_the_program_refuses(
     assert "odd ssh-ed25519 (not recognised by ssh-keygen)" in review
 
 
-def test_keys_come_from_a_real_web_server_over_https(tmp_path: Path) -> None:
+def test_keys_come_from_a_real_web_server_over_https(
+    tmp_path: Path, certificate: Certificate
+) -> None:
     line = public(generate(tmp_path, "ed25519", 256))
     root = tmp_path / "root"
     root.mkdir()
     (root / "someone.keys").write_text(f"{line}\n", "utf-8")
     (root / "huge.keys").write_text(f"{line}\n" * 1000, "utf-8")
-    certificate = make_certificate(tmp_path / "certificates")
+    authority = certificate.authority
     extra = "location = /moved.keys { return 301 /someone.keys; }"
     with nginx(root, tmp_path / "nginx", extra, certificate=certificate) as server:
-        authority = certificate.authority
         assert fetch_keys(server.url, "someone", ca_file=authority) == Fetched((line,), 0)
-        refused = {
-            user: fetch_keys(server.url, user, ca_file=authority)
-            for user in ("nobody", "moved", "huge")
-        }
-        distrusted = fetch_keys(server.url, "someone")
-    said = {user: str(found) for user, found in refused.items() if isinstance(found, Sentence)}
-    assert "user called nobody" in said["nobody"]
-    assert "leads elsewhere for moved" in said["moved"]
-    assert "sends more than a list of keys can be" in said["huge"]
-    assert "is not trusted" in str(distrusted)
-
-
-def wizard(device: Device, folder: Path) -> FlaskClient:
-    """A client of a wizard of that device."""
-    variables = {"PLATFORM_ROOT": str(device.root), "WIZARD_DEV_OUT": str(folder / "dev-out")}
-    settings = WizardSettings.from_env(variables | {"WIZARD_NO_TOKEN": "1"})
-    return create_app(settings).test_client()
+        for user, said in (
+            ("nobody", "user called nobody"),
+            ("moved", "leads elsewhere for moved"),
+            ("huge", "sends more than a list of keys can be"),
+        ):
+            found = fetch_keys(server.url, user, ca_file=authority)
+            assert isinstance(found, Sentence)
+            assert said in str(found)
+        assert "is not trusted" in str(fetch_keys(server.url, "someone"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,43 +15,43 @@ from tests.support.terminals import at_a_terminal
 ESCAPE = "\x1b["
 
 
+Shown = Callable[..., str]
+
+
+@pytest.fixture
+def shown(tmp_path: Path, key_pair: KeyPair) -> Shown:
+    """What is to be seen of a verification, which ends with a status."""
+
+    def shown(release: str | Path, status: int = 0, **environment: str) -> str:
+        words = ("verify", release, "-p", key_pair.public)
+        ended, text = at_a_terminal(tmp_path, *words, env=environment)
+        assert ended == status
+        return text
+
+    return shown
+
+
 def test_a_slow_verification_shows_bytes_rate_and_time_left(
-    signed_release: Path, tmp_path: Path, key_pair: KeyPair
+    signed_release: Path, tmp_path: Path, shown: Shown
 ) -> None:
     with nginx(signed_release, tmp_path / "nginx", "limit_rate 250k;") as server:
-        status, shown = at_a_terminal(tmp_path, "verify", server.url, "-p", key_pair.public)
-    assert status == 0
-    assert re.search(r"Verifying .*[0-9.]+/[0-9.]+ KiB", shown)
-    assert re.search(r"[0-9.]+ [kKM]i?B/s", shown)
-    assert re.search(r"[0-9]+:[0-9]{2}:[0-9]{2}", shown)
+        text = shown(server.url)
+    assert re.search(r"Verifying .*[0-9.]+/[0-9.]+ KiB", text)
+    assert re.search(r"[0-9.]+ [kKM]i?B/s", text)
+    assert re.search(r"[0-9]+:[0-9]{2}:[0-9]{2}", text)
 
 
-def test_the_bar_is_gone_at_the_end_and_the_verdict_is_the_last_line(
-    signed_release: Path, tmp_path: Path, key_pair: KeyPair
+def test_the_bar_is_gone_at_the_end_and_the_verdict_is_the_last_line_in_green_or_red(
+    signed_release: Path, shown: Shown
 ) -> None:
-    status, shown = at_a_terminal(tmp_path, "verify", signed_release, "-p", key_pair.public)
-    assert status == 0
-    last = shown.rstrip().splitlines()[-1]
-    assert last.startswith(f"{ESCAPE}32m{ESCAPE}1mTRUSTED: ")  # green and bold
-    assert f"{ESCAPE}2K" in shown  # a line wiped
-
-
-def test_a_refusal_is_red(signed_release: Path, tmp_path: Path, key_pair: KeyPair) -> None:
+    text = shown(signed_release)
+    assert text.rstrip().splitlines()[-1].startswith(f"{ESCAPE}32m{ESCAPE}1mTRUSTED: ")
+    assert f"{ESCAPE}2K" in text  # a line wiped
+    plain = shown(signed_release, NO_COLOR="1")
+    assert "TRUSTED: " in plain
+    assert not re.search(r"\x1b\[[0-9;]*[34][0-7][0-9;]*m", plain)
     (signed_release / "stable/manifest.json").write_bytes(b"{}")
-    status, shown = at_a_terminal(tmp_path, "verify", signed_release, "-p", key_pair.public)
-    assert status == 1
-    assert f"{ESCAPE}31m{ESCAPE}1mDO NOT TRUST: " in shown
-
-
-def test_no_color_takes_the_colour_away(
-    signed_release: Path, tmp_path: Path, key_pair: KeyPair
-) -> None:
-    status, shown = at_a_terminal(
-        tmp_path, "verify", signed_release, "-p", key_pair.public, env={"NO_COLOR": "1"}
-    )
-    assert status == 0
-    assert "TRUSTED: " in shown
-    assert not re.search(r"\x1b\[[0-9;]*[34][0-7][0-9;]*m", shown)
+    assert f"{ESCAPE}31m{ESCAPE}1mDO NOT TRUST: " in shown(signed_release, 1)
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)], ids=["text", "json"])
@@ -61,12 +62,3 @@ def test_a_pipe_gets_neither_bar_nor_colour(
     assert (done.returncode, done.stderr) == (0, "")
     assert "\x1b" not in done.stdout
     assert "\r" not in done.stdout
-
-
-def test_a_password_is_asked_for_at_a_terminal_and_not_in_a_pipe(
-    tmp_path: Path, tools: Tools
-) -> None:
-    done = tools("keygen", "--secret-key", "a.key", "--public-key", "a.pub")
-    assert done.returncode == 2
-    assert "There is no terminal to ask for the password" in done.stderr
-    assert list(tmp_path.glob("a.*")) == []

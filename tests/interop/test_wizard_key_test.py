@@ -5,7 +5,6 @@ What else is answered, and what check_key makes of it, is in test_key_check_ngin
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -16,8 +15,9 @@ import pytest
 
 from platform_common.key_request import build_request
 from platform_common.secret import Secret
+from tests.interop.conftest import Running
 from tests.interop.test_key_check_nginx import LISTING, LOCATIONS, bad
-from tests.support.catalogues import entry, form, install, of_each_kind
+from tests.support.catalogues import form, install, of_each_kind
 from tests.support.devices import Device
 from tests.support.key_servers import (
     Amazon,
@@ -28,12 +28,10 @@ from tests.support.key_servers import (
 )
 from tests.support.key_tests import CANARY, KINDS, SECRET_CANARY, credentials, provider
 from tests.support.nginx import Nginx, make_certificate, nginx
-from tests.support.raw_server import RawServer, Request, response, serving
-from tests.support.web_servers import Served, served
+from tests.support.raw_server import RawServer, Request, serving
+from tests.support.web_servers import Served
 from tests.support.wizard_visits import Answer, visitor_of
-from tests.wizard_app.conftest import MakeWizard, environment, out, wizard
-
-__all__ = ["environment", "out", "wizard"]  # Fixtures of the wizard in this process.
+from tests.wizard_app.conftest import MakeWizard
 
 PAGE = "/wizard/provider"
 
@@ -41,18 +39,6 @@ PAGE = "/wizard/provider"
 def ask(app: Served, path: str, data: Mapping[str, str] | None = None) -> Answer:
     """Send a form to the wizard, or load a page of it."""
     return visitor_of(app).ask(path, None if data is None else data.items())
-
-
-@contextlib.contextmanager
-def running(device: Device, folder: Path, **environment: str) -> Iterator[Served]:
-    """The wizard as it is shipped, under gunicorn."""
-    variables = {
-        "PLATFORM_ROOT": str(device.root),
-        "WIZARD_DEV_OUT": str(folder / "dev-out"),
-        "WIZARD_NO_TOKEN": "1",
-    }
-    with served("wizard-app", variables | environment, folder / "wizard-app.log") as app:
-        yield app
 
 
 @pytest.fixture(scope="module")
@@ -76,13 +62,13 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nginx]:
 
 @pytest.mark.long
 def test_a_key_that_a_real_server_takes_leads_on_and_a_wrong_one_does_not(
-    proxy: OpenAiProxy, device: Device, tmp_path: Path
+    proxy: OpenAiProxy, device: Device, tmp_path: Path, running: Running
 ) -> None:
     right = form("own", api_key=proxy.key, endpoint=proxy.endpoint)
     wrong = right | {"api_key": "sk-wrong-0123456789"}
     bare = right | {"endpoint": proxy.endpoint.removesuffix("/v1")}
     install(device, of_each_kind(""))
-    with running(device, tmp_path) as app:
+    with running() as app:
         rejected = ask(app, PAGE, wrong)
         assert rejected.status == 200
         assert "own provider rejected this key (HTTP 403)" in rejected.body
@@ -98,27 +84,14 @@ def test_a_key_that_a_real_server_takes_leads_on_and_a_wrong_one_does_not(
 
 
 @pytest.mark.long
-def test_the_program_tests_the_stored_key(proxy: OpenAiProxy, device: Device) -> None:
-    device.put("/etc/platform/secrets.env", f"OPENAI_API_KEY={proxy.key}\n", mode=0o600)
-    device.put("/etc/platform/active-provider", "openai\n")
-    device.put("/etc/platform/active-endpoint", f"{proxy.endpoint}\n")
-    done = device.ctl("model", "test")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[-1] == "Key works. 2 models available."
-
-
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        pytest.param({}, "has a problem (HTTP 500)", id="right"),
-        pytest.param(
-            {"secret_access_key": SECRET_CANARY}, "rejected this key (HTTP 403)", id="wrong-secret"
-        ),
-        pytest.param(
-            {"api_key": "AKIAUNKNOWN0123456"}, "rejected this key (HTTP 403)", id="unknown-key"
-        ),
+        ({}, "has a problem (HTTP 500)"),
+        ({"secret_access_key": SECRET_CANARY}, "rejected this key (HTTP 403)"),
+        ({"api_key": "AKIAUNKNOWN0123456"}, "rejected this key (HTTP 403)"),
     ],
+    ids=["right", "wrong-secret", "unknown-key"],
 )
 def test_a_signature_is_checked_by_another_implementation(
     cloud: Amazon, wizard: MakeWizard, device: Device, changed: dict[str, str], said: str
@@ -169,39 +142,25 @@ def test_a_refusal_is_shown_and_a_list_of_models_leads_on(
     assert wizard().post(PAGE, data=form(kind)).status_code == 302
 
 
-def test_a_key_that_was_taken_without_a_list_of_models_leads_on_with_a_warning(
-    web: Nginx, wizard: MakeWizard, device: Device
+@pytest.mark.parametrize("good", [True, False])
+def test_a_certificate_is_looked_at_before_a_key_is_sent(
+    wizard: MakeWizard, device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, good: bool
 ) -> None:
-    install(device, of_each_kind(f"{web.url}/html"))
-    here = wizard()
-    assert here.post(PAGE, data=form("chat-compatible")).status_code == 302
-    assert "but not with a list of models" in here.get(PAGE).text
-
-
-def test_a_bad_certificate_is_told_and_no_key_is_sent(
-    wizard: MakeWizard, device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    certificate = bad("not-yet-valid", tmp_path / "certificate")
+    folder = tmp_path / "certificate"
+    certificate = make_certificate(folder) if good else bad("not-yet-valid", folder)
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate.authority))
     with nginx(tmp_path, tmp_path / "nginx", LOCATIONS, certificate=certificate) as server:
         install(device, of_each_kind(f"{server.url}/200"))
         answer = wizard().post(PAGE, data=form("chat-compatible"))
-        assert server.requests == []
-    assert answer.status_code == 200
-    assert "is not valid yet, or the device&#39;s clock is wrong" in answer.text
+        assert len(server.requests) == int(good)
+    assert answer.status_code == (302 if good else 200)
+    said = "is not valid yet, or the device&#39;s clock is wrong" in answer.text
+    assert said is not good
 
 
-def test_a_good_certificate_is_a_pass(
-    wizard: MakeWizard, device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_key_05_proxies_and_password_files_change_nothing(
+    device: Device, tmp_path: Path, running: Running
 ) -> None:
-    certificate = make_certificate(tmp_path / "certificate")
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate.authority))
-    with nginx(tmp_path, tmp_path / "nginx", LOCATIONS, certificate=certificate) as server:
-        install(device, of_each_kind(f"{server.url}/200"))
-        assert wizard().post(PAGE, data=form("chat-compatible")).status_code == 302
-
-
-def test_key_05_proxies_and_password_files_change_nothing(device: Device, tmp_path: Path) -> None:
     (tmp_path / ".netrc").write_text("machine 127.0.0.1 login other password other\n")
     (tmp_path / ".netrc").chmod(0o600)
     with serving({}) as other, serving({"/models": LISTING.encode()}) as server:
@@ -209,7 +168,7 @@ def test_key_05_proxies_and_password_files_change_nothing(device: Device, tmp_pa
         variables = dict.fromkeys(proxies, other.url)
         variables |= {"HOME": str(tmp_path), "NETRC": str(tmp_path / ".netrc"), "no_proxy": ""}
         install(device, of_each_kind(server.url))
-        with running(device, tmp_path, **variables) as app:
+        with running(**variables) as app:
             assert ask(app, PAGE, form("chat-compatible")).status == 302
     assert other.requests == []
     (asked,) = server.requests
@@ -223,8 +182,8 @@ def healthz(app: Served) -> float:
     return time.monotonic() - began
 
 
-def test_key_07_four_tests_at_once_and_the_others_are_told_to_wait(
-    device: Device, tmp_path: Path
+def test_key_07_four_slow_tests_delay_nobody_and_others_are_told_to_wait(
+    device: Device, running: Running
 ) -> None:
     release, lock = threading.Event(), threading.Lock()
     inside, most = 0, 0
@@ -240,52 +199,20 @@ def test_key_07_four_tests_at_once_and_the_others_are_told_to_wait(
 
     with RawServer(answer) as server, ThreadPoolExecutor(20) as pool:
         install(device, of_each_kind(server.url))
-        with running(device, tmp_path) as app:
+        with running() as app:
             asked = [pool.submit(ask, app, PAGE, form("chat-compatible")) for _ in range(20)]
-            deadline = time.monotonic() + 30
-            slowest = 0.0
-            while sum(one.done() for one in asked) < 16 and time.monotonic() < deadline:
-                slowest = max(slowest, healthz(app))
-                time.sleep(0.1)
+            times = [healthz(app)]
+            while sum(one.done() for one in asked) < 16:
+                times.append(healthz(app))
+            pages = [ask(app, path).status for path in (PAGE, "/wizard/system", "/wizard/review")]
+            other = ask(app, "/wizard/system", {"hostname": "agent", "timezone": "UTC"})
+            assert sum(one.done() for one in asked) == 16
             release.set()
             statuses = sorted(one.result().status for one in asked)
             told = next(one.result().body for one in asked if one.result().status == 429)
             assert app.process.poll() is None
-    assert most == 4
+    assert (most, pages, other.status) == (4, [200] * 3, 302)
     assert statuses == [200] * 4 + [429] * 16
-    assert slowest < 2
+    assert max(times) < 2
     assert "Other keys are being tested" in told
     assert "Choose your AI provider" in told
-
-
-def test_a_slow_test_delays_nobody_else(device: Device, tmp_path: Path) -> None:
-    stop = threading.Event()
-    with RawServer(lambda *_: stop.wait(30)) as server, ThreadPoolExecutor(2) as pool:
-        install(device, of_each_kind(server.url))
-        with running(device, tmp_path) as app:
-            began = time.monotonic()
-            slow = pool.submit(ask, app, PAGE, form("chat-compatible"))
-            while not server.requests:
-                time.sleep(0.01)
-            pages = [ask(app, path).status for path in (PAGE, "/wizard/system", "/wizard/review")]
-            other = ask(app, "/wizard/system", {"hostname": "agent", "timezone": "UTC"})
-            assert healthz(app) < 2
-            assert not slow.done()  # All of that took its course while the test is waiting.
-            failed = slow.result(30)
-            took_s = time.monotonic() - began
-            stop.set()
-    assert (pages, other.status) == ([200, 200, 200], 302)
-    assert "did not answer within 10 s" in failed.body
-    assert 9.5 < took_s < 20
-
-
-def test_key_04_nothing_is_asked_of_where_a_server_leads_to(device: Device, tmp_path: Path) -> None:
-    with serving({"/models": LISTING.encode()}) as other:
-        moved = response(b"", "302 Away", {"Location": f"{other.url}/models?key={CANARY}"})
-        with RawServer(lambda _, connection: connection.sendall(moved)) as server:
-            install(device, [entry("own", server.url)])
-            with running(device, tmp_path) as app:
-                answer = ask(app, PAGE, form("own"))
-        assert other.requests == []
-        assert f"leads to {other.url}, and no key is sent there (HTTP 302)" in answer.body
-        assert CANARY not in answer.body + app.log.read_text()

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.interop.test_service_network import RULES
 from tests.support.debian_package import (
     NAME,
     WORKING,
     both_answer,
     built_package,
-    field,
     packed,
     unpacked,
 )
@@ -27,17 +27,6 @@ pytestmark = pytest.mark.long
 NEWER = "2099.1.1"
 PACKAGE, NEWER_PACKAGE = "/var/cache/package.deb", "/var/cache/newer.deb"
 SETTINGS = "/etc/default/platform-appliance"
-RULES = """table inet platform
-delete table inet platform
-table inet platform {
-  chain input {
-    type filter hook input priority 0; policy drop;
-    iifname "lo" accept
-    ct state established,related accept
-    tcp dport { 22, 8088, 8089 } accept
-  }
-}
-"""
 REFUSED = """
 import socket
 for port in (8088, 8089):
@@ -99,14 +88,15 @@ def every_file(running: Machine) -> set[str]:
     return {path for path in found.splitlines() if not path.startswith(changing)}
 
 
-def version(running: Machine) -> str:
-    return running.run("dpkg-query", "--show", "--showformat=${Version}", NAME)
+def works(running: Machine) -> None:
+    """See that all services run, and that both apps answer."""
+    assert running.states("is-active", *WORKING) == ["active"] * len(WORKING)
+    assert both_answer(running)
 
 
 def test_an_image_that_has_it_boots_into_both_apps(installed: Path) -> None:
     with booted(installed) as running:
-        assert running.states("is-active", *WORKING) == ["active"] * len(WORKING)
-        assert both_answer(running)
+        works(running)
         assert running.run("systemctl", "list-units", "--failed", "--quiet", "--plain") == ""
         assert running.states("is-enabled", "platform-tunnel.service") == ["disabled"]
         # The root of a device finds the link, and the programs what they need.
@@ -129,8 +119,7 @@ def test_purging_leaves_a_machine_as_it_was(packages: tuple[Path, Path]) -> None
     with machine_files(packages) as tree, machine(tree, programs=False) as running:
         before = every_file(running)
         running.run("dpkg", "--install", PACKAGE)
-        assert running.states("is-active", *WORKING) == ["active"] * len(WORKING)
-        assert both_answer(running)
+        works(running)
         running.write("/etc/platform/secrets.env", "OPENAI_API_KEY=sk-1\n", mode="0640")
         running.write("/home/agent/.ssh/authorized_keys", "ssh-ed25519 AAAA\n", mode="0600")
         running.write("/etc/nftables.d/platform.nft", RULES)
@@ -139,11 +128,8 @@ def test_purging_leaves_a_machine_as_it_was(packages: tuple[Path, Path]) -> None
         running.run("dpkg", "--purge", NAME)
         left = every_file(running) - before
         # Who may log in still may.
-        assert left == {
-            "/home/agent",
-            "/home/agent/.ssh",
-            "/home/agent/.ssh/authorized_keys",
-        }
+        folder = "/home/agent/.ssh"
+        assert left == {"/home/agent", folder, f"{folder}/authorized_keys"}
         assert before - every_file(running) == set()
         assert "platform" not in running.run("nft", "list", "tables")
         # And once more, with what is left.
@@ -166,7 +152,7 @@ def test_removing_keeps_what_was_set_up_and_opens_nothing(installed: Path) -> No
         assert running.call("test", "-e", "/usr/lib/platform-appliance").returncode != 0
         assert not running.run("find", "/usr/bin", "-name", "platformctl")
         running.run("dpkg", "--install", PACKAGE)
-        assert running.states("is-active", *WORKING) == ["active"] * len(WORKING)
+        works(running)
         assert running.run("cat", "/etc/platform/active-provider") == "openai\n"
 
 
@@ -188,8 +174,9 @@ def test_an_upgrade_refuses_nobody_and_keeps_what_was_set(installed: Path) -> No
         assert (good > 20, bad) == (True, [])
         new = running.show("platform-pwa.service", "MainPID")
         assert new != old
-        assert version(running) == NEWER
-        assert running.states("is-active", *WORKING) == ["active"] * len(WORKING)
+        shown = ("dpkg-query", "--show", "--showformat=${Version}", NAME)
+        assert running.run(*shown) == NEWER
+        works(running)
         assert running.run("cat", SETTINGS) == "PLATFORM_ALLOWED_HOSTS=dash.example.org\n"
         assert running.run("cat", "/etc/platform/active-provider") == "openai\n"
         assert running.run("cat", "/var/lib/platform/push-subscriptions.jsonl") == "{}\n"
@@ -206,7 +193,3 @@ def test_an_upgrade_starts_nothing_that_is_not_to_run(installed: Path) -> None:
         assert running.states("is-active", *wizard) == ["inactive"] * 2
         assert running.states("is-enabled", *off) == ["disabled"] * 2
         assert running.run("systemctl", "list-units", "--failed", "--quiet", "--plain") == ""
-
-
-def test_the_newer_package_is_newer(packages: tuple[Path, Path]) -> None:
-    assert [field(package, "Version") < NEWER for package in packages] == [True, False]

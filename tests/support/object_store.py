@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pwd
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.support.environments import environment_of
-from tests.support.network import free_port, listening
+from tests.support.network import end, free_port, wait_for_port
 from tests.support.running import printed
 
 if TYPE_CHECKING:
@@ -76,6 +77,20 @@ default = yes
 """
 
 
+# Where the one device is, for each kind of server: what `swift-ring-builder` does.
+_MAKE_RINGS = """
+import sys
+from swift.common.ring import RingBuilder
+for kind, port in (word.split("=") for word in sys.argv[1:]):
+    builder = RingBuilder(4, 1, 1)
+    here = {"ip": "127.0.0.1", "port": int(port), "device": "d1", "meta": ""}
+    here |= {f"replication_{name}": here[name] for name in ("ip", "port")}
+    builder.add_dev({**here, "region": 1, "zone": 1, "weight": 1.0})
+    builder.rebalance()
+    builder.get_ring().save(f"{kind}.ring.gz")
+"""
+
+
 @dataclass(frozen=True)
 class ObjectStore:
     """A running S3 server and who may use it."""
@@ -129,11 +144,20 @@ class ObjectStore:
 def object_store(folder: Path) -> Iterator[ObjectStore]:
     """Run the server while the block lasts; `folder` takes its data."""
     programs = environment_of("object-store-server") / "bin"
-    store = ObjectStore(free_port())
+    store, started = ObjectStore(free_port()), []
     with contextlib.ExitStack() as stack:
         for name, configuration, port in _configure(programs, folder, store):
-            command = (programs / "python", programs / name, configuration)
-            stack.enter_context(listening(port, folder / f"{name}.log", *command))
+            output = stack.enter_context((folder / f"{name}.log").open("wb"))
+            process = subprocess.Popen(
+                [programs / "python", programs / name, configuration],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+            )
+            stack.callback(end, process)
+            started.append((port, process))
+        for port, process in started:
+            wait_for_port(port, process)
         yield store
 
 
@@ -152,12 +176,6 @@ def _configure(programs: Path, folder: Path, store: ObjectStore) -> list[tuple[s
         common = _COMMON.format(port=port, user=user, folder=folder)
         configuration.write_text(common + bodies[kind])
         servers.append((f"swift-{kind}-server", configuration, port))
-    for kind in _KINDS:
-        for step in (
-            ("create", "4", "1", "1"),
-            ("add", f"r1z1-127.0.0.1:{ports[kind]}/d1", "1"),
-            ("rebalance",),
-        ):
-            builder = (programs / "python", programs / "swift-ring-builder", f"{kind}.builder")
-            printed(*builder, *step, cwd=folder)
+    rings = (f"{kind}={ports[kind]}" for kind in _KINDS)
+    printed(programs / "python", "-c", _MAKE_RINGS, *rings, cwd=folder)
     return servers
