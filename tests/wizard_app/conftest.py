@@ -12,6 +12,7 @@ from tests.support.devices import Device
 from tests.support.small_steps import ColourStep, WordStep
 from tests.support.wizard_apply import Commands, wizard_with
 from tests.support.wizard_states import ANSWERS, answer
+from tests.wizard_app.step_pages import StepPage
 from wizard_app.app import create_app
 from wizard_app.settings import WizardSettings
 from wizard_app.steps import STEPS
@@ -19,6 +20,7 @@ from wizard_app.steps.step import AnyStep
 
 MakeWizard = Callable[..., FlaskClient]
 MakeReady = Callable[..., FlaskClient]
+MakeStep = Callable[[], StepPage]
 SMALL = (ColourStep(), WordStep())
 
 
@@ -100,3 +102,15 @@ def ready(environment: dict[str, str]) -> MakeReady:
 def client(wizard: MakeWizard) -> FlaskClient:
     """A client of a wizard that nothing has been answered to."""
     return wizard()
+
+
+@pytest.fixture
+def steps(wizard: MakeWizard, state_file: Path, request: pytest.FixtureRequest) -> MakeStep:
+    """Make a wizard that goes on with what is stored: its page of a module's `SLUG`."""
+    return lambda: StepPage(wizard(), request.module.SLUG, state_file)
+
+
+@pytest.fixture
+def step(client: FlaskClient, state_file: Path, request: pytest.FixtureRequest) -> StepPage:
+    """The page of a module's `SLUG` in the wizard of `client`."""
+    return StepPage(client, request.module.SLUG, state_file)
