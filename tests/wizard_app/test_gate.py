@@ -86,13 +86,13 @@ ADDRESSES = ("/wizard/nothing", "/nothing", "/favicon.ico", "/static", "/healthz
 
 
 @pytest.mark.parametrize("method", [*METHODS, "OPTIONS"])
-def test_nobody_without_a_session_learns_what_is_there(
+def test_chat_09_nobody_without_a_session_learns_what_is_there(
     door: Door, tmp_path: Path, method: str
 ) -> None:
     before, pages = tree(tmp_path), set()
     routes = addresses(door.client.application, [step.slug for step in STEPS])
     for path in {*routes, *ADDRESSES} - PUBLIC:
-        answer = door.client.open(path, method=method, data={"hostname": CANARY})
+        answer = door.client.open(path, method=method, data={"hostname": CANARY, "message": CANARY})
         assert answer.status_code == 401, path
         assert answer.headers["WWW-Authenticate"].startswith("Bearer")
         assert answer.headers["Cache-Control"] == "no-store"
