@@ -26,19 +26,28 @@ from tests.wizard_app.conftest import SMALL, MakeWizard
 
 NOTICE = "The stored answers could not be used, so setup begins again"
 SECRET = "CaNaRy-of-the-damaged-file"
+_GOOD = json.dumps(GOOD).encode()
 DAMAGED = {
     "empty": b"",
-    "cut": json.dumps(GOOD).encode()[:-9],
+    "blank": b"\n",
+    "cut": _GOOD[:-9],
+    "twice": _GOOD * 2,
     "no JSON": f"this is {SECRET}".encode(),
+    "null": b"null",
+    "not finite": _GOOD.replace(b": 2", b": NaN"),
+    "NUL in a word": _GOOD.replace(b"kitchen", b"k\0tchen"),
+    "half a character": _GOOD.replace(b'"kitchen-agent"', rb'"\ud800"'),
+    "UTF-16": "{}".encode("utf-16"),
     "wrong types": json.dumps(GOOD | {"answers": [SECRET]}).encode(),
     "wrong answer": json.dumps(GOOD | {"answers": {"profile": f"../{SECRET}"}}).encode(),
     "unknown step": json.dumps(GOOD | {"step": SECRET}).encode(),
     "other version": json.dumps(GOOD | {"version": 1}).encode(),
-    "NUL": b"\0" * 4096,
-    "BOM": b"\xef\xbb\xbf" + json.dumps(GOOD).encode(),
+    "NULs": b"\0" * 4096,
+    "BOM": b"\xef\xbb\xbf" + _GOOD,
     "huge": json.dumps(GOOD | {"more": SECRET * 50_000}).encode(),
     "nested": b"[" * 100_000,
-    "twice": f'{{"{SECRET}": 1, "{SECRET}": 2}}'.encode(),
+    "nested objects": b'{"a":' * 100_000,
+    "one name twice": f'{{"{SECRET}": 1, "{SECRET}": 2}}'.encode(),
 }
 
 
@@ -100,6 +109,7 @@ def test_wiz_01_a_damaged_file_is_put_aside_and_the_pages_say_so(
     [line] = [record.getMessage() for record in caplog.records]
     assert "wizard-state.json.bad-1" in line
     assert line.isprintable()
+    assert len(line) < 400
 
 
 def test_wiz_01_all_damaged_files_are_kept_and_told_of_until_something_is_answered_anew(
