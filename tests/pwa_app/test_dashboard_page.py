@@ -62,9 +62,7 @@ def test_cli_14_every_state_is_a_whole_page(client: FlaskClient, ctl: FakeCtl, s
 
 
 @pytest.mark.parametrize("state", UPDATE_STATES)
-def test_every_state_of_an_update_is_a_whole_page(
-    client: FlaskClient, ctl: FakeCtl, state: str
-) -> None:
+def test_every_update_is_a_whole_page(client: FlaskClient, ctl: FakeCtl, state: str) -> None:
     UPDATE_STATES[state](ctl)
     html5lib.HTMLParser(strict=True).parse(page(client, "/app/update"))
 
@@ -113,9 +111,7 @@ def test_everything_that_the_calls_know_is_on_the_page(client: FlaskClient, ctl:
         assert text in said
 
 
-def test_what_was_not_reported_is_a_dash_and_never_a_nought(
-    client: FlaskClient, ctl: FakeCtl
-) -> None:
+def test_what_was_not_reported_is_a_dash_not_0(client: FlaskClient, ctl: FakeCtl) -> None:
     STATES["empty"](ctl)
     text = page(client)
     body = words(text)
@@ -131,9 +127,7 @@ def test_what_was_reported_as_nought_is_a_nought(client: FlaskClient, ctl: FakeC
     assert "Every message had a price." in said
 
 
-def test_limits_in_other_words_than_our_record_has_are_shown(
-    client: FlaskClient, ctl: FakeCtl
-) -> None:
+def test_limits_in_words_of_no_record_are_shown(client: FlaskClient, ctl: FakeCtl) -> None:
     limits: dict[str, object] = {
         "tier": "tiny",
         "ram_class": "8gb",
@@ -147,9 +141,7 @@ def test_limits_in_other_words_than_our_record_has_are_shown(
 
 
 @pytest.mark.parametrize("call", fine())
-def test_cli_04_a_call_that_fails_stubs_its_own_words(
-    client: FlaskClient, ctl: FakeCtl, call: str
-) -> None:
+def test_cli_04_a_failed_call_stubs_its_part(client: FlaskClient, ctl: FakeCtl, call: str) -> None:
     set_answers(ctl, fine())
     ctl.answer(f"{call} --json", "", status=1, errors="error: the reason\n")
     text = page(client)
@@ -159,9 +151,7 @@ def test_cli_04_a_call_that_fails_stubs_its_own_words(
     assert "—" in words(text, name) or "No checks were reported." in words(text, name)
 
 
-def test_of_the_provider_is_shown_what_was_chosen_and_nothing_else(
-    client: FlaskClient, ctl: FakeCtl
-) -> None:
+def test_of_the_provider_only_the_choice_is_shown(client: FlaskClient, ctl: FakeCtl) -> None:
     none: dict[str, object] = {"provider": {}, "channels": []}
     said = words(shown(client, ctl, status=none), "gateway")
     assert [word for word in ("Provider", "Model", "Address", "Channels") if word in said] == []
@@ -220,9 +210,7 @@ def test_a_cap_that_has_tripped_is_said_plainly(client: FlaskClient, ctl: FakeCt
         assert "A cost cap is reached." in words(text)
 
 
-def test_problems_come_before_warnings_and_say_what_to_do(
-    client: FlaskClient, ctl: FakeCtl
-) -> None:
+def test_problems_come_first_and_say_what_to_do(client: FlaskClient, ctl: FakeCtl) -> None:
     STATES["problems"](ctl)
     said = words(page(client), "health")
     problem, warning = said.index("disk-space 91 % of / is full"), said.index("secrets-mode")
@@ -265,9 +253,7 @@ def test_without_a_control_cli_or_in_dev_stub_mode_sample_values_are_shown(
     assert ctl.calls() == []
 
 
-def test_cli_05_the_dashboard_as_it_is_served_needs_no_control_cli(
-    device: Device, tmp_path: Path
-) -> None:
+def test_cli_05_the_served_dashboard_needs_no_control_cli(device: Device, tmp_path: Path) -> None:
     environment = {"PLATFORM_ROOT": str(device.root), "PLATFORM_CTL": "/nowhere/ctl"}
     with served("pwa-app", environment, tmp_path / "log") as running:
         assert get(running, "/").count('class="stub"') == 6
@@ -311,9 +297,7 @@ def children(process: int) -> list[int]:
 # Updates.
 
 
-def test_an_update_is_told_with_what_it_is_and_what_happens(
-    client: FlaskClient, ctl: FakeCtl
-) -> None:
+def test_an_update_is_told_with_what_happens(client: FlaskClient, ctl: FakeCtl) -> None:
     UPDATE_STATES["available"](ctl)
     said = words(page(client, "/app/update"))
     for text in (
@@ -353,9 +337,7 @@ def test_the_notice_for_the_start_page_is_a_line(client: FlaskClient, ctl: FakeC
     assert "Release 2026.11.9 is there." in page(client, "/app/update?notice=1")
 
 
-def test_our_own_control_cli_is_told_plainly_when_it_knows_no_updates(
-    dashboard: Dashboard, device: Device
-) -> None:
+def test_our_own_control_cli_may_know_no_updates(dashboard: Dashboard, device: Device) -> None:
     if device.ctl("update", "--check", "--json").returncode != 64:
         return  # It has learnt to check.
     client = dashboard(PLATFORM_CTL=program("platformctl"))

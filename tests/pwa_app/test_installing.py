@@ -78,9 +78,7 @@ def test_an_icon_has_the_size_that_it_is_used_in(name: str) -> None:
     assert len(data) < 24 << 10
 
 
-def test_push_09_the_worker_keeps_the_offline_page_and_static_files_alone(
-    named: FlaskClient,
-) -> None:
+def test_push_09_the_worker_keeps_the_offline_page_and_files_alone(named: FlaskClient) -> None:
     members = built(named)
     files = members["files"]
     assert isinstance(files, list)
@@ -117,9 +115,7 @@ def test_a_name_is_only_ever_a_value_in_the_worker(
     assert client.get("/sw.js").data.isascii()
 
 
-def test_the_worker_is_asked_for_each_time_and_never_takes_over_an_open_page(
-    named: FlaskClient,
-) -> None:
+def test_the_worker_is_asked_for_each_time_and_takes_over_no_open_page(named: FlaskClient) -> None:
     response = named.get("/sw.js")
     assert (response.status_code, response.mimetype) == (200, "text/javascript")
     assert response.headers["Cache-Control"] == "no-cache"

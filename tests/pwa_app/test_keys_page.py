@@ -115,7 +115,7 @@ def test_dev_stub_mode_shows_sample_providers_and_starts_no_program(
     assert ctl.calls() == []
 
 
-def test_without_a_control_cli_the_page_shows_sample_providers(
+def test_without_a_control_cli_samples_are_shown(
     dashboard: Callable[..., FlaskClient],
 ) -> None:
     tree = page(dashboard(PLATFORM_CTL="/nowhere/ctl"))
@@ -177,9 +177,7 @@ def test_the_page_of_a_provider_says_how_its_key_looks_and_what_comes_of_it(
 
 
 @pytest.mark.parametrize("state", ["several", "plain", "one", "hostile"])
-def test_no_field_for_a_secret_is_ever_filled_in(
-    client: FlaskClient, ctl: FakeCtl, state: str
-) -> None:
+def test_no_field_for_a_secret_is_filled_in(client: FlaskClient, ctl: FakeCtl, state: str) -> None:
     STATES[state](ctl)
     links = [a.get("href") or "" for a in all_of(page(client), "a")]
     for path in ["/app/keys", *(link for link in links if link.startswith("/app/keys/"))]:
@@ -192,9 +190,7 @@ def test_no_field_for_a_secret_is_ever_filled_in(
 @pytest.mark.parametrize(
     "name", ["nobody", "OpenAI", "--help", "..%2Fx", "x" * 3000, "a%20b", "%00", "%E2%80%AE"]
 )
-def test_there_is_no_page_for_what_is_no_provider(
-    client: FlaskClient, ctl: FakeCtl, name: str
-) -> None:
+def test_there_is_no_page_for_no_provider(client: FlaskClient, ctl: FakeCtl, name: str) -> None:
     key_states.several(ctl)
     assert client.get(f"/app/keys/{name}").status_code == 404
 
@@ -212,9 +208,7 @@ def test_a_message_is_shown_once_to_who_looks_on_whichever_page_comes_first(
         assert "are both required" not in text(page(client, path))
 
 
-def test_key_16_of_200_at_once_exactly_one_sees_the_message(
-    ctl: FakeCtl, device: Device, tmp_path: Path
-) -> None:
+def test_key_16_of_200_one_sees_the_message(ctl: FakeCtl, device: Device, tmp_path: Path) -> None:
     key_states.several(ctl)
     environment = ctl.environment | {"PLATFORM_ROOT": str(device.root)}
     with served("pwa-app", environment, tmp_path / "log") as app:

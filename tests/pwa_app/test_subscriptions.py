@@ -222,9 +222,7 @@ def umask() -> Iterator[Any]:
     os.umask(before)
 
 
-def test_a_line_holds_the_members_that_the_record_has_as_they_were_sent(
-    kept: Subscriptions,
-) -> None:
+def test_a_line_holds_the_members_of_the_record_as_they_were_sent(kept: Subscriptions) -> None:
     kept.add(parse(json.dumps(FITTING["more-members"] | {"expirationTime": 5}).encode()))
     line = kept.path.read_bytes()
     assert list(json.loads(line).items()) == [*{**GOOD, "expirationTime": 5}.items()]
@@ -236,9 +234,7 @@ def test_a_line_holds_the_members_that_the_record_has_as_they_were_sent(
 
 
 @pytest.mark.parametrize("mask", [0o000, 0o022, 0o077, 0o777])
-def test_push_05_the_file_has_its_mode_whatever_the_umask(
-    kept: Subscriptions, umask: Any, mask: int
-) -> None:
+def test_push_05_no_umask_changes_the_mode(kept: Subscriptions, umask: Any, mask: int) -> None:
     umask(mask)
     kept.add(subscription(1))
     assert stat.S_IMODE(kept.path.stat().st_mode) == 0o640
@@ -247,7 +243,7 @@ def test_push_05_the_file_has_its_mode_whatever_the_umask(
     assert stat.S_IMODE(kept.path.stat().st_mode) == 0o640
 
 
-def test_each_subscribing_appends_one_line_and_of_two_with_one_endpoint_the_last_counts(
+def test_each_subscribing_appends_a_line_and_the_last_of_one_endpoint_counts(
     kept: Subscriptions,
 ) -> None:
     first, other = subscription(1), Receiver().subscription()["keys"]

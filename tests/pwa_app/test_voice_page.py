@@ -113,9 +113,7 @@ def test_with_consent_and_a_microphone_that_works_voice_is_switched_on_and_off_a
     assert fine.words() == [CHECK, ENABLE, shown, shown, DISABLE, shown]
 
 
-def test_what_was_asked_before_a_switch_is_not_shown_after_it(
-    client: FlaskClient, fine: FakeCtl
-) -> None:
+def test_what_was_asked_before_a_switch_is_not_shown(client: FlaskClient, fine: FakeCtl) -> None:
     fine.answer("voice status --json", voice(), held=True)
     with ThreadPoolExecutor(1) as pool:
         early = pool.submit(page, client.application.test_client())
@@ -201,9 +199,7 @@ def test_two_who_check_at_once_share_one_second_of_sound(
 @pytest.mark.parametrize(
     "address", ["voice/check", "voice/enable", "voice/disable", "keys/rotate", "keys/test"]
 )
-def test_http_12_looking_at_an_address_changes_nothing(
-    client: FlaskClient, fine: FakeCtl, address: str
-) -> None:
+def test_http_12_a_look_changes_nothing(client: FlaskClient, fine: FakeCtl, address: str) -> None:
     answer = client.get(f"/app/{address}")
     assert (answer.status_code, set(answer.allow) - {"OPTIONS"}) == (405, {"POST"})
     # What might be a provider is looked up.

@@ -87,9 +87,7 @@ def test_tok_02_of_20_threads_exactly_one_gets_a_session(tmp_path: Path) -> None
             assert len([session for session in sessions if session]) == 1
 
 
-def test_tok_03_tok_05_ten_thousand_wrong_tries_do_not_spend_the_token(
-    access: Access, tokens: Held
-) -> None:
+def test_tok_03_tok_05_ten_thousand_wrong_tries_spend_nothing(access: Access, tokens: Held) -> None:
     wrong = ["\ud800", "é" * 64, "x" * (1 << 20), *(f"{number:064x}" for number in range(10_000))]
     assert not any(map(access.enter, wrong))
     assert access.enter(tokens.token) is not None
@@ -115,9 +113,7 @@ def test_neither_token_nor_session_is_kept_in_memory(access: Access, tokens: Hel
     assert session not in told
 
 
-def test_alone_is_counted_from_the_end_of_the_last_session(
-    access: Access, tokens: Held, clock: Clock
-) -> None:
+def test_alone_counts_from_the_end_of_a_session(access: Access, tokens: Held, clock: Clock) -> None:
     assert access.alone_s() == 0
     entered(access, tokens)
     clock.now += 1800
@@ -128,9 +124,7 @@ def test_alone_is_counted_from_the_end_of_the_last_session(
     assert access.alone_s() == 10
 
 
-def test_wiz_07_secrets_are_wiped_an_hour_after_the_last_session(
-    access: Access, tokens: Held, clock: Clock
-) -> None:
+def test_wiz_07_an_hour_alone_wipes_secrets(access: Access, tokens: Held, clock: Clock) -> None:
     wiped = threading.Event()
     # Each look is ten minutes later.
     looks: list[float] = []
@@ -146,9 +140,7 @@ def test_wiz_07_secrets_are_wiped_an_hour_after_the_last_session(
     assert not access.is_live([session])
 
 
-def test_wiz_07_nothing_is_wiped_while_somebody_may_come_back(
-    access: Access, tokens: Held, clock: Clock
-) -> None:
+def test_wiz_07_nothing_is_wiped_too_early(access: Access, tokens: Held, clock: Clock) -> None:
     wipes: list[None] = []
     wiping = Wiping(access.alone_s, lambda: wipes.append(None))
     assert not wiping.check()
@@ -179,9 +171,7 @@ def test_tok_09_the_file_is_for_its_owner_alone(file: TokenFile) -> None:
     assert file.path.read_text() == "a" * 64
 
 
-def test_tok_09_a_planted_link_is_no_token_and_replaced_and_not_followed(
-    file: TokenFile, tmp_path: Path
-) -> None:
+def test_tok_09_a_planted_link_is_replaced_not_followed(file: TokenFile, tmp_path: Path) -> None:
     victim = tmp_path / "known"
     victim.write_text("b" * 64)
     file.path.parent.mkdir(parents=True)

@@ -102,9 +102,7 @@ def test_fs_07_a_folder_in_a_files_place_is_named(tmp_path: Path, action: Action
 
 
 @pytest.mark.parametrize("kind", [*odd_files.NOT_REGULAR, *odd_files.LINKS])
-def test_fs_07_keys_that_are_no_file_of_their_own_are_left_as_they_are(
-    tmp_path: Path, kind: str
-) -> None:
+def test_fs_07_keys_that_are_no_plain_file_are_left_alone(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "etc/platform/secrets.env"
     path.parent.mkdir(parents=True)
     odd_files.make(kind, path)
@@ -116,9 +114,7 @@ def test_fs_07_keys_that_are_no_file_of_their_own_are_left_as_they_are(
 
 
 @pytest.mark.parametrize("fails", [True, False])
-def test_a_commands_key_is_there_for_root_alone_and_only_meanwhile(
-    tmp_path: Path, *, fails: bool
-) -> None:
+def test_a_commands_key_is_for_root_alone_and_meanwhile(tmp_path: Path, *, fails: bool) -> None:
     seen: list[Any] = []
     key = tmp_path / KEY_FILE
 
@@ -184,9 +180,7 @@ def device(tmp_path: Path) -> Paths:
         ),
     ],
 )
-def test_wiz_16_the_keys_of_others_stay_as_they_are(
-    device: Paths, before: str | None, after: str
-) -> None:
+def test_wiz_16_the_keys_of_others_stay(device: Paths, before: str | None, after: str) -> None:
     keys = device.writable(SECRETS)
     if before is not None:
         keys.parent.mkdir(parents=True)
@@ -245,9 +239,7 @@ def test_wiz_18_tun_03_and_fs_07_each_file_has_its_bytes_and_its_mode_whatever_w
             place.symlink_to(elsewhere)
 
 
-def test_fs_05_with_too_few_descriptors_a_try_ends_in_words_and_the_next_one_completes(
-    device: Paths,
-) -> None:
+def test_fs_05_on_few_descriptors_a_try_ends_in_words_and_the_next_completes(device: Paths) -> None:
     _set_up(Paths(device.root.with_name("another"), {}))
     wanted = _tree(device.root.with_name("another"))
     words = set()

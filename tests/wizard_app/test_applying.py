@@ -154,9 +154,7 @@ def test_wiz_08_two_wizards_of_one_device_set_it_up_once_as_it_was_answered_then
     assert json.loads((out / STATE).read_bytes())["answers"]["hostname"] == "kitchen"
 
 
-def test_wiz_04_a_key_that_was_entered_anew_is_asked_for_after_a_restart(
-    client: FlaskClient, out: Path
-) -> None:
+def test_wiz_04_a_key_entered_anew_is_lost_by_a_restart(client: FlaskClient, out: Path) -> None:
     _fail(client, out)
     assert lost(started(out)) == set()
     answer(client, {"provider": {**FULL["provider"], "api_key": "sk-another"}})
@@ -168,9 +166,7 @@ def test_wiz_04_a_key_that_was_entered_anew_is_asked_for_after_a_restart(
     assert [argv[0] for argv in commands(out)].count("tailscale") == 1
 
 
-def test_fs_07_a_journal_that_is_a_link_is_none_and_every_secret_is_asked_for(
-    client: FlaskClient, out: Path
-) -> None:
+def test_fs_07_a_linked_journal_has_secrets_asked_for(client: FlaskClient, out: Path) -> None:
     _fail(client, out)
     journal = out / JOURNAL
     journal.rename(journal.with_name("elsewhere"))

@@ -131,7 +131,7 @@ def test_no_kind_of_the_four_is_refused(step: StepPage) -> None:
 @pytest.mark.parametrize(
     ("kind", "blank"), [("store_a", ""), ("store_b", "  "), ("store_c", " \t\r\n")]
 )
-def test_everything_that_is_missing_is_told_at_once_and_each_alone(
+def test_all_that_is_missing_is_told_at_once_or_alone(
     step: StepPage, kind: str, blank: str
 ) -> None:
     fields = GOOD[kind].keys() - {"kind"}
@@ -185,9 +185,7 @@ NO_ACCOUNTS = [
 ]
 
 
-def test_env_10_the_address_of_store_b_is_below_its_host_and_what_is_no_account_is_refused(
-    step: StepPage,
-) -> None:
+def test_env_10_store_b_is_below_its_host_and_no_other_account_is_taken(step: StepPage) -> None:
     for account in NO_ACCOUNTS:
         refused(step, "store_a", "a_account_id", account)
         refused(step, "store_b", "b_account_id", account)
@@ -264,9 +262,7 @@ BAD_IN_A_CONF = ["a%(access_key_id)sc", "%(a)s", "%(", "a%(b"]
 
 
 @pytest.mark.parametrize(("kind", "field"), KEYS)
-def test_env_07_a_key_is_taken_as_it_is_or_refused_with_a_reason(
-    step: StepPage, kind: str, field: str
-) -> None:
+def test_env_07_a_key_is_taken_whole_or_told_why_not(step: StepPage, kind: str, field: str) -> None:
     label = LABELS[field.partition("_")[2]]
     for key in BAD_KEYS:
         said = f"{label} must be 4,096 letters, digits and signs"
@@ -295,9 +291,7 @@ VALUES = [
 
 
 @pytest.mark.parametrize("kind", GOOD)
-def test_env_06_rclone_reads_every_value_that_is_taken_as_it_is(
-    step: StepPage, tmp_path: Path, kind: str
-) -> None:
+def test_env_06_rclone_reads_each_value_as_it_is(step: StepPage, tmp_path: Path, kind: str) -> None:
     sections: dict[str, dict[str, str]] = {}
     # One run of the program for all values, each in a section of its own.
     for field, value in [("kind", kind), *(value for one, *value in VALUES if one == kind)]:
@@ -329,9 +323,7 @@ def test_a_stored_answer_that_cannot_be_is_refused() -> None:
 
 
 @pytest.mark.parametrize("kind", META)
-def test_env_10_and_11_foreign_members_and_values_are_refused_without_their_value(
-    kind: str,
-) -> None:
+def test_env_10_and_11_foreign_members_are_refused_without_their_value(kind: str) -> None:
     assert shaped({"backup_kind": kind, "backup_meta": META[kind]}, BackupAnswer)
     for name, value in (
         *(("application_key", "CaNaRy"), ("secret_key", "CaNaRy"), ("access_key", "CaNaRy")),

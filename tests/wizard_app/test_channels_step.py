@@ -95,9 +95,7 @@ REFUSED: list[tuple[int, list[str], str]] = [
 ]
 
 
-def test_another_channel_is_refused_and_one_that_the_device_is_too_small_for_with_422(
-    chosen: StepPage,
-) -> None:
+def test_another_channel_is_refused_and_one_for_more_memory_with_422(chosen: StepPage) -> None:
     for status, sent, said in REFUSED:
         page = chosen.refuse({"channels": sent}, status=status)
         assert said in page
@@ -137,9 +135,7 @@ def test_without_a_profile_the_page_leads_to_that_step(step: StepPage) -> None:
     assert "Choose a profile first" in step.refuse({"channels": ["telegram"]})
 
 
-def test_ses_12_channels_are_looked_at_again_once_the_profile_is_another(
-    chosen: StepPage, device: Device
-) -> None:
+def test_ses_12_another_profile_asks_for_channels_again(chosen: StepPage, device: Device) -> None:
     install(device, "other", ("slack", "irc"))
     chosen.take({"channels": ["telegram", "slack"]})
     moved = choose(chosen, "other", **{"return": "review"})

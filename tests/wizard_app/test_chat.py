@@ -246,9 +246,7 @@ def test_keys_that_cannot_be_read_leave_the_token_out(talk: TALK, out: Path) -> 
     assert "authorization" not in server.requests[0].headers
 
 
-def test_chat_01_a_profile_that_was_edited_to_lead_elsewhere_is_refused(
-    talk: TALK, out: Path
-) -> None:
+def test_chat_01_a_profile_edited_to_lead_elsewhere_is_refused(talk: TALK, out: Path) -> None:
     client = talk("http://127.0.0.1:9")
     for url in (
         *("http://192.168.1.5:8080", "http://evil.example", "http://127.0.0.1@evil.example"),
@@ -344,9 +342,7 @@ def test_chat_03_an_empty_message_is_not_sent(client: FlaskClient, history: Path
     assert not history.exists()
 
 
-def test_without_javascript_it_leads_back_to_the_page_and_what_was_typed_is_there_again(
-    client: FlaskClient,
-) -> None:
+def test_without_javascript_the_page_has_what_was_typed_again(client: FlaskClient) -> None:
     assert 'name="nojs" value="1"' in client.get("/chat").text
     answer = send(client, "hello", nojs="1")
     assert (answer.status_code, answer.location) == (303, "/chat#latest")
@@ -360,9 +356,7 @@ def test_without_javascript_it_leads_back_to_the_page_and_what_was_typed_is_ther
     assert "<title>Error: Chat" in send(client, "", nojs="1").text
 
 
-def test_chat_06_eight_messages_are_answered_at_a_time_and_the_ninth_not_at_all(
-    talk: TALK, history: Path
-) -> None:
+def test_chat_06_eight_messages_are_answered_at_once_not_nine(talk: TALK, history: Path) -> None:
     asked, go_on = threading.Semaphore(0), threading.Event()
 
     def answer(_: object, connection: Any) -> None:
@@ -430,9 +424,7 @@ def test_who_goes_away_ends_the_request_and_keeps_what_came(talk: TALK, history:
     assert (half["content"], half["stopped"]) == ("so far", True)
 
 
-def test_chat_07_what_cannot_be_saved_is_shown_with_a_notice(
-    client: FlaskClient, history: Path
-) -> None:
+def test_chat_07_what_cannot_be_saved_has_a_notice(client: FlaskClient, history: Path) -> None:
     send(client, "saved")
     history.unlink()
     make("folder", history)
@@ -460,9 +452,7 @@ def test_chat_08_the_history_is_for_its_group_alone_and_no_page_is_stored(
         assert found.headers["Cache-Control"] == "no-store"
 
 
-def test_the_history_is_exported_and_cleared_only_when_that_is_confirmed(
-    client: FlaskClient, history: Path
-) -> None:
+def test_the_history_is_exported_or_cleared_on_demand(client: FlaskClient, history: Path) -> None:
     send(client, "héllo")
     # An export is a file to keep.
     lines, text = client.get("/chat/export.jsonl"), client.get("/chat/export.md")
@@ -483,9 +473,7 @@ def test_the_history_is_exported_and_cleared_only_when_that_is_confirmed(
     assert client.post("/chat/clear").status_code == 302
 
 
-def test_after_setup_the_chat_goes_on(
-    client: FlaskClient, wizard: MakeWizard, state_file: Path
-) -> None:
+def test_the_chat_outlasts_setup(client: FlaskClient, wizard: MakeWizard, state_file: Path) -> None:
     state = json.loads(state_file.read_text())
     state_file.write_text(json.dumps(state | {"step": "done"}))
     later = wizard()

@@ -106,9 +106,7 @@ def test_chat_05_a_line_that_is_no_turn_is_passed_over(history: ChatHistory, lin
     assert contents(history)[-1] == "next"
 
 
-def test_chat_05_half_a_million_lines_that_are_no_turns_are_not_waited_for(
-    history: ChatHistory,
-) -> None:
+def test_chat_05_half_a_million_lines_of_no_turns_are_not_waited_for(history: ChatHistory) -> None:
     history.append(turn("user", "before them"))
     with history.path.open("ab") as file:
         file.write(b"{\n" * 500_000)

@@ -110,9 +110,7 @@ def test_without_a_network_the_text_says_so_and_gives_the_name() -> None:
     assert "█" not in shown
 
 
-def test_leak_02_what_another_user_says_of_a_wizard_changes_nothing_on_a_screen(
-    tmp_path: Path,
-) -> None:
+def test_leak_02_what_another_user_says_changes_nothing_on_a_screen(tmp_path: Path) -> None:
     file = tmp_path / "wizard.token"
     for said in (
         *({"bases": ["https://x\x1b[2J"]}, {"bases": [r"https://\d"]}, {"bases": ["https://a\nb"]}),
@@ -197,9 +195,7 @@ def token_file(tmp_path: Path, owners: Owners) -> Path:
     return file
 
 
-def test_tok_09_root_believes_who_serves_in_a_folder_of_theirs_and_roots(
-    token_file: Path, owners: Owners
-) -> None:
+def test_tok_09_root_believes_who_serves_in_their_folder(token_file: Path, owners: Owners) -> None:
     assert launching.waiting_token(token_file) == TOKEN
     with pytest.raises(UnreadableError, match="another user"):
         TokenFile(token_file).read()
@@ -211,9 +207,7 @@ def test_tok_09_root_believes_who_serves_in_a_folder_of_theirs_and_roots(
             launching.waiting_token(token_file)
 
 
-def test_tok_09_root_follows_no_link_that_who_serves_put_there(
-    token_file: Path, tmp_path: Path
-) -> None:
+def test_tok_09_root_follows_no_link_in_the_tokens_place(token_file: Path, tmp_path: Path) -> None:
     victim = tmp_path / "shadow"
     victim.write_text(TOKEN)
     for plant, kind in ((token_file.symlink_to, "symbolic link"), (token_file.hardlink_to, "hard")):

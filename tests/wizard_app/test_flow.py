@@ -39,9 +39,7 @@ def test_an_answer_leads_to_the_next_step_and_not_back_behind_what_was_reached(
     assert _step(state_file) == "review"
 
 
-def test_ses_11_a_later_step_can_be_answered_before_an_earlier_one(
-    client: FlaskClient, state_file: Path
-) -> None:
+def test_ses_11_a_later_step_can_be_answered_first(client: FlaskClient, state_file: Path) -> None:
     assert client.post("/wizard/mesh-vpn", data={"skip": "1"}).location == "/wizard/tunnel"
     assert _step(state_file) == "tunnel"
     assert client.get("/wizard").location == "/wizard/tunnel"
@@ -98,9 +96,7 @@ def test_ses_12_a_change_leads_first_to_an_answer_that_it_made_unfit(small: Flas
     assert small.post("/wizard/word", data={"return": "review"}).location == "/wizard/review"
 
 
-def test_an_answer_that_was_unfit_before_does_not_stand_in_the_way_of_a_change(
-    small: FlaskClient,
-) -> None:
+def test_an_answer_unfit_before_does_not_stand_in_the_way_of_a_change(small: FlaskClient) -> None:
     small.post("/wizard/colour", data={"colour": "mauve"})
     assert small.post("/wizard/word", data={"return": "review"}).location == "/wizard/review"
 
@@ -108,18 +104,14 @@ def test_an_answer_that_was_unfit_before_does_not_stand_in_the_way_of_a_change(
 @pytest.mark.parametrize(
     "target", ["//evil.example", r"\\evil.example", "https://evil.example", "done", "Review", ""]
 )
-def test_http_20_a_form_leads_nowhere_but_to_the_next_step_or_to_review(
-    small: FlaskClient, target: str
-) -> None:
+def test_http_20_a_form_leads_to_the_next_step_or_review(small: FlaskClient, target: str) -> None:
     for address in ("/wizard/colour", f"/wizard/colour?return={target}"):
         answer = small.post(address, data={"colour": "red", "return": target})
         assert answer.location == "/wizard/word"
         assert "evil" not in small.get(address).text
 
 
-def test_after_the_end_every_page_and_every_form_leads_to_the_last_page(
-    wizard: MakeWizard, state_file: Path
-) -> None:
+def test_after_the_end_all_forms_lead_to_the_last(wizard: MakeWizard, state_file: Path) -> None:
     state_file.parent.mkdir(parents=True)
     ended = GOOD | {"step": "done", "completed_at": "2026-11-01T13:00:00Z"}
     state_file.write_text(json.dumps(ended))
@@ -137,9 +129,7 @@ def test_after_the_end_every_page_and_every_form_leads_to_the_last_page(
     assert state_file.read_bytes() == before
 
 
-def test_ses_09_and_wiz_04_after_a_restart_the_step_and_the_answers_are_there(
-    wizard: MakeWizard,
-) -> None:
+def test_ses_09_and_wiz_04_a_restart_keeps_the_step_and_the_answers(wizard: MakeWizard) -> None:
     first = wizard(steps=SMALL)
     first.post("/wizard/colour", data={"colour": "crimson"})
     first.post("/wizard/word", data={"word": WORD})

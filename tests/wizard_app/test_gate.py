@@ -86,9 +86,7 @@ ADDRESSES = ("/wizard/nothing", "/nothing", "/favicon.ico", "/static", "/healthz
 
 
 @pytest.mark.parametrize("method", [*METHODS, "OPTIONS"])
-def test_chat_09_nobody_without_a_session_learns_what_is_there(
-    door: Door, tmp_path: Path, method: str
-) -> None:
+def test_chat_09_without_a_session_nothing_is_told(door: Door, tmp_path: Path, method: str) -> None:
     before, pages = tree(tmp_path), set()
     routes = addresses(door.client.application, [step.slug for step in STEPS])
     for path in {*routes, *ADDRESSES} - PUBLIC:
@@ -221,9 +219,7 @@ def test_tok_06_a_look_ahead_does_not_spend_the_token(door: Door) -> None:
     assert door.get(f"/?token={TOKEN}").status_code == 302
 
 
-def test_tok_08_a_link_on_another_site_is_answered_by_a_page_that_goes_on_here(
-    make: MakeDoor,
-) -> None:
+def test_tok_08_a_link_on_another_site_gets_a_page_that_goes_on_here(make: MakeDoor) -> None:
     for asked, onward in {
         "/": "/",
         "/wizard/ssh?return=review": "/wizard/ssh?return=review",
@@ -459,9 +455,7 @@ def test_ses_06_production_spends_no_token_that_was_sent_in_the_clear(make: Make
     assert sent(door, "https://192.0.2.2:8088", "192.0.2.7").status_code == 302
 
 
-def test_d13_over_https_on_the_machine_itself_and_in_dev_the_token_is_taken(
-    make: MakeDoor,
-) -> None:
+def test_d13_over_https_on_this_machine_and_in_dev_the_token_is_taken(make: MakeDoor) -> None:
     for base, remote in ON_THIS_MACHINE:
         assert sent(make(WIZARD_PRODUCTION="1"), base, remote).status_code == 302, base
     assert sent(make(), "http://192.0.2.2:8088", "192.0.2.7").status_code == 302
@@ -511,9 +505,7 @@ def test_nobody_else_gets_a_link_and_one_that_cannot_be_written_is_told_of(door:
     assert "No link could be made" in page.text
 
 
-def test_without_a_token_to_ask_for_everybody_is_let_in_and_the_link_is_the_address(
-    make: MakeDoor,
-) -> None:
+def test_without_a_token_to_ask_for_everybody_is_in_by_the_address(make: MakeDoor) -> None:
     door = make(WIZARD_TOKEN="", WIZARD_NO_TOKEN="1")
     answer = door.get()
     assert answer.status_code == 200

@@ -117,9 +117,7 @@ def test_chat_01_what_is_not_this_device_is_refused() -> None:
             answer_of(one)
 
 
-def test_chat_01_a_name_of_this_device_that_leads_elsewhere_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_chat_01_a_name_that_leads_elsewhere_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     def elsewhere(*_: object, **__: object) -> list[object]:
         kind = (socket.AF_INET, socket.SOCK_STREAM, 0, "")
         return [(*kind, ("127.0.0.1", 9)), (*kind, ("192.0.2.7", 9))]

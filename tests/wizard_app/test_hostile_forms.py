@@ -27,7 +27,7 @@ def client(wizard: MakeWizard) -> FlaskClient:
 
 
 @pytest.mark.parametrize("path", STEP_PAGES)
-def test_http_04_ten_thousand_fields_are_no_failure(
+def test_http_04_many_fields_are_no_failure(
     client: FlaskClient, state_file: Path, path: str
 ) -> None:
     fields = fields_of(client, path)

@@ -109,9 +109,7 @@ def test_what_does_not_begin_as_a_try_is_none(path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [*odd_files.NOT_REGULAR, *odd_files.LINKS])
-def test_fs_07_what_is_no_file_of_its_own_is_no_journal_and_takes_no_line(
-    path: Path, kind: str
-) -> None:
+def test_fs_07_what_is_no_file_of_its_own_is_no_journal(path: Path, kind: str) -> None:
     path.parent.mkdir()
     odd_files.make(kind, path)
     before = odd_files.picture(path.parent)
@@ -155,9 +153,7 @@ def test_no_journal_fails_a_page(ready: MakeReady, out: Path, state_file: Path) 
 
 
 @pytest.mark.parametrize("line", [b"", b"{", b'"ended"', b"[" * 50, _CHANGE])
-def test_a_journal_of_very_many_lines_is_none_and_is_not_waited_for(
-    tmp_path: Path, line: bytes
-) -> None:
+def test_a_journal_of_many_lines_is_none_and_not_waited_for(tmp_path: Path, line: bytes) -> None:
     journal = tmp_path / "apply-journal.jsonl"
     journal.write_bytes(_begin() + (line + b"\n") * (3_000_000 // (len(line) + 1)))
     began = time.process_time()

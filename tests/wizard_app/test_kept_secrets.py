@@ -70,9 +70,7 @@ def step(wizard: MakeWizard, state_file: Path, case: Case) -> StepPage:
     return StepPage(wizard(), case.slug, state_file)
 
 
-def test_secrets_that_are_held_are_kept_when_that_is_ticked_or_replaced(
-    step: StepPage, case: Case
-) -> None:
+def test_secrets_that_are_held_can_be_kept_or_replaced(step: StepPage, case: Case) -> None:
     assert 'name="keep"' not in step.text
     step.take(case.form)
     before = step.held
@@ -90,9 +88,7 @@ def test_secrets_that_are_held_are_kept_when_that_is_ticked_or_replaced(
     assert list(changed.values()) == [case.another]
 
 
-def test_wiz_04_secrets_are_asked_for_after_a_restart(
-    step: StepPage, wizard: MakeWizard, case: Case
-) -> None:
+def test_wiz_04_a_restart_asks_for_secrets(step: StepPage, wizard: MakeWizard, case: Case) -> None:
     step.take(case.form)
     before = step.stored
     again = step._replace(client=wizard())

@@ -17,9 +17,7 @@ BAD = [
 ]
 
 
-def test_tun_04_a_key_is_taken_as_it_is_and_what_can_be_none_is_refused_in_words(
-    step: StepPage,
-) -> None:
+def test_tun_04_a_key_is_taken_as_it_is_and_what_is_none_refused_in_words(step: StepPage) -> None:
     for key in SHORT:
         step.refuse({"authkey": key}, "Auth key must be 8 characters or more")
     for key in BAD:

@@ -84,9 +84,7 @@ def test_the_mark_tells_other_secrets_not_apart_and_anything_else(out: Path) -> 
     assert len(seen) == 1 + len(_ANOTHER)
 
 
-def test_what_was_done_before_a_restart_is_kept_as_long_as_its_answer_is_the_same(
-    out: Path,
-) -> None:
+def test_what_was_done_before_a_restart_is_kept_while_its_answer_is_the_same(out: Path) -> None:
     client = started(out)
     answer(client, FULL)
     (out / RULES).mkdir(parents=True)

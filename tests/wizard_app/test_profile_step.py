@@ -49,18 +49,14 @@ def test_an_installed_profile_is_taken_and_no_other(step: StepPage) -> None:
         assert step.stored == {"profile": profile}
 
 
-def test_a_profile_is_preselected_only_where_there_is_no_other(
-    step: StepPage, device: Device
-) -> None:
+def test_a_profile_is_preselected_only_as_the_only_one(step: StepPage, device: Device) -> None:
     install(device, "mine")
     assert chosen(step.text) == ["mine"]
     install(device, "yours")
     assert chosen(step.text) == []
 
 
-def test_what_a_profile_needs_is_held_against_what_the_device_has(
-    step: StepPage, device: Device
-) -> None:
+def test_what_a_profile_needs_is_held_against_the_device(step: StepPage, device: Device) -> None:
     for need_mb, ram_mb, said in (
         (4096, 2048, "Needs 4 GB; this device has 2 GB"),
         (1536, 512, "Needs 1.5 GB; this device has 512 MB"),
@@ -85,9 +81,7 @@ def test_without_any_profile_the_page_says_what_to_do(step: StepPage, device: De
     assert "No profile is installed, so there is none to select" in page
 
 
-def test_fs_09_a_profile_that_goes_away_is_refused_and_missed(
-    step: StepPage, device: Device
-) -> None:
+def test_fs_09_a_profile_that_went_is_refused_and_missed(step: StepPage, device: Device) -> None:
     file = install(device, "mine")
     install(device, "yours")
     assert 'value="mine"' in step.text
@@ -100,9 +94,7 @@ def test_fs_09_a_profile_that_goes_away_is_refused_and_missed(
         assert "The profile mine is not installed any more: select another" in page
 
 
-def test_http_14_the_name_of_a_profile_is_text_wherever_it_is_shown(
-    step: StepPage, device: Device
-) -> None:
+def test_http_14_a_profiles_name_is_text_everywhere(step: StepPage, device: Device) -> None:
     install(device, "mine", MARKUP)
     step.take({"profile": "mine"})
     for page in (step.text, step._replace(slug="channels").text, step.review):

@@ -46,9 +46,7 @@ def radios(page: str) -> list[str]:
     return [re.findall(r' value="([^"]*)"', tag)[0] for tag in tags]
 
 
-def test_the_catalogue_is_offered_in_two_groups_and_openrouter_is_chosen(
-    steps: MakeStep, device: Device
-) -> None:
+def test_two_groups_are_offered_and_openrouter_is_chosen(steps: MakeStep, device: Device) -> None:
     page = steps().text
     assert radios(page) == [*CLOUDS, "custom"]
     assert page.index("Cloud</legend>") < page.index('value="huggingface"')
@@ -61,9 +59,7 @@ def test_the_catalogue_is_offered_in_two_groups_and_openrouter_is_chosen(
     assert " checked" not in steps().text
 
 
-def test_the_model_on_the_device_is_offered_on_an_offline_build_alone(
-    steps: MakeStep, device: Device
-) -> None:
+def test_a_local_model_is_offered_on_offline_builds_alone(steps: MakeStep, device: Device) -> None:
     step = steps()
     assert "local-ollama" not in step.text
     own = {"provider": "local-ollama", "api_key": "http://127.0.0.1:9"}
@@ -78,9 +74,7 @@ def test_what_is_no_provider_is_refused(step: StepPage) -> None:
 
 
 @pytest.mark.parametrize("extra", [{}, {"skip_validation": "1"}, {"keep": "1"}], ids=str)
-def test_no_provider_is_answered_with_an_empty_key(
-    steps: MakeStep, device: Device, extra: dict[str, str]
-) -> None:
+def test_every_provider_needs_a_key(steps: MakeStep, device: Device, extra: dict[str, str]) -> None:
     device.put("/etc/platform/airgap.flag", "")
     said = {
         "bedrock": "Enter your access key id",
@@ -93,9 +87,7 @@ def test_no_provider_is_answered_with_an_empty_key(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_key_that_works_is_held_in_memory_and_leads_on(
-    here: StepPage, server: RawServer, kind: str
-) -> None:
+def test_a_key_that_works_is_held_in_memory(here: StepPage, server: RawServer, kind: str) -> None:
     assert here.take(form(kind)) == "/wizard/channels"
     assert len(server.requests) == 1
     expected = {f"{kind.replace('-', '_').upper()}_KEY": CANARY}
@@ -112,9 +104,7 @@ def test_a_key_that_works_is_held_in_memory_and_leads_on(
     assert CANARY not in following + here.review + here.state_file.read_text()
 
 
-def test_a_public_list_of_models_proves_no_key(
-    steps: MakeStep, device: Device, server: RawServer
-) -> None:
+def test_a_public_list_proves_no_key(steps: MakeStep, device: Device, server: RawServer) -> None:
     install(device, [entry("open", server.url, models_public=True)])
     here = steps()
     here.take(form("open"))
@@ -123,9 +113,7 @@ def test_a_public_list_of_models_proves_no_key(
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "own"])
-def test_a_key_is_not_tested_when_that_is_asked_for(
-    here: StepPage, server: RawServer, kind: str
-) -> None:
+def test_a_key_is_left_untested_if_asked_for(here: StepPage, server: RawServer, kind: str) -> None:
     more = {"endpoint": server.url} if kind == "own" else {}
     here.take(form(kind, skip_validation="1", **more))
     assert server.requests == []
@@ -219,9 +207,7 @@ def test_what_breaks_the_rule_of_its_field_is_refused_and_what_follows_it_taken(
         assert stored == value
 
 
-def test_a_server_without_keys_is_answered_with_its_address(
-    here: StepPage, server: RawServer
-) -> None:
+def test_a_server_without_keys_needs_an_address(here: StepPage, server: RawServer) -> None:
     for typed in ("sk-no-address", "ftp://a/", "http://user:word@a/", "http://a b"):
         page = here.refuse({"provider": "local", "api_key": typed})
         assert 'id="endpoint-error"' in page
@@ -250,9 +236,7 @@ def test_a_chosen_address_stands_in_for_that_of_the_catalogue(
     assert here.stored["endpoint"] == server.url
 
 
-def test_what_was_typed_for_one_provider_is_not_sent_to_another(
-    here: StepPage, server: RawServer
-) -> None:
+def test_what_was_typed_for_one_is_not_sent_to_another(here: StepPage, server: RawServer) -> None:
     with serving({"/models": LISTING}) as own:
         here.take(form("own", endpoint=own.url, model="small"))
         # The fields are still filled in when another provider is chosen.
@@ -262,9 +246,7 @@ def test_what_was_typed_for_one_provider_is_not_sent_to_another(
     assert here.stored == {"provider": "chat-compatible", "model": "", "endpoint": ""}
 
 
-def test_fs_09_a_provider_that_went_away_is_refused_and_told_of(
-    here: StepPage, device: Device
-) -> None:
+def test_fs_09_a_provider_that_went_is_refused_and_told_of(here: StepPage, device: Device) -> None:
     assert 'value="chat-compatible"' in here.text
     here.take(form("chat-compatible"))
     install(device, [entry("another", "https://api.example/v1")])

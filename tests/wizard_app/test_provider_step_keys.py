@@ -111,9 +111,7 @@ def test_key_01_a_test_that_fails_leaks_no_key(
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_key_01_a_server_that_is_not_there_is_told_without_the_key(
-    here: MakeHere, scheme: str
-) -> None:
+def test_key_01_an_absent_server_is_told_without_the_key(here: MakeHere, scheme: str) -> None:
     step = here(f"{scheme}://127.0.0.1:9")
     for kind in KINDS:
         page = step.refuse(form(kind))
@@ -155,9 +153,7 @@ def test_a_test_that_is_not_passed_is_told_in_the_language_of_the_page(here: Mak
     assert "rejected this key" not in page
 
 
-def test_of_an_own_server_the_address_is_blamed_unless_it_speaks_of_the_key_and_is_not_quoted(
-    here: MakeHere,
-) -> None:
+def test_of_an_own_server_address_or_key_is_blamed_in_our_words(here: MakeHere) -> None:
     step = here("")
     blamed = {
         *(("401", "api-key"), ("429", "api-key"), ("404", "endpoint"), ("500", "endpoint")),
@@ -201,9 +197,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("chosen", ["own", "local"])
-def test_key_03_an_address_that_is_no_providers_is_sent_nothing(
-    here: MakeHere, chosen: str
-) -> None:
+def test_key_03_an_address_of_no_provider_is_sent_nothing(here: MakeHere, chosen: str) -> None:
     step = here(NOWHERE)
     for host in REFUSED:
         page = step.refuse(form(chosen, endpoint=f"http://{host}/v1"))
@@ -299,9 +293,7 @@ def test_whose_key_it_may_be() -> None:
         assert looks_like(Secret(key), one, OTHERS) == names
 
 
-def test_a_key_of_another_provider_is_recognised_when_it_fails(
-    steps: MakeStep, device: Device
-) -> None:
+def test_a_failing_key_of_another_provider_is_recognised(steps: MakeStep, device: Device) -> None:
     with sending(response(b"", "401 No")) as server:
         formats = {"first": "aa-...", "second": "bb-..."}
         install(device, [entry(id_, server.url, key_format=formats[id_]) for id_ in formats])

@@ -99,9 +99,7 @@ def test_what_is_missing_is_listed_first_with_links(small: FlaskClient) -> None:
     assert _missing(_review(small)) == {"Word: Black takes no word": "/wizard/word?return=review"}
 
 
-def test_wiz_04_after_a_restart_every_lost_secret_is_named(
-    wizard: MakeWizard, state_file: Path
-) -> None:
+def test_wiz_04_a_restart_names_every_lost_secret(wizard: MakeWizard, state_file: Path) -> None:
     state_file.parent.mkdir(parents=True)
     state_file.write_text(json.dumps(GOOD))
     tree = _review(wizard())
@@ -114,9 +112,7 @@ def test_wiz_04_after_a_restart_every_lost_secret_is_named(
 
 
 @pytest.mark.parametrize("name", [name for name in ANSWERS if name not in ("model", "endpoint")])
-def test_wiz_15_an_answer_that_is_not_in_the_file_is_listed(
-    wizard: MakeWizard, state_file: Path, name: str
-) -> None:
+def test_wiz_15_a_missing_answer_is_listed(wizard: MakeWizard, state_file: Path, name: str) -> None:
     halves = {"tunnel_name": "tunnel_choice", "backup_meta": "backup_kind"}
     gone = {name, halves.get(name, name)}
     answers = {member: value for member, value in ANSWERS.items() if member not in gone}
@@ -157,9 +153,7 @@ def _try(client: FlaskClient) -> None:
         client.post(APPLY)
 
 
-def test_wiz_13_what_will_change_is_shown_before_anything_is_done(
-    ready: MakeReady, out: Path
-) -> None:
+def test_wiz_13_what_will_change_is_shown_before_it_is_done(ready: MakeReady, out: Path) -> None:
     client = ready()
     assert 'data-next="/wizard/review"' in client.get(STATUS).text
     page = _text(_review(client))
@@ -186,9 +180,7 @@ def test_no_secret_is_in_what_will_change(ready: MakeReady) -> None:
 
 
 @pytest.mark.parametrize("word", ["hostnamectl", "tailscale", "platform-tunnel", "nft", "restart"])
-def test_wiz_05_and_wiz_11_what_failed_is_told_and_another_try_goes_through(
-    ready: MakeReady, word: str
-) -> None:
+def test_wiz_05_and_wiz_11_what_failed_is_told_and_tried_again(ready: MakeReady, word: str) -> None:
     commands = Commands(failing=word)
     client = ready(commands)
     answer = client.post(APPLY, data={"plan": _mark(client)})

@@ -53,7 +53,7 @@ def test_what_is_under_way_goes_on_to_its_end(make: Callable[[Commands], Flask],
     assert SECRETS[0] in (out / "etc/platform/secrets.env").read_text()
 
 
-def test_wiz_07_what_was_not_stored_is_asked_for_once_more(
+def test_wiz_07_what_was_not_kept_is_asked_for(
     make: Callable[[Commands], Flask], out: Path
 ) -> None:
     commands = Commands(slow="hostnamectl", failing="tailscale")

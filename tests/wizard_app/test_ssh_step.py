@@ -126,9 +126,7 @@ def test_ssh_03_a_private_key_is_neither_stored_nor_shown_nor_logged(
     assert (KEY in text_area(page)) == (line == 3)
 
 
-def test_ssh_03_no_piece_of_a_private_key_is_shown_again_whatever_else_is_asked(
-    step: StepPage,
-) -> None:
+def test_ssh_03_no_piece_of_a_private_key_is_shown_whatever_else_is_asked(step: StepPage) -> None:
     page = step.refuse({"ssh_keys": f"{CANARY}\n{KEY}"})
     assert "Line 1 is not an SSH public key: it may be a piece of a private key" in page
     assert "anary" not in page.lower()
@@ -288,9 +286,7 @@ def test_only_a_name_that_a_user_may_have_is_asked_for(there: StepPage, host: Ra
     assert host.paths == [f"/{user}.keys" for user in users]
 
 
-def test_every_other_answer_is_told_in_a_sentence_and_what_was_typed_stays(
-    fetching: Fetching,
-) -> None:
+def test_every_other_answer_is_a_sentence_and_what_was_typed_stays(fetching: Fetching) -> None:
     compressed = response(KEY.encode(), headers={"Content-Encoding": "gzip"})
     for data, said in (
         (response(status="404 Not Found"), "No {host} user called x"),

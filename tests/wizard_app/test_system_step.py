@@ -23,9 +23,7 @@ NO_ZONES = [
 ]
 
 
-def test_names_and_zones_that_follow_the_rules_are_taken_without_blanks_around_them(
-    step: StepPage,
-) -> None:
+def test_names_and_zones_by_the_rules_are_taken_without_blanks_around(step: StepPage) -> None:
     for name in ("a", "7", "kitchen-agent", "a--b", "x" * 63):
         for zone in ("Europe/Berlin", "UTC", "America/Argentina/Buenos_Aires"):
             form = {"hostname": f" {name}  ", "timezone": f"{zone} "}
@@ -33,9 +31,7 @@ def test_names_and_zones_that_follow_the_rules_are_taken_without_blanks_around_t
             assert step.stored == {"hostname": name, "timezone": zone}
 
 
-def test_ssh_07_and_ssh_09_a_name_or_zone_that_breaks_a_rule_is_refused_in_words(
-    step: StepPage,
-) -> None:
+def test_ssh_07_and_ssh_09_a_name_or_zone_against_a_rule_is_refused(step: StepPage) -> None:
     for name, error in NAMES.items():
         step.refuse(GOOD, error, hostname=name)
     for zone in NO_ZONES:

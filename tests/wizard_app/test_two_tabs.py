@@ -51,9 +51,7 @@ def test_a_form_that_somebody_else_was_quicker_with_is_shown_again_with_a_notice
     assert _answers(state_file) == {"colour": "blue"}
 
 
-def test_a_stale_form_keeps_what_was_typed_and_tells_of_a_mistake_too(
-    client: FlaskClient, wizard: MakeWizard
-) -> None:
+def test_a_stale_form_keeps_what_was_typed(client: FlaskClient, wizard: MakeWizard) -> None:
     form = opened(client, "/wizard/colour", colour="")
     client.post("/wizard/colour", data={"colour": "red"})
     stale = client.post("/wizard/colour", data=form)
@@ -69,9 +67,7 @@ def test_a_stale_form_keeps_what_was_typed_and_tells_of_a_mistake_too(
     assert 'value="Europe/Berlin"' in stale.text
 
 
-def test_ses_10_a_form_that_is_sent_twice_is_no_conflict(
-    client: FlaskClient, state_file: Path
-) -> None:
+def test_ses_10_a_form_sent_twice_is_no_conflict(client: FlaskClient, state_file: Path) -> None:
     colour = opened(client, "/wizard/colour", colour="red")
     form = opened(client, "/wizard/word", word=WORD)
     for _ in range(3):
@@ -87,9 +83,7 @@ def test_ses_10_a_form_that_is_sent_twice_is_no_conflict(
     assert _answers(state_file) == {"colour": "blue", "has_word": True}
 
 
-def test_another_secret_makes_a_form_stale_though_the_answer_is_the_same(
-    client: FlaskClient,
-) -> None:
+def test_another_secret_makes_a_form_stale_with_the_same_answer(client: FlaskClient) -> None:
     client.post("/wizard/word", data={"word": "first-word"})
     form = opened(client, "/wizard/word", word=WORD)
     client.post("/wizard/word", data={"word": OTHER_WORD})
@@ -108,9 +102,7 @@ def test_a_form_of_before_a_restart_is_taken_when_nobody_answered_since(wizard: 
     assert _word(after) == Secret(WORD)
 
 
-def test_a_form_without_a_revision_is_taken_as_scripts_send_it(
-    client: FlaskClient, state_file: Path
-) -> None:
+def test_forms_without_a_revision_are_taken(client: FlaskClient, state_file: Path) -> None:
     for colour in ("red", "blue"):
         assert client.post("/wizard/colour", data={"colour": colour}).status_code == 302
         assert _answers(state_file) == {"colour": colour}
