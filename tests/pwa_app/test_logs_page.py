@@ -374,7 +374,7 @@ def test_the_downloads_name_is_safe(client: FlaskClient, real: RealJournal, ctl:
     assert re.fullmatch(r"attachment; filename=a-b-c-[0-9-]+\.txt", header)
 
 
-def test_an_entry_of_the_future_or_1970_is_shown(client: FlaskClient, real: RealJournal) -> None:
+def test_an_entry_from_1970_or_the_future_is_shown(client: FlaskClient, real: RealJournal) -> None:
     real.write(Logged("then", after_s=-NOON_US / 1e6 + 1), Logged("much later", after_s=4e9))
     log = log_of(page(client))
     assert "then" in log

@@ -114,3 +114,15 @@ def steps(wizard: MakeWizard, state_file: Path, request: pytest.FixtureRequest) 
 def step(client: FlaskClient, state_file: Path, request: pytest.FixtureRequest) -> StepPage:
     """The page of a module's `SLUG` in the wizard of `client`."""
     return StepPage(client, request.module.SLUG, state_file)
+
+
+@pytest.fixture
+def colour(small: FlaskClient, state_file: Path) -> StepPage:
+    """The first page of a wizard of two small steps."""
+    return StepPage(small, "colour", state_file)
+
+
+@pytest.fixture
+def word(small: FlaskClient, state_file: Path) -> StepPage:
+    """The second one."""
+    return StepPage(small, "word", state_file)
