@@ -166,9 +166,7 @@ def test_a_provider_has_a_page_that_asks_for_what_its_kind_needs(
     assert ctl.words() == ["model list --json"]
 
 
-def test_the_page_of_a_provider_says_how_its_key_looks_and_what_comes_of_it(
-    client: FlaskClient, ctl: FakeCtl
-) -> None:
+def test_the_page_of_a_provider_says_how_its_key_looks(client: FlaskClient, ctl: FakeCtl) -> None:
     key_states.several(ctl)
     shown = text(page(client, "/app/keys/openai"))
     for said in ("sk-...", "https://api.openai.example/v1", "OpenAI becomes the active provider"):
@@ -195,9 +193,7 @@ def test_there_is_no_page_for_no_provider(client: FlaskClient, ctl: FakeCtl, nam
     assert client.get(f"/app/keys/{name}").status_code == 404
 
 
-def test_a_message_is_shown_once_to_who_looks_on_whichever_page_comes_first(
-    client: FlaskClient, ctl: FakeCtl
-) -> None:
+def test_a_message_is_shown_once_on_whichever_page(client: FlaskClient, ctl: FakeCtl) -> None:
     key_states.several(ctl)
     for path in ("/app/keys", "/app/keys/openai"):
         answer = client.post("/app/keys/rotate", data={"provider": "openai"})

@@ -79,9 +79,7 @@ def changes(ctl: FakeCtl) -> list[str]:
     return [words for words in ctl.words() if words != LIST]
 
 
-def test_a_key_goes_to_the_control_cli_without_blanks_and_the_page_says_so_once(
-    client: FlaskClient, ready: FakeCtl
-) -> None:
+def test_a_key_goes_to_the_control_cli_without_blanks(client: FlaskClient, ready: FakeCtl) -> None:
     assert rotate(client, key=f" \t{CANARY}\r\n") == "Rotated openai successfully."
     (call,) = [call for call in ready.calls() if call["words"] != LIST.split()]
     assert " ".join(call["words"]) == SET

@@ -21,6 +21,7 @@ from platform_common.web.rate import RateLimit
 from pwa_app.subscriptions import FILE, FullError, Subscriptions, parse
 from tests.support.odd_files import LINKS, NOT_REGULAR, make, picture
 from tests.support.push_receivers import Receiver, base64url
+from tests.wizard_app.conftest import Clock
 
 RECEIVER = Receiver()
 GOOD = RECEIVER.subscription()
@@ -243,7 +244,7 @@ def test_push_05_no_umask_changes_the_mode(kept: Subscriptions, umask: Any, mask
     assert stat.S_IMODE(kept.path.stat().st_mode) == 0o640
 
 
-def test_each_subscribing_appends_a_line_and_the_last_of_one_endpoint_counts(
+def test_each_subscribing_is_a_line_and_the_last_of_one_endpoint_counts(
     kept: Subscriptions,
 ) -> None:
     first, other = subscription(1), Receiver().subscription()["keys"]
@@ -369,14 +370,6 @@ def test_fs_02_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 
 
 # How often.
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.mark.parametrize("address", ["192.0.2.7", "2001:db8::7", "::ffff:192.0.2.7", "fe80::1%e"])

@@ -148,7 +148,7 @@ def test_push_07_fs_07_what_is_no_file_of_ours_turns_push_off_and_stays(
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o666, 0o604, 0o700, 0o4600])
-def test_push_07_a_wider_mode_is_narrowed_with_a_note(
+def test_push_07_a_mode_is_narrowed(
     tmp_path: Path, mode: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / FILE).write_bytes(GOOD)
@@ -225,9 +225,7 @@ print(sorted(loaded), bool(key.public()))
     assert finished.stdout == "[] True\n"
 
 
-def test_push_06_a_hundred_first_calls_in_threads_give_one_key(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_push_06_100_threads_make_one_key(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     for folder in (tmp_path / str(turn) for turn in range(10)):
         folder.mkdir()
         start = threading.Barrier(100)

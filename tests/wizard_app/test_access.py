@@ -113,17 +113,6 @@ def test_neither_token_nor_session_is_kept_in_memory(access: Access, tokens: Hel
     assert session not in told
 
 
-def test_alone_counts_from_the_end_of_a_session(access: Access, tokens: Held, clock: Clock) -> None:
-    assert access.alone_s() == 0
-    entered(access, tokens)
-    clock.now += 1800
-    entered(access, tokens)
-    clock.now += LIFETIME_S - 1
-    assert access.alone_s() == 0
-    clock.now += 11
-    assert access.alone_s() == 10
-
-
 def test_wiz_07_an_hour_alone_wipes_secrets(access: Access, tokens: Held, clock: Clock) -> None:
     wiped = threading.Event()
     # Each look is ten minutes later.

@@ -129,9 +129,7 @@ def test_wiz_08_of_fifty_presses_at_once_one_sets_up(client: FlaskClient, out: P
     assert len({str(argv) for argv in commands(out)}) == len(commands(out))
 
 
-def test_wiz_08_two_wizards_of_one_device_set_it_up_once_as_it_was_answered_then(
-    client: FlaskClient, out: Path
-) -> None:
+def test_wiz_08_two_wizards_of_one_device_set_it_up_once(client: FlaskClient, out: Path) -> None:
     other = started(out)
     answer(other, FULL)
     slow = Slow(client)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -15,29 +16,39 @@ from tests.support.devices import Device
 from tests.wizard_app.step_pages import StepPage
 
 SLUG = "channels"
+PROFILES = "/etc/platform/profiles"
 CHANNELS = ("telegram", "slack", "discord", "matrix", "pigeon-post")
 
 
-def install(device: Device, profile_id: str, channels: tuple[str, ...] = CHANNELS) -> None:
+def install(
+    device: Device,
+    profile_id: str,
+    channels: tuple[str, ...] = CHANNELS,
+    *,
+    name: str = "",
+    need_mb: int = 0,
+) -> Path:
     """Install a profile with those channels."""
-    supported = json.dumps(list(channels))
-    device.put(
-        f"/etc/platform/profiles/{profile_id}.toml",
-        f'[profile]\ndisplay_name = "My {profile_id}"\n[channels]\nsupported = {supported}\n',
+    shown, supported = json.dumps(name or f"My {profile_id}"), json.dumps(list(channels))
+    return device.put(
+        f"{PROFILES}/{profile_id}.toml",
+        f"[profile]\ndisplay_name = {shown}\nmin_ram_mb = {need_mb}\n"
+        f"[channels]\nsupported = {supported}\n",
     )
 
 
-def limit(device: Device, *disabled: str) -> None:
-    """Have the device too little memory for those channels; it says why for Discord."""
-    reason = {"id": "no-discord", "reason": "It keeps <much>.", "unblock": "Take another."}
+def limit(device: Device, *disabled: str, ram_mb: int = 2048) -> None:
+    """Have the device that much memory, too little for those channels; it says why for Discord."""
     record = {
         "target": "test",
         "tier": "low",
-        "ram_mb": 2048,
+        "ram_mb": ram_mb,
         "ram_class": "low",
         "storage_class": "sd",
         "capabilities": {"channels_disabled_by_ram": disabled, "channels_heavy": ["telegram"]},
-        "limitations": [reason],
+        "limitations": [
+            {"id": "no-discord", "reason": "It keeps <much>.", "unblock": "Take another."}
+        ],
     }
     device.put("/etc/platform/limits.json", json.dumps(record))
 
@@ -148,9 +159,7 @@ def test_ses_12_another_profile_asks_for_channels_again(chosen: StepPage, device
     assert said not in chosen.review
 
 
-def test_fs_09_a_device_that_became_too_small_is_seen_at_the_post_and_after_it(
-    chosen: StepPage, device: Device
-) -> None:
+def test_fs_09_a_device_that_became_too_small_is_seen(chosen: StepPage, device: Device) -> None:
     chosen.take({"channels": ["slack"]})
     limit(device, "slack")
     chosen.refuse({"channels": ["slack"]}, status=422)

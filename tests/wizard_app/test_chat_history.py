@@ -174,7 +174,7 @@ def test_cleared_it_is_gone_and_begins_anew(history: ChatHistory) -> None:
 
 
 @pytest.mark.parametrize("kind", [*LINKS, *NOT_REGULAR])
-def test_fs_07_and_chat_05_nothing_is_read_written_or_removed_through_what_is_no_file(
+def test_fs_07_and_chat_05_nothing_is_done_through_what_is_no_file(
     tmp_path: Path, kind: str
 ) -> None:
     path = make(kind, tmp_path / "chat-history.jsonl")
@@ -209,7 +209,8 @@ def test_where_it_is(tmp_path: Path) -> None:
 
 def test_an_export_has_every_turn_that_can_be_read(history: ChatHistory) -> None:
     # No history is no turns, and its export an empty file.
-    assert history.last() == list(history.lines()) == []
+    assert not history.last()
+    assert not list(history.lines())
     assert not history.clear()
     assert b"".join(chat_export.opened(history, "jsonl")) == b""
     assert b"".join(chat_export.opened(history, "md")) == b"# Chat\n"

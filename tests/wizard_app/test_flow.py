@@ -30,7 +30,7 @@ def test_the_start_leads_to_the_step_that_was_reached(small: FlaskClient, addres
             small.post(f"/wizard/{step}", data=form)
 
 
-def test_an_answer_leads_to_the_next_step_and_not_back_behind_what_was_reached(
+def test_an_answer_leads_on_and_not_behind_what_was_reached(
     colour: StepPage, word: StepPage
 ) -> None:
     assert colour.take({"colour": "red"}) == "/wizard/word"
@@ -65,9 +65,7 @@ def test_a_change_from_the_review_page_leads_back_there(colour: StepPage, word: 
     assert colour.take({"colour": "blue", "return": "review"}) == "/wizard/review"
 
 
-def test_ses_12_a_change_leads_first_to_an_answer_that_it_made_unfit(
-    colour: StepPage, word: StepPage
-) -> None:
+def test_ses_12_a_change_leads_to_what_it_made_unfit(colour: StepPage, word: StepPage) -> None:
     colour.take({"colour": "red"})
     word.take({})
     assert colour.take({"colour": "black", "return": "review"}) == "/wizard/word?return=review"

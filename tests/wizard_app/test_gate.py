@@ -167,9 +167,9 @@ ODD_HEADERS = [
 
 
 def test_tok_05_odd_queries_and_headers_are_refused_and_none_spends_the_token(door: Door) -> None:
-    queries = [(f"/?{query}", {}) for query in ODD_QUERIES]
+    queries: list[tuple[str, dict[str, str]]] = [(f"/?{query}", {}) for query in ODD_QUERIES]
     headers = [("/wizard/system", {"Authorization": value}) for value in ODD_HEADERS]
-    for number, (path, more) in enumerate([*queries, *headers]):
+    for number, (path, more) in enumerate(queries + headers):
         from_ = {"REMOTE_ADDR": f"192.0.2.{number}"}
         answer = door.get(path, headers=more, environ_base=from_)
         assert answer.status_code == 401, (path[:80], str(more)[:80])

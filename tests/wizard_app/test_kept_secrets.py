@@ -107,7 +107,8 @@ def test_leak_01_secrets_are_in_memory_alone(
     step: StepPage, out: Path, caplog: pytest.LogCaptureFixture, case: Case
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    pages = [step.refuse(case.form, **{field: f"{case.form[field]}\n%(x"}) for field in case.secret]
+    broken = [{field: f"{case.form[field]}\n%(x"} for field in case.secret]
+    pages = [step.refuse(case.form | wrong) for wrong in broken]
     pages += [step.refuse(case.form | case.wrong)] if case.wrong else []
     step.take(case.form)
     pages += [step.send(case.form, revision="x").text, step.text, step.review]

@@ -2,33 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
-from pathlib import Path
 
 from tests.support.dashboard_states import MARKUP
 from tests.support.devices import Device
 from tests.wizard_app.step_pages import StepPage
+from tests.wizard_app.test_channels_step import PROFILES, install, limit
 
 SLUG = "profile"
-FOLDER = "/etc/platform/profiles"
-
-
-def install(device: Device, profile_id: str, name: str = "Mine", need_mb: int = 0) -> Path:
-    """Install a profile with two channels."""
-    return device.put(
-        f"{FOLDER}/{profile_id}.toml",
-        f"[profile]\ndisplay_name = {json.dumps(name)}\nmin_ram_mb = {need_mb}\n"
-        '[channels]\nsupported = ["telegram", "irc"]\n',
-    )
-
-
-def limit(device: Device, ram_mb: int) -> None:
-    """Have the device that much memory."""
-    capabilities: dict[str, object] = {}
-    record = {"target": "test", "tier": "low", "ram_mb": ram_mb, "ram_class": "low"}
-    more = {"storage_class": "sd", "capabilities": capabilities, "limitations": []}
-    device.put("/etc/platform/limits.json", json.dumps(record | more))
 
 
 def chosen(page: str) -> list[str]:
@@ -64,7 +45,7 @@ def test_what_a_profile_needs_is_held_against_the_device(step: StepPage, device:
         (512, 8192, "Needs 512 MB of memory"),
     ):
         install(device, "mine", need_mb=need_mb)
-        limit(device, ram_mb)
+        limit(device, ram_mb=ram_mb)
         assert said in step.text
         step.take({"profile": "mine"})
     # One that does not know its memory warns of nothing.
@@ -74,7 +55,7 @@ def test_what_a_profile_needs_is_held_against_the_device(step: StepPage, device:
 
 
 def test_without_any_profile_the_page_says_what_to_do(step: StepPage, device: Device) -> None:
-    device.path(f"{FOLDER}/none").parent.mkdir(exist_ok=True)
+    device.path(f"{PROFILES}/none").parent.mkdir(exist_ok=True)
     assert "No profile is installed on this device" in step.text
     assert "<button>Continue</button>" not in step.text
     page = step.refuse({"profile": "openclaw"})
@@ -95,7 +76,7 @@ def test_fs_09_a_profile_that_went_is_refused_and_missed(step: StepPage, device:
 
 
 def test_http_14_a_profiles_name_is_text_everywhere(step: StepPage, device: Device) -> None:
-    install(device, "mine", MARKUP)
+    install(device, "mine", name=MARKUP)
     step.take({"profile": "mine"})
     for page in (step.text, step._replace(slug="channels").text, step.review):
         assert "&lt;script&gt;alert(1)" in page

@@ -83,7 +83,7 @@ def test_every_provider_needs_a_key(steps: MakeStep, device: Device, extra: dict
     step = steps()
     for chosen in (*CLOUDS, "custom", "local-ollama"):
         words = said.get(chosen, "Enter your API key")
-        assert words in step.refuse({"provider": chosen, "api_key": " "}, **extra)
+        assert words in step.refuse({"provider": chosen, "api_key": " ", **extra})
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -146,7 +146,7 @@ def test_blanks_around_a_key_are_no_part_of_it(here: StepPage) -> None:
         assert here.held == {"CHAT_COMPATIBLE_KEY": CANARY}
 
 
-def test_key_09_key_10_each_value_that_is_needed_is_asked_for_before_the_handshake(
+def test_key_09_key_10_each_value_is_asked_for_before_any_request(
     here: StepPage, server: RawServer
 ) -> None:
     here.refuse(form("signed-cloud", api_key=""), "Enter your access key id")

@@ -33,9 +33,7 @@ def stale(page: StepPage, form: dict[str, str]) -> str:
     return answer.text
 
 
-def test_a_form_that_somebody_else_was_quicker_with_is_shown_again_with_a_notice(
-    colour: StepPage,
-) -> None:
+def test_a_form_that_another_was_quicker_than_is_shown_with_a_notice(colour: StepPage) -> None:
     first, second = filled(colour, colour="red"), filled(colour, colour="blue")
     colour.take(first)
     page = stale(colour, second)
@@ -81,9 +79,7 @@ def test_another_secret_makes_a_form_stale_with_the_same_answer(word: StepPage) 
     assert word.held == {"word": OTHER_WORD}
 
 
-def test_a_form_of_before_a_restart_is_taken_when_nobody_answered_since(
-    word: StepPage, wizard: MakeWizard
-) -> None:
+def test_a_form_of_before_a_restart_may_be_taken(word: StepPage, wizard: MakeWizard) -> None:
     word.take({"word": "first-word"})
     form = filled(word, word=WORD)
     after = word._replace(client=wizard(steps=SMALL))
