@@ -202,7 +202,7 @@ def test_wiz_17_the_keys_are_never_for_more_than_their_owner_and_group(device: P
     assert seen <= {0o600, 0o640}
 
 
-def test_wiz_18_tun_03_and_fs_07_each_file_has_its_bytes_and_its_mode_whatever_was_there(
+def test_wiz_18_tun_03_and_fs_07_files_have_their_bytes_and_mode(
     device: Paths, tmp_path: Path
 ) -> None:
     places = [device.on_device("/etc/platform/active-profile")]
@@ -350,7 +350,7 @@ _QUICK = ("status 1", "hangs")
     "fault",
     [pytest.param(one, marks=() if one in _QUICK else pytest.mark.long) for one in _FAULTS],
 )
-def test_wiz_11_whatever_a_program_does_is_told_and_the_next_press_needs_nothing_more(
+def test_wiz_11_what_a_program_does_is_told_and_tried_again(
     production: Production, fault: str
 ) -> None:
     way, told = _FAULTS[fault]

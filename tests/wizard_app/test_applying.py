@@ -79,9 +79,7 @@ def test_wiz_14_only_a_post_sets_up(client: FlaskClient, out: Path) -> None:
     assert not (out / JOURNAL).exists()
 
 
-def test_wiz_05_wiz_09_and_wiz_12_after_success_secrets_are_gone_and_nothing_is_run_again(
-    client: FlaskClient, out: Path
-) -> None:
+def test_wiz_05_wiz_09_and_wiz_12_after_success_all_is_over(client: FlaskClient, out: Path) -> None:
     assert set(_secrets(client).values()) >= {CANARIES[0], CANARIES[1], CANARIES[3]}
     assert _press(client) == (302, "/wizard/done")
     assert _secrets(client) == {}

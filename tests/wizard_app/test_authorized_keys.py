@@ -113,9 +113,7 @@ def test_ssh_05_another_users_folder_is_left(place: Path, monkeypatch: pytest.Mo
     assert list(place.parent.iterdir()) == []
 
 
-def test_ssh_05_a_folder_that_is_replaced_meanwhile_is_not_written_to(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ssh_05_a_replaced_folder_is_not_used(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     roots = place.parent.parent / "root"
     roots.mkdir()
     place.parent.mkdir()

@@ -128,9 +128,7 @@ def test_a_disabled_channel_is_text_with_its_reason_and_no_input(chosen: StepPag
         assert words in disabled
 
 
-def test_the_page_says_what_no_channel_means_and_what_a_device_too_small_for_all_leaves(
-    chosen: StepPage, device: Device
-) -> None:
+def test_the_page_says_what_no_channel_means(chosen: StepPage, device: Device) -> None:
     assert "private chat of this device alone" in chosen.text
     limit(device, *CHANNELS)
     page = chosen.refuse({"channels": ["slack"]}, status=422)

@@ -301,7 +301,7 @@ def test_chat_03_and_http_15_any_message_is_harmless(
 
 
 @pytest.mark.parametrize("start", range(0, len(XSS), 40))
-def test_chat_03_chat_04_and_http_14_nothing_of_a_turn_becomes_more_than_text(
+def test_chat_03_chat_04_and_http_14_a_turn_is_no_more_than_text(
     talk: TALK, history: Path, start: int
 ) -> None:
     gathered = "\n\n".join(XSS[start : start + 40])
@@ -442,7 +442,7 @@ def test_chat_07_what_cannot_be_saved_has_a_notice(client: FlaskClient, history:
     assert "could not be cleared" in client.post("/chat/clear").text
 
 
-def test_chat_08_the_history_is_for_its_group_alone_and_no_page_is_stored(
+def test_chat_08_history_and_pages_are_private(
     client: FlaskClient, history: Path, state_file: Path
 ) -> None:
     answer = send(client, "secret words")

@@ -278,19 +278,17 @@ def test_tok_01_and_08_a_used_link_leads_its_browser_back_in_and_no_other(door: 
     assert "http-equiv" not in other.text
 
 
-@pytest.mark.parametrize(
-    ("variables", "name", "more"),
-    [({"WIZARD_PRODUCTION": "1"}, PRODUCTION, ["Secure"]), ({}, DEV, [])],
-    ids=["production", "dev"],
-)
-def test_ses_05_the_cookie(
-    make: MakeDoor, variables: dict[str, str], name: str, more: list[str]
-) -> None:
-    answer = make(**variables).get(f"/?token={TOKEN}", base_url="https://192.0.2.2:8088")
-    (set_cookie,) = answer.headers.getlist("Set-Cookie")
-    value, *attributes = set_cookie.split("; ")
-    assert re.fullmatch(rf"{name}=[0-9a-f]{{64}}", value)
-    assert sorted(attributes) == ["HttpOnly", "Max-Age=3600", "Path=/", "SameSite=Strict", *more]
+def test_ses_05_the_cookie(make: MakeDoor) -> None:
+    usual = ["HttpOnly", "Max-Age=3600", "Path=/", "SameSite=Strict"]
+    for door, name, more in (
+        (make(WIZARD_PRODUCTION="1"), PRODUCTION, ["Secure"]),
+        (make(), DEV, []),
+    ):
+        answer = door.get(f"/?token={TOKEN}", base_url="https://192.0.2.2:8088")
+        (set_cookie,) = answer.headers.getlist("Set-Cookie")
+        value, *attributes = set_cookie.split("; ")
+        assert re.fullmatch(rf"{name}=[0-9a-f]{{64}}", value)
+        assert sorted(attributes) == [*usual, *more]
 
 
 def test_ses_01_the_server_makes_the_name_of_a_session(door: Door) -> None:
@@ -394,8 +392,8 @@ def test_tok_03_a_hundred_wrong_tries_from_everywhere_are_the_limit(make: MakeDo
     # Behind a proxy on this machine, one address is everybody's.
     for address in ("192.0.2.{}", "127.0.0.1", ""):
         door = make()
-        tries = [wrong(door, number, address.format(number)) for number in range(120)]
-        assert [one.status_code for one in tries] == [401] * 100 + [429] * 20
+        tries = [wrong(door, number, address.format(number)) for number in range(103)]
+        assert [one.status_code for one in tries] == [401] * 100 + [429] * 3
 
 
 def test_tok_03_a_flood_of_wrong_tries_keeps_nobody_out(door: Door) -> None:

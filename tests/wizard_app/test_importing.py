@@ -121,9 +121,7 @@ NOT_TAKEN = {
 
 
 @pytest.mark.parametrize("file", NOT_TAKEN)
-def test_a_file_that_is_not_right_is_refused_in_words_and_changes_nothing(
-    small: FlaskClient, state_file: Path, file: str
-) -> None:
+def test_a_wrong_file_is_refused_in_words(small: FlaskClient, state_file: Path, file: str) -> None:
     data, words = NOT_TAKEN[file]
     refused = _send(small, data)
     assert refused.status_code == 200

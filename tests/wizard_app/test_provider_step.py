@@ -146,9 +146,7 @@ def test_blanks_around_a_key_are_no_part_of_it(here: StepPage) -> None:
         assert here.held == {"CHAT_COMPATIBLE_KEY": CANARY}
 
 
-def test_key_09_key_10_each_value_is_asked_for_before_any_request(
-    here: StepPage, server: RawServer
-) -> None:
+def test_key_09_key_10_each_value_is_asked_for_first(here: StepPage, server: RawServer) -> None:
     here.refuse(form("signed-cloud", api_key=""), "Enter your access key id")
     here.refuse(form("signed-cloud", secret_access_key=""), "Enter your secret access key")
     here.refuse(form("signed-cloud", region=""), "Enter a region, like us-east-1")
@@ -255,9 +253,7 @@ def test_fs_09_a_provider_that_went_is_refused_and_told_of(here: StepPage, devic
         assert "Select a provider: this device does not offer chat-compatible" in page
 
 
-def test_env_03_d8_an_entry_that_cannot_be_used_is_told_of_and_the_others_are_offered(
-    steps: MakeStep, device: Device
-) -> None:
+def test_env_03_d8_an_entry_that_is_unfit_is_told_of(steps: MakeStep, device: Device) -> None:
     address = "https://api.example/v1"
     entries = {
         variable: (entry("odd", address, key_env_var=variable), "providers[0].key_env_var")

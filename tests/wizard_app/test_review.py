@@ -71,7 +71,7 @@ def test_the_page_shows_every_answer_under_its_label(small: FlaskClient) -> None
     assert _missing(_review(small)) == {}
 
 
-def test_the_answers_are_under_four_headings_and_each_has_a_link_that_says_what_it_changes(
+def test_four_headings_have_answers_with_their_links(
     client: FlaskClient, small: FlaskClient
 ) -> None:
     tree = _review(client)
@@ -295,9 +295,7 @@ class PaintStep(ColourStep):
         yield Phase.SYSTEM, RunCommand(("paint", "--", answer.colour), 5.0)
 
 
-def test_a_tenth_step_that_only_the_list_of_steps_knows_is_asked_shown_planned_and_applied(
-    wizard: MakeWizard, out: Path
-) -> None:
+def test_a_tenth_step_is_asked_shown_planned_and_applied(wizard: MakeWizard, out: Path) -> None:
     client = wizard(steps=(*STEPS, PaintStep()))
     answer(client.application, FORMS)
     assert "/wizard/colour?return=review" in client.get("/wizard/review").text

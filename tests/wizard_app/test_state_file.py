@@ -158,7 +158,7 @@ def test_fs_07_what_comes_in_its_place_later_is_refused_in_words(
     assert client.get("/").location == "/wizard/colour"
 
 
-def test_leak_06_what_a_killed_wizard_left_over_is_gone_after_a_start(
+def test_leak_06_left_overs_are_gone_at_start(
     wizard: MakeWizard, folder: Path, state_file: Path
 ) -> None:
     left_over = folder / ".wizard-state.json.4711.0123abcd.tmp"
