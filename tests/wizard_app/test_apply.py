@@ -11,9 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import html5lib
 import pytest
-from werkzeug.test import TestResponse
 
 from platform_common.errors import PlatformError
 from platform_common.files import Owner
@@ -21,8 +19,7 @@ from platform_common.key_store import store_keys
 from platform_common.paths import SECRETS, Paths
 from platform_common.secret import Secret
 from tests.support import odd_files
-from tests.support.apply_setups import FULL, KEY_FILE, result
-from wizard_app import applying, runners
+from tests.support.apply_setups import KEY_FILE
 from wizard_app.actions import (
     MESH_VPN_KEY,
     TUNNEL_CREDENTIALS,
@@ -36,11 +33,10 @@ from wizard_app.actions import (
     WriteFile,
     write,
 )
-from wizard_app.app import create_app
 from wizard_app.apply import ApplyError, execute
-from wizard_app.plan import Item, build_plan
+from wizard_app.plan import Item
 from wizard_app.runners import on_machine, recorded
-from wizard_app.settings import COMMANDS, WizardSettings
+from wizard_app.settings import COMMANDS
 
 
 def _nothing(command: RunCommand) -> None:
@@ -262,125 +258,37 @@ def _descriptors_left(free: int) -> Iterator[None]:
 
 
 # What a program does in place of its work, and what is told of it.
-_FAULTS = {
-    "missing": (None, "{program} could not be started: No such file or directory"),
-    "status 1": ("echo no >&2; echo luck >&2; exit 1", "{program} ended with status 1: no luck"),
-    "silent": ("exit 3", "{program} ended with status 3"),
-    "hangs": ("/bin/sleep 60 & exec /bin/sleep 60", "{program} did not finish in 0.3 s"),
-    "killed": ("kill -9 $$", "{program} was ended by signal 9"),
-    "endless": ("exec /bin/cat /dev/zero", "{program} printed more than 262,144 bytes"),
+FAULTS = {
+    "missing": (None, "program could not be started: No such file or directory"),
+    "status 1": ("echo no >&2; echo luck >&2; exit 1", "program ended with status 1: no luck"),
+    "silent": ("exit 3", "program ended with status 3"),
+    "hangs": ("/bin/sleep 60 & exec /bin/sleep 60", "program did not finish in 0.3 s"),
+    "killed": ("kill -9 $$", "program was ended by signal 9"),
+    "endless": ("exec /bin/cat /dev/zero", "program printed more than 262,144 bytes"),
 }
-_TOKEN = "0123456789abcdef" * 4
-_HERE = "https://localhost"
 
 
-class Production:
-    """A wizard that sets up a folder by real programs, all of them ours."""
-
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.root, self._programs = folder / "device", folder / "bin"
-        self._log, self._broken = folder / "log", folder / "broken"
-        self._programs.mkdir()
-        wants = self.root / "etc/systemd/system/multi-user.target.wants"
-        wants.mkdir(parents=True)
-        (wants / "khoj-gateway.service").touch()
-        monkeypatch.setenv("PATH", str(self._programs))
-        monkeypatch.setattr(applying, "on_machine", self._in_short)
-        settings = WizardSettings.from_env(
-            {"WIZARD_PRODUCTION": "1", "PLATFORM_ROOT": str(self.root), "WIZARD_TOKEN": _TOKEN}
-        )
-        self.client = create_app(settings).test_client()
-        self.client.get(f"/?token={_TOKEN}", base_url=_HERE)
-        for slug, form in FULL.items():
-            assert self.client.post(f"/wizard/{slug}", data=form, base_url=_HERE).location
-
-    def _in_short(self, device: Paths) -> runners.Run:
-        run = on_machine(device)
-
-        def act(command: RunCommand) -> None:
-            hangs = self._broken.exists() and "sleep" in self._broken.read_text()
-            limit_s = 0.3 if hangs and self._is_broken(command.argv) else command.timeout_s
-            run(RunCommand(command.argv, limit_s, command.files, command.key_file))
-
-        return act
-
-    def install(self, broken: tuple[str, ...] = (), way: str | None = "") -> None:
-        """Have every program work but for the one command that is `broken`."""
-        for name in ("hostnamectl", "timedatectl", "tailscale", "systemctl", "nft"):
-            path = self._programs / name
-            path.unlink(missing_ok=True)
-            if way is None and broken and name == broken[0]:
-                continue
-            path.write_text(
-                f"#!/bin/sh\necho \"{name} $*\" >>'{self._log}'\n"
-                f"case \"{name} $*\" in '{' '.join(broken)}') {way};; esac\n"
-            )
-            path.chmod(0o755)
-        self._broken.write_text(way or "")
-        self._command = broken
-        self._log.unlink(missing_ok=True)
-
-    def _is_broken(self, argv: tuple[str, ...]) -> bool:
-        return tuple(argv[:2]) == tuple(self._command[:2])
-
-    def press(self) -> TestResponse:
-        """Press the button."""
-        return self.client.post("/wizard/review/apply", base_url=_HERE)
-
-    def ran(self) -> list[str]:
-        """The commands that were begun, by their lines."""
-        return self._log.read_text().splitlines() if self._log.exists() else []
-
-
-@pytest.fixture
-def production(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Production:
-    return Production(tmp_path, monkeypatch)
-
-
-def _stopped(page: TestResponse) -> list[str]:
-    tree = html5lib.parse(page.text, namespaceHTMLElements=False)
-    [box] = [one for one in tree.iter() if one.attrib.get("aria-labelledby") == "stopped"]
-    return [" ".join("".join(line.itertext()).split()) for line in box.iter("p")]
-
-
-_QUICK = ("status 1", "hangs")
-
-
-@pytest.mark.parametrize(
-    "fault",
-    [pytest.param(one, marks=() if one in _QUICK else pytest.mark.long) for one in _FAULTS],
-)
+@pytest.mark.parametrize("fault", FAULTS)
 def test_wiz_11_what_a_program_does_is_told_and_tried_again(
-    production: Production, fault: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
-    way, told = _FAULTS[fault]
-    production.install()
-    commands = _all_commands(production)
-    assert len(commands) == 8
-    for number, command in enumerate(commands):
-        production.install(tuple(command.split()), way)
-        page = production.press()
-        assert page.status_code == 200, command
-        what, why, advice = _stopped(page)
-        assert command.split()[0] in what
-        assert why.startswith(told.format(program=command.split()[0])), why
-        assert advice
-        assert not (production.root / KEY_FILE).exists()
-        # One that is not there leaves no line, and is not there for its other uses either.
-        ran = production.ran()
-        first = next(n for n, one in enumerate(commands) if one.split()[0] == command.split()[0])
-        assert ran == commands[: first if way is None else number + 1]
-    production.install()
-    assert production.press().location == "/wizard/done"
-    assert production.ran() == commands
-    assert result(production.root)["etc/hostname"][1] == b"kitchen\n"
-
-
-def _all_commands(production: Production) -> list[str]:
-    """The lines of all commands of the plan, with the paths that they get here."""
-    wizard = production.client.application.extensions["wizard_app"]
-    plan = build_plan(wizard.standing())
-    lines = [" ".join(item.action.argv) for item in plan if isinstance(item.action, RunCommand)]
-    for path in (f"/{KEY_FILE}", "/etc/nftables.d/platform.nft"):
-        lines = [line.replace(path, f"{production.root}{path}") for line in lines]
-    return lines
+    way, told = FAULTS[fault]
+    monkeypatch.setenv("PATH", str(tmp_path))
+    program, device = tmp_path / "program", Paths(tmp_path / "device", {})
+    limit_s = 0.3 if fault == "hangs" else 60
+    command = RunCommand(("program", "/etc/x"), limit_s, files=("/etc/x",))
+    plan = [Item(Phase.SYSTEM, command), Item(Phase.SYSTEM, WriteFile("/etc/x", ("later",)))]
+    for work in (way, f'test "$1" = {device.on_device("/etc/x")}'):
+        if work is not None:
+            program.write_text(f"#!/bin/sh\n{work}\n")
+            program.chmod(0o755)
+        if work == way:
+            with pytest.raises(ApplyError) as caught:
+                execute(plan, device, on_machine(device), setup="test")
+            assert str(caught.value.problem) == told
+            assert caught.value.what == command.said
+            assert caught.value.hint
+            assert not device.on_device("/etc/x").exists()
+        else:
+            execute(plan, device, on_machine(device), setup="test")
+            assert device.on_device("/etc/x").exists()
