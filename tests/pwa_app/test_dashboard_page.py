@@ -6,7 +6,7 @@ import json
 import re
 import resource
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from platform_common.processes import Finished
 from platform_common.sentence import Sentence
 from pwa_app.app import create_app
 from pwa_app.settings import PwaSettings
+from tests.pwa_app.conftest import Dashboard
 from tests.pwa_app.test_overview import children
 from tests.support.control_cli import FakeCtl
 from tests.support.dashboard_states import STATES, UPDATE_STATES, WITH_STUB, fine, set_answers
@@ -27,8 +28,6 @@ from tests.support.devices import Device
 from tests.support.properties import examples
 from tests.support.releases import program
 from tests.support.web_servers import Served, served
-
-Dashboard = Callable[..., FlaskClient]
 
 
 def page(client: FlaskClient, address: str = "/app/dashboard", **options: Any) -> str:

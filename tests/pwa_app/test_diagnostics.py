@@ -23,6 +23,7 @@ from pwa_app.context import context
 from pwa_app.diagnostics import LEFT_OUT, PARTS, archive
 from pwa_app.masking import masked
 from pwa_app.settings import PwaSettings
+from tests.pwa_app.conftest import Dashboard
 from tests.support import system_states
 from tests.support.control_cli import FakeCtl
 from tests.support.devices import Device
@@ -78,7 +79,7 @@ def journal(tmp_path: Path) -> RealJournal:
 
 
 @pytest.fixture
-def client(dashboard: Callable[..., FlaskClient], journal: RealJournal) -> FlaskClient:
+def client(dashboard: Dashboard, journal: RealJournal) -> FlaskClient:
     """A client of a dashboard that reads that journal."""
     return dashboard(**journal.environment)
 
@@ -171,7 +172,7 @@ def test_a_part_that_could_not_be_had_is_named_inside(client: FlaskClient, ctl: 
 
 
 def test_without_any_call_and_any_journal_there_is_still_an_archive(
-    dashboard: Callable[..., FlaskClient], tmp_path: Path
+    dashboard: Dashboard, tmp_path: Path
 ) -> None:
     nothing = FakeCtl(tmp_path / "nothing")
     client = dashboard(**nothing.environment, PLATFORM_JOURNAL_DIR=str(tmp_path / "no-journal"))
@@ -182,7 +183,7 @@ def test_without_any_call_and_any_journal_there_is_still_an_archive(
         assert f"  {name} " in found["README.txt"].partition("Could not be had:\n")[2]
 
 
-def test_sample_values_are_called_so(dashboard: Callable[..., FlaskClient]) -> None:
+def test_sample_values_are_called_so(dashboard: Dashboard) -> None:
     found = downloaded(dashboard(PWA_DEV_STUB="1"))
     assert "These are sample values, not those of the device" in found["README.txt"]
     assert "status.json" in found
@@ -223,7 +224,7 @@ def test_leak_01_and_http_12_a_known_key_is_masked_however_it_looks_and_stays_wh
 
 
 def test_neither_prefixes_of_keys_nor_values_of_settings_are_inside(
-    dashboard: Callable[..., FlaskClient], journal: RealJournal, tmp_path: Path
+    dashboard: Dashboard, journal: RealJournal, tmp_path: Path
 ) -> None:
     client = dashboard(
         **journal.environment,

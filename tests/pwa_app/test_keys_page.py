@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import urllib.request
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -14,6 +13,7 @@ import html5lib
 import pytest
 from flask.testing import FlaskClient
 
+from tests.pwa_app.conftest import Dashboard
 from tests.support import key_states
 from tests.support.control_cli import FakeCtl
 from tests.support.devices import Device
@@ -56,9 +56,7 @@ def test_every_provider_has_a_form_that_rotates_its_key(client: FlaskClient, ctl
     assert ctl.words() == ["model list --json"]
 
 
-def test_a_card_says_what_there_is_the_active_one_first_and_those_without_a_key_last(
-    client: FlaskClient, ctl: FakeCtl
-) -> None:
+def test_cards_say_what_there_is_the_active_one_first(client: FlaskClient, ctl: FakeCtl) -> None:
     key_states.several(ctl)
     found = {name: text(card) for name, card in cards(page(client)).items()}
     assert list(found) == [
@@ -104,7 +102,7 @@ def test_without_providers_the_page_says_why(
 
 
 def test_dev_stub_mode_shows_sample_providers_and_starts_no_program(
-    dashboard: Callable[..., FlaskClient], ctl: FakeCtl
+    dashboard: Dashboard, ctl: FakeCtl
 ) -> None:
     client = dashboard(PWA_DEV_STUB="1")
     tree = page(client)
@@ -115,9 +113,7 @@ def test_dev_stub_mode_shows_sample_providers_and_starts_no_program(
     assert ctl.calls() == []
 
 
-def test_without_a_control_cli_samples_are_shown(
-    dashboard: Callable[..., FlaskClient],
-) -> None:
+def test_without_a_control_cli_samples_are_shown(dashboard: Dashboard) -> None:
     tree = page(dashboard(PLATFORM_CTL="/nowhere/ctl"))
     assert cards(tree)
     assert "stub" in text(tree)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from collections.abc import Callable, Container
+from collections.abc import Container
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,13 @@ import pwa_app
 from pwa_app.app import create_app
 from pwa_app.journal_entries import LONGEST_TEXT, visible
 from pwa_app.settings import PwaSettings
+from tests.pwa_app.conftest import Dashboard
 from tests.support.control_cli import FakeCtl
 from tests.support.devices import Device
 from tests.support.journals import HOSTILE, NEXT_BOOT, NOON_US, Logged, RealJournal
 from tests.support.log_states import STATES, STATUS, usual
 from tests.support.stand_in import path_without, stand_in
 
-Dashboard = Callable[..., FlaskClient]
 TABLE = "{http://www.w3.org/1999/xhtml}"
 KEY = "canary-with-nothing-of-a-key"
 # How journalctl may fail, and the message for each failure.

@@ -117,7 +117,7 @@ def test_cli_01_viewers_of_a_hanging_call_wait_for_the_same_one(
     assert all(ended(int(path.suffix[1:])) for path in tmp_path.glob("status.*"))
 
 
-def test_cli_02_children_that_hold_the_pipe_do_not_hold_the_page(
+def test_cli_02_children_do_not_hold_the_page(
     client: FlaskClient, ctl: FakeCtl, tmp_path: Path
 ) -> None:
     replace_program(ctl, f"sleep 60 & echo $! > {tmp_path}/$$.pid; sleep 60 & echo '{{}}'")

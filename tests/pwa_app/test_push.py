@@ -6,7 +6,6 @@ import http.client
 import json
 import os
 import stat
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from pwa_app.subscriptions import FILE
+from tests.pwa_app.conftest import Dashboard
 from tests.pwa_app.test_subscriptions import BAD_BODIES, GOOD, at
 from tests.support.control_cli import FakeCtl
 from tests.support.devices import Device
@@ -67,7 +67,7 @@ def test_each_subscription_is_one_line_until_it_ends(client: FlaskClient, kept: 
 
 
 def test_the_folder_of_the_data_may_be_another(
-    dashboard: Callable[..., FlaskClient], tmp_path: Path, device: Device
+    dashboard: Dashboard, tmp_path: Path, device: Device
 ) -> None:
     client = dashboard(PWA_DATA_DIR=str(tmp_path / "data"))
     assert post(client, GOOD).status_code == 201

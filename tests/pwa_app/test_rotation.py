@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
@@ -22,6 +22,7 @@ from flask.testing import FlaskClient
 from pwa_app import rotation
 from pwa_app.app import create_app
 from pwa_app.settings import PwaSettings
+from tests.pwa_app.conftest import Dashboard
 from tests.support import key_states
 from tests.support.control_cli import FakeCtl
 from tests.support.devices import Device
@@ -89,7 +90,7 @@ def test_a_key_goes_to_the_control_cli_without_blanks(client: FlaskClient, ready
 
 @pytest.mark.parametrize("mode", [{}, {"PWA_DEV_STUB": "1"}], ids=["real", "dev-stub"])
 def test_both_fields_are_required(
-    dashboard: Callable[..., FlaskClient], ready: FakeCtl, mode: dict[str, str]
+    dashboard: Dashboard, ready: FakeCtl, mode: dict[str, str]
 ) -> None:
     client = dashboard(**mode)
     both = {"provider": "openai", "api_key": CANARY}
@@ -106,7 +107,7 @@ def test_both_fields_are_required(
 
 
 def test_dev_stub_mode_says_what_it_would_do_and_starts_no_program(
-    dashboard: Callable[..., FlaskClient], ctl: FakeCtl
+    dashboard: Dashboard, ctl: FakeCtl
 ) -> None:
     client = dashboard(PWA_DEV_STUB="1")
     assert rotate(client) == "(dev-stub) would rotate openai …"
@@ -155,7 +156,7 @@ def holds(data: bytes, *secrets: str) -> bool:
     return any(found(secret, data) for secret in secrets)
 
 
-def test_key_12_no_argument_and_no_environment_holds_the_key(
+def test_key_12_no_argument_holds_the_key(
     client: FlaskClient, ready: FakeCtl, tmp_path: Path
 ) -> None:
     ready.answer(SET, takes_s=0.5)

@@ -148,9 +148,7 @@ def test_push_07_fs_07_what_is_no_file_of_ours_turns_push_off_and_stays(
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o666, 0o604, 0o700, 0o4600])
-def test_push_07_a_mode_is_narrowed(
-    tmp_path: Path, mode: int, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_push_07_modes_narrow(tmp_path: Path, mode: int, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / FILE).write_bytes(GOOD)
     (tmp_path / FILE).chmod(mode)
     key = PushKey(tmp_path)
@@ -192,9 +190,7 @@ def test_push_07_fs_02_a_folder_that_is_read_only_turns_push_off(tmp_path: Path)
     assert f"{tmp_path / FILE}: Read-only file system" in finished.stderr
 
 
-def test_without_a_key_generator_push_is_off_and_nothing_is_made(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_without_a_generator_push_is_off(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert PushKey(tmp_path, generator=False).public() == ""
     assert list(tmp_path.iterdir()) == []
     assert caplog.messages == ["push is off: py-vapid is not installed"]

@@ -174,12 +174,14 @@ def test_chat_02_a_failure_is_one_turn_and_the_question_is_there_once(
     moved = response(status="302 Go", headers={"Location": "http://evil.example/"})
     for answer in (
         *(response(status="500 Oh"), response(b"<h1>Hello</h1>"), response(b"{"), moved),
-        *(response(b"x" * (2 << 20)), b""),
+        *(response(b"x" * (2 << 20)), b"", None),
     ):
         history.unlink(missing_ok=True)
-        with answering(answer) as server:
-            came = send(talk(server.url), "hello", headers=headers)
+        with answering(answer or b"") as server:
+            client = talk(server.url if answer is not None else "http://127.0.0.1:9")
+            came = send(client, "hello", headers=headers)
         assert came.status_code == 200
+        assert answer is not None or "refused the connection" in came.text
         html = came.text.rpartition("\x00")[2]
         assert articles(html) == ["user", "failed"]
         question, failure = turns(history)
@@ -187,14 +189,8 @@ def test_chat_02_a_failure_is_one_turn_and_the_question_is_there_once(
         assert (failure["role"], failure["error"]) == ("assistant", True)
         assert failure["content"].startswith("Box gave no answer: ")
         assert "No answer</strong>" in html
-
-
-def test_chat_02_nobody_at_the_gateway(talk: TALK, history: Path) -> None:
-    client = talk("http://127.0.0.1:9")
-    assert "refused the connection" in send(client, "hello").text
     assert "Not answering yet" in client.get("/chat/gateway").text
     assert client.get("/chat").status_code == 200
-    assert roles(history) == ["user", "assistant"]
 
 
 def test_what_came_before_a_failure_is_kept_and_marked(talk: TALK, history: Path) -> None:
@@ -293,7 +289,7 @@ def test_chat_03_and_http_15_any_message_is_harmless(
         text, _, html = answer.text.rpartition("\x00")
         assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", text + html)
         html5lib.HTMLParser(strict=True).parseFragment(html)
-        assert message != _BRACES or html.count(_BRACES) == 2
+        assert message != _BRACES or html.count(_BRACES) >= 2
     assert roles(history) == ["user", "assistant"] * 2
     assert parse_errors(client.get("/chat").text) == []
     for kind in ("md", "jsonl"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import stat
 import time
 from pathlib import Path
@@ -168,18 +167,3 @@ def test_the_lines_of_a_long_try_are_read_to_the_last(tmp_path: Path) -> None:
     last = read_try(journal)
     assert last is not None
     assert [entry.state for entry in last.entries] == ["done"]
-
-
-def test_fs_07_a_link_in_its_place_tells_nothing(
-    ready: MakeReady, out: Path, state_file: Path, tmp_path: Path
-) -> None:
-    client = ready()
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.write_bytes(
-        _of_this_setup(state_file, actions=[{"id": "a", "what": "x", "why": "CANARY"}])
-    )
-    journal = out / "var/lib/platform/apply-journal.jsonl"
-    for plant in (os.symlink, os.link):
-        plant(elsewhere, journal)
-        assert "CANARY" not in client.get("/wizard/review").text
-        journal.unlink()
