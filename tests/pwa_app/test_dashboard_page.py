@@ -67,21 +67,14 @@ def test_every_update_is_a_whole_page(client: FlaskClient, ctl: FakeCtl, state: 
     html5lib.HTMLParser(strict=True).parse(page(client, "/app/update"))
 
 
+LOOK = "The gateway runs, with something to look at"
 HEADLINES = {
     "fine": ("Everything is fine", "The gateway runs, and all 4 health checks passed."),
-    "warnings": (
-        "The gateway runs, with something to look at",
-        "The cost comes close to its cap.",
-        "1 health check warns.",
-    ),
+    "warnings": (LOOK, "The cost comes close to its cap.", "1 health check warns."),
     "problems": ("Something needs your attention", "1 health check found a problem."),
     "gateway-down": ("The gateway is not running", "Its log says why it stopped."),
     "over-budget": ("Something needs your attention", "A cost cap is reached."),
-    "partial-stub": (
-        "The gateway runs, with something to look at",
-        "Nothing is known about the limits.",
-        "Nothing is known about the cost.",
-    ),
+    "partial-stub": (LOOK, *(f"Nothing is known about the {one}." for one in ("limits", "cost"))),
     "all-stub": ("The control CLI does not answer", "The control CLI gave no answer."),
     "empty": ("It is not known whether the gateway runs.", "No health check was reported."),
 }
