@@ -118,6 +118,10 @@ def test_what_was_reported_as_nought_is_a_nought(client: FlaskClient, ctl: FakeC
     said = words(text, "cost")
     assert "Today $0.00 No daily cap" in said
     assert "Every message had a price." in said
+    # How much of a cap is spent is reckoned where it was not reported.
+    cost = {name: value for name, value in fine()["cost"].items() if not name.endswith("_pct")}
+    set_answers(ctl, fine() | {"cost": cost})
+    assert "of $5.00, 18%" in words(page(client), "cost")
 
 
 def test_limits_in_words_of_no_record_are_shown(client: FlaskClient, ctl: FakeCtl) -> None:
