@@ -64,8 +64,7 @@ def ctl(ctl: FakeCtl) -> FakeCtl:
     ctl.answer("cost --json", {"today_usd": 1.5})
     ctl.answer("doctor --json", {"checks": [{"name": "disk", "outcome": {"kind": "Pass"}}]})
     ctl.answer(
-        "model list --json",
-        [{"id": "openai", "configured": True, "masked_key_prefix": "sk-pre…"}],
+        "model list --json", [{"id": "openai", "configured": True, "masked_key_prefix": "sk-pre…"}]
     )
     return ctl
 

@@ -16,14 +16,7 @@ from platform_common.control import Slice
 from platform_common.paths import Paths
 from platform_common.sentence import Sentence
 from platform_common.views import Agent, Status, Tunnel
-from pwa_app.journal import (
-    Extract,
-    Journal,
-    Units,
-    number_of_lines,
-    place_of,
-    units_of,
-)
+from pwa_app.journal import Extract, Journal, Units, number_of_lines, place_of, units_of
 from pwa_app.journal_entries import Entry, read_entries, shown, visible
 from pwa_app.known_secrets import KnownSecrets
 from pwa_app.log_rows import Filters, newest, rows_of
@@ -274,8 +267,7 @@ def test_any_bytes_are_entries(data: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "cursor",
-    ["", "x", "s=1;i=1", "--help", "s=" + "0" * 32, "a" * 5000, "s=;i=;b=;m=;t=;x=", "\0"],
+    "cursor", ["", "x", "s=1;i=1", "--help", "s=" + "0" * 32, "a" * 5000, "s=;i=;b=;m=;t=;x=", "\0"]
 )
 def test_a_text_that_is_no_cursor_leads_nowhere(cursor: str) -> None:
     assert place_of(cursor) is None

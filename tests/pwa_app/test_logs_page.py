@@ -350,8 +350,7 @@ def test_the_download_holds_the_lines_shown(client: FlaskClient, real: RealJourn
     answer = client.get("/app/logs/download?prio=warning")
     assert answer.content_type == "text/plain; charset=utf-8"
     assert re.fullmatch(
-        r"attachment; filename=openclaw-\d{8}-\d{6}\.txt",
-        answer.headers["Content-Disposition"],
+        r"attachment; filename=openclaw-\d{8}-\d{6}\.txt", answer.headers["Content-Disposition"]
     )
     assert re.fullmatch(
         r"2026-11-2\S+ error   two\nlines\n2026-11-2\S+ warning </pre>\n", answer.text

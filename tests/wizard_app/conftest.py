@@ -54,11 +54,7 @@ def state_file(out: Path) -> Path:
 @pytest.fixture
 def environment(device: Device, out: Path) -> dict[str, str]:
     """What has a wizard read from `device`, write to `out`, and ask for no token."""
-    return {
-        "PLATFORM_ROOT": str(device.root),
-        "WIZARD_DEV_OUT": str(out),
-        "WIZARD_NO_TOKEN": "1",
-    }
+    return {"PLATFORM_ROOT": str(device.root), "WIZARD_DEV_OUT": str(out), "WIZARD_NO_TOKEN": "1"}
 
 
 @pytest.fixture

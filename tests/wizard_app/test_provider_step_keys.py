@@ -155,10 +155,8 @@ def test_a_test_that_is_not_passed_is_told_in_the_language_of_the_page(here: Mak
 
 def test_of_an_own_server_address_or_key_is_blamed_in_our_words(here: MakeHere) -> None:
     step = here("")
-    blamed = {
-        *(("401", "api-key"), ("429", "api-key"), ("404", "endpoint"), ("500", "endpoint")),
-    }
-    for status, field in blamed:
+    blamed = {"401": "api-key", "429": "api-key", "404": "endpoint", "500": "endpoint"}
+    for status, field in blamed.items():
         with sending(response(b"instance-secret", f"{status} instance-secret")) as server:
             page = step.refuse(form("own", endpoint=server.url))
         assert f'<a href="#{field}">' in page, status
