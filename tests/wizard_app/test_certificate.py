@@ -52,7 +52,7 @@ def made(tmp_path: Path) -> Path:
     return own_certificate(tmp_path / "tls", "kitchen", ADDRESSES)
 
 
-def test_it_is_for_the_names_and_addresses_of_the_machine_and_its_owner_alone(made: Path) -> None:
+def test_it_is_for_the_names_and_addresses_of_the_machine_and_lasts_825_days(made: Path) -> None:
     names = openssl(made, "-ext", "subjectAltName")
     assert re.findall(r"DNS:([^,\s]+)", names) == ["localhost", "kitchen", "kitchen.local"]
     addresses = re.findall(r"IP Address:([^,\s]+)", names)

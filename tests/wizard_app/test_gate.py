@@ -262,7 +262,7 @@ def test_tok_08_a_browser_that_may_hold_a_session_tries_once_more_by_itself(door
     assert door.get("/wizard/ssh?retry=1", headers=held).status_code == 200
 
 
-def test_tok_01_and_08_a_used_link_leads_its_browser_back_in_and_no_other(door: Door) -> None:
+def test_tok_01_tok_08_a_used_link_leads_its_browser_back_in_and_no_other(door: Door) -> None:
     answer = door.get(f"/?token={TOKEN}")
     again = door.get(f"/?token={TOKEN}")
     assert again.status_code == 401
