@@ -16,6 +16,8 @@ from pwa_app.settings import PwaSettings
 from tests.support.control_cli import FakeCtl
 from tests.support.devices import Device
 
+Dashboard = Callable[..., FlaskClient]
+
 
 @pytest.fixture
 def ctl(tmp_path: Path) -> FakeCtl:
@@ -24,7 +26,7 @@ def ctl(tmp_path: Path) -> FakeCtl:
 
 
 @pytest.fixture
-def dashboard(device: Device, ctl: FakeCtl) -> Callable[..., FlaskClient]:
+def dashboard(device: Device, ctl: FakeCtl) -> Dashboard:
     """Make a client of a dashboard on `device`; keywords are more of its environment."""
 
     def make(**environment: str) -> FlaskClient:
@@ -35,7 +37,7 @@ def dashboard(device: Device, ctl: FakeCtl) -> Callable[..., FlaskClient]:
 
 
 @pytest.fixture
-def client(dashboard: Callable[..., FlaskClient]) -> FlaskClient:
+def client(dashboard: Dashboard) -> FlaskClient:
     """A client of a dashboard that calls `ctl`."""
     return dashboard()
 

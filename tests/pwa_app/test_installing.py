@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 import re
 import struct
-from collections.abc import Callable
 
 import html5lib
 import pytest
 from flask.testing import FlaskClient
 
 from dev.icons import FOLDER, ICONS
+from tests.pwa_app.conftest import Dashboard
 from tests.pwa_app.test_subscriptions import at
 from tests.support.devices import Device
 
 
 @pytest.fixture
-def named(dashboard: Callable[..., FlaskClient], device: Device) -> FlaskClient:
+def named(dashboard: Dashboard, device: Device) -> FlaskClient:
     device.put("/etc/hostname", "agent-kitchen\n")
     return dashboard()
 
@@ -78,9 +78,7 @@ def test_an_icon_has_the_size_that_it_is_used_in(name: str) -> None:
     assert len(data) < 24 << 10
 
 
-def test_push_09_the_worker_keeps_the_offline_page_and_static_files_alone(
-    named: FlaskClient,
-) -> None:
+def test_push_09_the_worker_keeps_the_offline_page_and_files_alone(named: FlaskClient) -> None:
     members = built(named)
     files = members["files"]
     assert isinstance(files, list)
@@ -96,7 +94,7 @@ def test_push_09_the_worker_keeps_the_offline_page_and_static_files_alone(
 
 
 def test_the_version_of_the_worker_is_that_of_what_it_keeps(
-    named: FlaskClient, dashboard: Callable[..., FlaskClient], device: Device
+    named: FlaskClient, dashboard: Dashboard, device: Device
 ) -> None:
     first = built(named)["version"]
     assert built(dashboard())["version"] == first
@@ -108,7 +106,7 @@ def test_the_version_of_the_worker_is_that_of_what_it_keeps(
 
 @pytest.mark.parametrize("name", ['"};alert(1);//', "</script>", "\u2028", "ä" * 40, "\\", "${x}`"])
 def test_a_name_is_only_ever_a_value_in_the_worker(
-    dashboard: Callable[..., FlaskClient], device: Device, name: str
+    dashboard: Dashboard, device: Device, name: str
 ) -> None:
     device.put("/etc/hostname", name)
     client = dashboard()
@@ -117,9 +115,7 @@ def test_a_name_is_only_ever_a_value_in_the_worker(
     assert client.get("/sw.js").data.isascii()
 
 
-def test_the_worker_is_asked_for_each_time_and_never_takes_over_an_open_page(
-    named: FlaskClient,
-) -> None:
+def test_the_worker_is_asked_for_each_time_and_takes_over_no_open_page(named: FlaskClient) -> None:
     response = named.get("/sw.js")
     assert (response.status_code, response.mimetype) == (200, "text/javascript")
     assert response.headers["Cache-Control"] == "no-cache"

@@ -16,14 +16,7 @@ from platform_common.control import Slice
 from platform_common.paths import Paths
 from platform_common.sentence import Sentence
 from platform_common.views import Agent, Status, Tunnel
-from pwa_app.journal import (
-    Extract,
-    Journal,
-    Units,
-    number_of_lines,
-    place_of,
-    units_of,
-)
+from pwa_app.journal import Extract, Journal, Units, number_of_lines, place_of, units_of
 from pwa_app.journal_entries import Entry, read_entries, shown, visible
 from pwa_app.known_secrets import KnownSecrets
 from pwa_app.log_rows import Filters, newest, rows_of
@@ -63,9 +56,7 @@ def texts(journal: Journal, lines: int = 100, **more: Any) -> list[str]:
     ],
     ids=["least", "as-said", "most", "no-number", "other-digits", "other-forms"],
 )
-def test_cli_10_lines_is_a_number_between_10_and_1000_or_absent(
-    texts: list[str], lines: int
-) -> None:
+def test_cli_10_lines_is_absent_or_between_10_and_1000(texts: list[str], lines: int) -> None:
     assert {text: number_of_lines(text) for text in texts} == dict.fromkeys(texts, lines)
 
 
@@ -124,9 +115,7 @@ def test_an_entry_has_its_level_time_boot_and_cursor(journal: Journal, real: Rea
     assert second.level == "info"
 
 
-def test_only_the_unit_and_the_boot_that_were_asked_for_are_read(
-    journal: Journal, real: RealJournal
-) -> None:
+def test_only_the_unit_and_boot_asked_for_are_read(journal: Journal, real: RealJournal) -> None:
     real.write("before", Logged("theirs", unit="other.service"), Logged("after", boot=NEXT_BOOT))
     assert texts(journal) == ["before", "after"]
     assert texts(journal, boot=True) == ["after"]
@@ -196,22 +185,18 @@ def test_cli_12_a_changed_file_of_keys_is_read_again_and_one_that_cannot_be_hide
     assert texts(journal) == ["canary-one and canary-two and •••"]
 
 
-def test_a_line_that_is_too_much_by_itself_is_told_as_such(
-    journal: Journal, real: RealJournal
-) -> None:
+def test_a_line_that_is_too_much_by_itself_is_told(journal: Journal, real: RealJournal) -> None:
     real.write("before", "k" * (5 << 20))
     assert texts(journal) == ["before", "(too long to show)"]
 
 
-def test_the_last_lines_are_read_oldest_first_a_thousand_at_once(
-    journal: Journal, real: RealJournal
-) -> None:
+def test_the_last_lines_are_read_a_thousand_at_once(journal: Journal, real: RealJournal) -> None:
     real.write(*map(str, range(1200)))
     assert texts(journal, 10) == [str(number) for number in range(1190, 1200)]
     assert texts(journal, 1000) == [str(number) for number in range(200, 1200)]
 
 
-def test_cli_09_journalctl_is_given_each_word_by_itself(
+def test_cli_09_journalctl_gets_whole_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = f'for word; do echo "$word"; done >{tmp_path}/words'
@@ -282,8 +267,7 @@ def test_any_bytes_are_entries(data: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "cursor",
-    ["", "x", "s=1;i=1", "--help", "s=" + "0" * 32, "a" * 5000, "s=;i=;b=;m=;t=;x=", "\0"],
+    "cursor", ["", "x", "s=1;i=1", "--help", "s=" + "0" * 32, "a" * 5000, "s=;i=;b=;m=;t=;x=", "\0"]
 )
 def test_a_text_that_is_no_cursor_leads_nowhere(cursor: str) -> None:
     assert place_of(cursor) is None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import urllib.request
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -14,6 +13,7 @@ import html5lib
 import pytest
 from flask.testing import FlaskClient
 
+from tests.pwa_app.conftest import Dashboard
 from tests.support import key_states
 from tests.support.control_cli import FakeCtl
 from tests.support.devices import Device
@@ -56,9 +56,7 @@ def test_every_provider_has_a_form_that_rotates_its_key(client: FlaskClient, ctl
     assert ctl.words() == ["model list --json"]
 
 
-def test_a_card_says_what_there_is_the_active_one_first_and_those_without_a_key_last(
-    client: FlaskClient, ctl: FakeCtl
-) -> None:
+def test_cards_say_what_there_is_the_active_one_first(client: FlaskClient, ctl: FakeCtl) -> None:
     key_states.several(ctl)
     found = {name: text(card) for name, card in cards(page(client)).items()}
     assert list(found) == [
@@ -104,7 +102,7 @@ def test_without_providers_the_page_says_why(
 
 
 def test_dev_stub_mode_shows_sample_providers_and_starts_no_program(
-    dashboard: Callable[..., FlaskClient], ctl: FakeCtl
+    dashboard: Dashboard, ctl: FakeCtl
 ) -> None:
     client = dashboard(PWA_DEV_STUB="1")
     tree = page(client)
@@ -115,9 +113,7 @@ def test_dev_stub_mode_shows_sample_providers_and_starts_no_program(
     assert ctl.calls() == []
 
 
-def test_without_a_control_cli_the_page_shows_sample_providers(
-    dashboard: Callable[..., FlaskClient],
-) -> None:
+def test_without_a_control_cli_samples_are_shown(dashboard: Dashboard) -> None:
     tree = page(dashboard(PLATFORM_CTL="/nowhere/ctl"))
     assert cards(tree)
     assert "stub" in text(tree)
@@ -166,9 +162,7 @@ def test_a_provider_has_a_page_that_asks_for_what_its_kind_needs(
     assert ctl.words() == ["model list --json"]
 
 
-def test_the_page_of_a_provider_says_how_its_key_looks_and_what_comes_of_it(
-    client: FlaskClient, ctl: FakeCtl
-) -> None:
+def test_the_page_of_a_provider_says_how_its_key_looks(client: FlaskClient, ctl: FakeCtl) -> None:
     key_states.several(ctl)
     shown = text(page(client, "/app/keys/openai"))
     for said in ("sk-...", "https://api.openai.example/v1", "OpenAI becomes the active provider"):
@@ -177,9 +171,7 @@ def test_the_page_of_a_provider_says_how_its_key_looks_and_what_comes_of_it(
 
 
 @pytest.mark.parametrize("state", ["several", "plain", "one", "hostile"])
-def test_no_field_for_a_secret_is_ever_filled_in(
-    client: FlaskClient, ctl: FakeCtl, state: str
-) -> None:
+def test_no_field_for_a_secret_is_filled_in(client: FlaskClient, ctl: FakeCtl, state: str) -> None:
     STATES[state](ctl)
     links = [a.get("href") or "" for a in all_of(page(client), "a")]
     for path in ["/app/keys", *(link for link in links if link.startswith("/app/keys/"))]:
@@ -192,16 +184,12 @@ def test_no_field_for_a_secret_is_ever_filled_in(
 @pytest.mark.parametrize(
     "name", ["nobody", "OpenAI", "--help", "..%2Fx", "x" * 3000, "a%20b", "%00", "%E2%80%AE"]
 )
-def test_there_is_no_page_for_what_is_no_provider(
-    client: FlaskClient, ctl: FakeCtl, name: str
-) -> None:
+def test_there_is_no_page_for_no_provider(client: FlaskClient, ctl: FakeCtl, name: str) -> None:
     key_states.several(ctl)
     assert client.get(f"/app/keys/{name}").status_code == 404
 
 
-def test_a_message_is_shown_once_to_who_looks_on_whichever_page_comes_first(
-    client: FlaskClient, ctl: FakeCtl
-) -> None:
+def test_a_message_is_shown_once_on_whichever_page(client: FlaskClient, ctl: FakeCtl) -> None:
     key_states.several(ctl)
     for path in ("/app/keys", "/app/keys/openai"):
         answer = client.post("/app/keys/rotate", data={"provider": "openai"})
@@ -212,9 +200,7 @@ def test_a_message_is_shown_once_to_who_looks_on_whichever_page_comes_first(
         assert "are both required" not in text(page(client, path))
 
 
-def test_key_16_of_200_at_once_exactly_one_sees_the_message(
-    ctl: FakeCtl, device: Device, tmp_path: Path
-) -> None:
+def test_key_16_of_200_one_sees_the_message(ctl: FakeCtl, device: Device, tmp_path: Path) -> None:
     key_states.several(ctl)
     environment = ctl.environment | {"PLATFORM_ROOT": str(device.root)}
     with served("pwa-app", environment, tmp_path / "log") as app:

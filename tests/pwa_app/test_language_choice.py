@@ -89,9 +89,7 @@ def test_a_choice_that_is_none_leaves_it_to_the_browser(client: FlaskClient, val
 @pytest.mark.parametrize(
     "path", ["app/dashboard", "offline", "manifest.webmanifest", "sw.js", "no"]
 )
-def test_what_is_said_in_a_language_names_it_and_what_it_depends_on(
-    client: FlaskClient, path: str
-) -> None:
+def test_what_is_said_names_its_language_and_variants(client: FlaskClient, path: str) -> None:
     answer = get(client, "de", f"/{path}")
     assert answer.status_code == (404 if path == "no" else 200)
     assert answer.headers.getlist("Content-Language") == ["de"]
@@ -106,9 +104,7 @@ def test_what_is_in_no_language_names_none(client: FlaskClient, path: str) -> No
     assert "Accept-Language" not in answer.headers.get("Vary", "")
 
 
-def test_words_of_the_control_cli_are_marked_as_english_and_ours_are_not(
-    client: FlaskClient, ctl: FakeCtl
-) -> None:
+def test_words_of_the_control_cli_are_marked_as_english(client: FlaskClient, ctl: FakeCtl) -> None:
     ctl.answer("limits --json", status=1, errors="error: <b>no such file</b>\n")
     why = "&lt;b&gt;no such file&lt;/b&gt;"
     german = get(client, "de", "/app/dashboard").text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from collections.abc import Callable, Container
+from collections.abc import Container
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,13 @@ import pwa_app
 from pwa_app.app import create_app
 from pwa_app.journal_entries import LONGEST_TEXT, visible
 from pwa_app.settings import PwaSettings
+from tests.pwa_app.conftest import Dashboard
 from tests.support.control_cli import FakeCtl
 from tests.support.devices import Device
 from tests.support.journals import HOSTILE, NEXT_BOOT, NOON_US, Logged, RealJournal
 from tests.support.log_states import STATES, STATUS, usual
 from tests.support.stand_in import path_without, stand_in
 
-Dashboard = Callable[..., FlaskClient]
 TABLE = "{http://www.w3.org/1999/xhtml}"
 KEY = "canary-with-nothing-of-a-key"
 # How journalctl may fail, and the message for each failure.
@@ -110,9 +110,7 @@ def test_cli_10_no_number_of_lines_is_a_failure(client: FlaskClient, real: RealJ
         assert "19" in log_of(page(client, f"?lines={value}"))
 
 
-def test_the_unit_of_the_active_profile_is_shown(
-    client: FlaskClient, real: RealJournal, ctl: FakeCtl
-) -> None:
+def test_the_active_unit_is_shown(client: FlaskClient, real: RealJournal, ctl: FakeCtl) -> None:
     ctl.answer("status --json", {"unit": "hermes.service"})
     real.write(Logged("of hermes", unit="hermes.service"), "of openclaw")
     html = page(client)
@@ -137,9 +135,7 @@ def test_cli_09_without_a_profile_the_fallback_is_shown_and_told(
     assert said in html
 
 
-def test_cli_09_a_unit_is_one_of_those_that_are_offered(
-    client: FlaskClient, real: RealJournal
-) -> None:
+def test_cli_09_a_unit_is_one_of_those_offered(client: FlaskClient, real: RealJournal) -> None:
     real.write("of openclaw", Logged("of ssh", unit="ssh.service"))
     real.write(Logged("of the tunnel", unit="platform-tunnel.service"))
     for unit in ("ssh.service", "-f", "*", "a b", "", "../x", "<b>"):
@@ -291,9 +287,7 @@ def test_the_tail_sends_what_is_new(client: FlaskClient, real: RealJournal) -> N
     assert tail(client, answer["cursor"]) is None
 
 
-def test_the_tail_of_an_empty_unit_sends_its_first_lines(
-    client: FlaskClient, real: RealJournal
-) -> None:
+def test_the_tail_of_an_empty_unit_is_its_start(client: FlaskClient, real: RealJournal) -> None:
     real.write(Logged("x", unit="other.service"))
     assert cursor_in(page(client)) == ""
     assert tail(client) is None
@@ -310,9 +304,7 @@ def test_the_tail_goes_on_past_what_is_filtered_out(client: FlaskClient, real: R
     assert answer["cursor"] != cursor
 
 
-def test_a_cursor_that_leads_nowhere_gives_the_last_lines_and_says_so(
-    client: FlaskClient, real: RealJournal
-) -> None:
+def test_a_cursor_to_nowhere_gives_the_last_lines(client: FlaskClient, real: RealJournal) -> None:
     real.write(*map(str, range(20)))
     for cursor in ("x", "--help", "s=1;i=1", "\0", "<b>", "x" * 3000):
         answer = tail(client, cursor, lines="10")
@@ -353,15 +345,12 @@ def test_a_poll_makes_no_call_but_the_first_after_a_start_which_learns_the_units
     assert len(ctl.calls()) == 1
 
 
-def test_the_download_holds_the_lines_that_are_shown(
-    client: FlaskClient, real: RealJournal
-) -> None:
+def test_the_download_holds_the_lines_shown(client: FlaskClient, real: RealJournal) -> None:
     real.write("one", Logged("two\nlines", 3), Logged("</pre>", 4))
     answer = client.get("/app/logs/download?prio=warning")
     assert answer.content_type == "text/plain; charset=utf-8"
     assert re.fullmatch(
-        r"attachment; filename=openclaw-\d{8}-\d{6}\.txt",
-        answer.headers["Content-Disposition"],
+        r"attachment; filename=openclaw-\d{8}-\d{6}\.txt", answer.headers["Content-Disposition"]
     )
     assert re.fullmatch(
         r"2026-11-2\S+ error   two\nlines\n2026-11-2\S+ warning </pre>\n", answer.text
@@ -377,18 +366,14 @@ def test_the_download_as_json_is_for_programs(client: FlaskClient, real: RealJou
     assert first["at"].startswith("2026-11-2")
 
 
-def test_the_name_of_the_download_is_safe(
-    client: FlaskClient, real: RealJournal, ctl: FakeCtl
-) -> None:
+def test_the_downloads_name_is_safe(client: FlaskClient, real: RealJournal, ctl: FakeCtl) -> None:
     ctl.answer("status --json", {"unit": "a:b@c.service"})
     real.write(Logged("x", unit="a:b@c.service"))
     header = client.get("/app/logs/download?unit=a:b@c.service").headers["Content-Disposition"]
     assert re.fullmatch(r"attachment; filename=a-b-c-[0-9-]+\.txt", header)
 
 
-def test_an_entry_from_the_future_or_from_1970_is_shown(
-    client: FlaskClient, real: RealJournal
-) -> None:
+def test_an_entry_from_1970_or_the_future_is_shown(client: FlaskClient, real: RealJournal) -> None:
     real.write(Logged("then", after_s=-NOON_US / 1e6 + 1), Logged("much later", after_s=4e9))
     log = log_of(page(client))
     assert "then" in log

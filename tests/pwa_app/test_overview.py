@@ -58,9 +58,7 @@ def children(process: int) -> list[int]:
     return [int(child) for task in tasks for child in task.read_text().split()]
 
 
-def test_the_dashboard_makes_five_calls_side_by_side_and_no_other(
-    client: FlaskClient, ctl: FakeCtl
-) -> None:
+def test_the_dashboard_makes_five_calls_side_by_side(client: FlaskClient, ctl: FakeCtl) -> None:
     set_answers(ctl, fine(), held=True)
     with ThreadPoolExecutor(1) as pool:
         shown = pool.submit(page, client)
@@ -119,7 +117,7 @@ def test_cli_01_viewers_of_a_hanging_call_wait_for_the_same_one(
     assert all(ended(int(path.suffix[1:])) for path in tmp_path.glob("status.*"))
 
 
-def test_cli_02_children_that_hold_the_pipe_do_not_hold_the_page(
+def test_cli_02_children_do_not_hold_the_page(
     client: FlaskClient, ctl: FakeCtl, tmp_path: Path
 ) -> None:
     replace_program(ctl, f"sleep 60 & echo $! > {tmp_path}/$$.pid; sleep 60 & echo '{{}}'")
@@ -144,7 +142,7 @@ def test_cli_04_json_of_a_failed_call_is_used(client: FlaskClient, ctl: FakeCtl)
     assert "stub" not in text
 
 
-def test_cli_05_a_program_that_disappears_is_a_stub_until_it_is_back(
+def test_cli_05_a_lost_program_is_a_stub_until_it_is_back(
     client: FlaskClient, ctl: FakeCtl
 ) -> None:
     set_answers(ctl, fine())

@@ -6,7 +6,6 @@ import http.client
 import json
 import os
 import stat
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from pwa_app.subscriptions import FILE
+from tests.pwa_app.conftest import Dashboard
 from tests.pwa_app.test_subscriptions import BAD_BODIES, GOOD, at
 from tests.support.control_cli import FakeCtl
 from tests.support.devices import Device
@@ -52,9 +52,7 @@ def said(response: TestResponse) -> tuple[int, str, str]:
     return response.status_code, response.headers["Content-Type"], response.text
 
 
-def test_each_subscription_is_appended_as_one_line_until_its_browser_leaves(
-    client: FlaskClient, kept: Path
-) -> None:
+def test_each_subscription_is_one_line_until_it_ends(client: FlaskClient, kept: Path) -> None:
     def lines() -> list[Any]:
         return [json.loads(line) for line in kept.read_bytes().splitlines()]
 
@@ -69,7 +67,7 @@ def test_each_subscription_is_appended_as_one_line_until_its_browser_leaves(
 
 
 def test_the_folder_of_the_data_may_be_another(
-    dashboard: Callable[..., FlaskClient], tmp_path: Path, device: Device
+    dashboard: Dashboard, tmp_path: Path, device: Device
 ) -> None:
     client = dashboard(PWA_DATA_DIR=str(tmp_path / "data"))
     assert post(client, GOOD).status_code == 201
@@ -184,9 +182,7 @@ def test_leaving_takes_an_endpoint(client: FlaskClient, body: bytes) -> None:
 # The key.
 
 
-def test_push_07_the_public_key_is_text_and_empty_without_one(
-    client: FlaskClient, device: Device
-) -> None:
+def test_push_07_the_public_key_is_text_or_empty(client: FlaskClient, device: Device) -> None:
     status, kind, key = said(client.get("/app/push/vapid-public"))
     assert (status, kind, len(key)) == (200, TEXT, 87)
     assert client.get("/app/push/vapid-public").text == key
@@ -196,9 +192,7 @@ def test_push_07_the_public_key_is_text_and_empty_without_one(
     assert said(client.get("/app/push/vapid-public")) == (200, TEXT, "")
 
 
-def test_push_08_no_page_shows_the_private_key_or_who_has_subscribed(
-    client: FlaskClient, device: Device
-) -> None:
+def test_push_08_no_page_shows_key_or_subscriptions(client: FlaskClient, device: Device) -> None:
     client.get("/app/push/vapid-public")
     post(client, GOOD)
     lines = device.path(f"{FOLDER}/vapid.pem").read_text().splitlines()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
@@ -22,6 +22,7 @@ from flask.testing import FlaskClient
 from pwa_app import rotation
 from pwa_app.app import create_app
 from pwa_app.settings import PwaSettings
+from tests.pwa_app.conftest import Dashboard
 from tests.support import key_states
 from tests.support.control_cli import FakeCtl
 from tests.support.devices import Device
@@ -79,9 +80,7 @@ def changes(ctl: FakeCtl) -> list[str]:
     return [words for words in ctl.words() if words != LIST]
 
 
-def test_a_key_goes_to_the_control_cli_without_blanks_and_the_page_says_so_once(
-    client: FlaskClient, ready: FakeCtl
-) -> None:
+def test_a_key_goes_to_the_control_cli_without_blanks(client: FlaskClient, ready: FakeCtl) -> None:
     assert rotate(client, key=f" \t{CANARY}\r\n") == "Rotated openai successfully."
     (call,) = [call for call in ready.calls() if call["words"] != LIST.split()]
     assert " ".join(call["words"]) == SET
@@ -91,7 +90,7 @@ def test_a_key_goes_to_the_control_cli_without_blanks_and_the_page_says_so_once(
 
 @pytest.mark.parametrize("mode", [{}, {"PWA_DEV_STUB": "1"}], ids=["real", "dev-stub"])
 def test_both_fields_are_required(
-    dashboard: Callable[..., FlaskClient], ready: FakeCtl, mode: dict[str, str]
+    dashboard: Dashboard, ready: FakeCtl, mode: dict[str, str]
 ) -> None:
     client = dashboard(**mode)
     both = {"provider": "openai", "api_key": CANARY}
@@ -108,7 +107,7 @@ def test_both_fields_are_required(
 
 
 def test_dev_stub_mode_says_what_it_would_do_and_starts_no_program(
-    dashboard: Callable[..., FlaskClient], ctl: FakeCtl
+    dashboard: Dashboard, ctl: FakeCtl
 ) -> None:
     client = dashboard(PWA_DEV_STUB="1")
     assert rotate(client) == "(dev-stub) would rotate openai …"
@@ -121,9 +120,7 @@ def test_dev_stub_mode_says_what_it_would_do_and_starts_no_program(
 IDS = ["--help", "../x", "openai\n", "OpenAI", "a b", "é", "\0", "-", "o" * 10_000, "openai;id"]
 
 
-def test_key_11_what_is_no_provider_id_becomes_no_argument(
-    client: FlaskClient, ready: FakeCtl
-) -> None:
+def test_key_11_what_is_no_id_becomes_no_argument(client: FlaskClient, ready: FakeCtl) -> None:
     for provider in IDS:
         for test in ("", "1"):
             said = rotate(client, provider, test=test)
@@ -134,9 +131,7 @@ def test_key_11_what_is_no_provider_id_becomes_no_argument(
     assert changes(ready) == []
 
 
-def test_key_11_an_unknown_provider_is_refused_by_the_program(
-    client: FlaskClient, ctl: FakeCtl
-) -> None:
+def test_key_11_an_unknown_provider_is_refused(client: FlaskClient, ctl: FakeCtl) -> None:
     said = "error: There is no provider of that id on this device\nhint: See which there are\n"
     ctl.answer("model set --provider nobody --key-from-stdin --yes", status=64, errors=said)
     assert rotate(client, "nobody") == (
@@ -161,7 +156,7 @@ def holds(data: bytes, *secrets: str) -> bool:
     return any(found(secret, data) for secret in secrets)
 
 
-def test_key_12_no_argument_and_no_environment_holds_the_key(
+def test_key_12_no_argument_holds_the_key(
     client: FlaskClient, ready: FakeCtl, tmp_path: Path
 ) -> None:
     ready.answer(SET, takes_s=0.5)
@@ -233,9 +228,7 @@ def test_key_14_twenty_rotations_of_two_providers_at_once_lose_nothing(device: D
         assert stored[name].startswith(f"sk-{provider}-")
 
 
-def test_key_15_what_the_program_says_is_text_without_the_key_and_short(
-    client: FlaskClient, ctl: FakeCtl
-) -> None:
+def test_key_15_what_the_program_says_is_short_text(client: FlaskClient, ctl: FakeCtl) -> None:
     forms = (
         *(CANARY, quote(CANARY), base64.b64encode(CANARY.encode()).decode()),
         f"Authorization: Bearer {CANARY}",
@@ -350,9 +343,7 @@ AMAZON = {
 }
 
 
-def test_a_provider_that_needs_more_has_all_of_it_tested_and_stored(
-    client: FlaskClient, ready: FakeCtl
-) -> None:
+def test_all_that_providers_need_is_tested_and_stored(client: FlaskClient, ready: FakeCtl) -> None:
     test = "model test --provider bedrock --key-from-stdin --json"
     ready.answer(test, {"ok": True, "http_status": 200})
     for words in AMAZON:
@@ -402,9 +393,7 @@ def test_key_11_the_name_of_a_variable_becomes_no_argument_unchecked(
     assert changes(ready) == []
 
 
-def test_two_tabs_that_rotate_at_once_both_store_and_one_message_is_left(
-    client: FlaskClient, ready: FakeCtl
-) -> None:
+def test_two_tabs_at_once_both_store_with_one_message(client: FlaskClient, ready: FakeCtl) -> None:
     ready.answer(SET, held=True)
     keys = ["sk-one-0123456789", "sk-two-0123456789"]
 
@@ -422,9 +411,7 @@ def test_two_tabs_that_rotate_at_once_both_store_and_one_message_is_left(
     assert [flash(client), flash(client)] == ["Rotated openai successfully.", ""]
 
 
-def test_the_page_after_a_rotation_shows_what_is_true_then(
-    client: FlaskClient, ready: FakeCtl
-) -> None:
+def test_the_page_after_a_rotation_shows_the_new_key(client: FlaskClient, ready: FakeCtl) -> None:
     """A list that was asked for before the change is not given to who asks after it."""
     ready.answer(LIST, [key_states.OPENAI | {"masked_key_prefix": "old…"}], held=True)
     with ThreadPoolExecutor(1) as pool:
@@ -485,9 +472,7 @@ def test_the_real_program_and_a_real_server_take_the_right_key_and_keep_it_from_
 
 
 @pytest.mark.long
-def test_the_real_program_and_a_real_cloud_take_all_three_values(
-    device: Device, cloud: Amazon
-) -> None:
+def test_the_program_and_a_real_cloud_take_all_three_values(device: Device, cloud: Amazon) -> None:
     catalogue(device, "signed-cloud", cloud.endpoint)
     client = real(device).test_client()
     more = {"secret_access_key": cloud.secret_key, "region": "us-east-1", "test": "1"}

@@ -21,6 +21,7 @@ from platform_common.web.rate import RateLimit
 from pwa_app.subscriptions import FILE, FullError, Subscriptions, parse
 from tests.support.odd_files import LINKS, NOT_REGULAR, make, picture
 from tests.support.push_receivers import Receiver, base64url
+from tests.wizard_app.conftest import Clock
 
 RECEIVER = Receiver()
 GOOD = RECEIVER.subscription()
@@ -222,9 +223,7 @@ def umask() -> Iterator[Any]:
     os.umask(before)
 
 
-def test_a_line_holds_the_members_that_the_record_has_as_they_were_sent(
-    kept: Subscriptions,
-) -> None:
+def test_a_line_holds_the_members_of_the_record_as_they_were_sent(kept: Subscriptions) -> None:
     kept.add(parse(json.dumps(FITTING["more-members"] | {"expirationTime": 5}).encode()))
     line = kept.path.read_bytes()
     assert list(json.loads(line).items()) == [*{**GOOD, "expirationTime": 5}.items()]
@@ -236,9 +235,7 @@ def test_a_line_holds_the_members_that_the_record_has_as_they_were_sent(
 
 
 @pytest.mark.parametrize("mask", [0o000, 0o022, 0o077, 0o777])
-def test_push_05_the_file_has_its_mode_whatever_the_umask(
-    kept: Subscriptions, umask: Any, mask: int
-) -> None:
+def test_push_05_no_umask_changes_the_mode(kept: Subscriptions, umask: Any, mask: int) -> None:
     umask(mask)
     kept.add(subscription(1))
     assert stat.S_IMODE(kept.path.stat().st_mode) == 0o640
@@ -247,7 +244,7 @@ def test_push_05_the_file_has_its_mode_whatever_the_umask(
     assert stat.S_IMODE(kept.path.stat().st_mode) == 0o640
 
 
-def test_each_subscribing_appends_one_line_and_of_two_with_one_endpoint_the_last_counts(
+def test_each_subscribing_is_a_line_and_the_last_of_one_endpoint_counts(
     kept: Subscriptions,
 ) -> None:
     first, other = subscription(1), Receiver().subscription()["keys"]
@@ -373,14 +370,6 @@ def test_fs_02_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 
 
 # How often.
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.mark.parametrize("address", ["192.0.2.7", "2001:db8::7", "::ffff:192.0.2.7", "fe80::1%e"])

@@ -42,9 +42,7 @@ def root_of(client: FlaskClient) -> str:
         ("hostile", ["Unknown", "&lt;script&gt;"]),
     ],
 )
-def test_it_says_what_runs_here(
-    client: FlaskClient, ctl: FakeCtl, state: str, there: list[str]
-) -> None:
+def test_it_says_what_runs(client: FlaskClient, ctl: FakeCtl, state: str, there: list[str]) -> None:
     STATES[state](ctl)
     shown = page(client)
     plain = re.sub(r"\s+", " ", re.sub(r"<br>|</?span[^>]*>|<wbr>", "", shown))
@@ -54,9 +52,7 @@ def test_it_says_what_runs_here(
 
 
 @pytest.mark.parametrize("state", ["deactivating", "reloading", "failed", "active", "odd"])
-def test_the_gateway_is_as_the_start_page_says(
-    client: FlaskClient, ctl: FakeCtl, state: str
-) -> None:
+def test_the_gateway_is_as_elsewhere(client: FlaskClient, ctl: FakeCtl, state: str) -> None:
     pill = re.compile(
         r">Gateway</(?:h2|dt)>.*?(<span class=\"pill.*?</span> \w+</span>)", re.DOTALL
     )
@@ -82,9 +78,7 @@ def test_it_leads_to_the_other_pages_and_helps(client: FlaskClient, device: Devi
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_a_theme_is_written_by_the_server_so_that_nothing_flashes(
-    client: FlaskClient, theme: str
-) -> None:
+def test_a_theme_is_written_by_the_server_for_no_flash(client: FlaskClient, theme: str) -> None:
     assert "data-theme" not in root_of(client)
     answer = client.post("/preferences", data={"theme": theme, "language": "auto"})
     assert (answer.status_code, answer.headers["Location"]) == (302, "/app/system")

@@ -15,11 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ec import (
-    SECP256R1,
-    SECP384R1,
-    generate_private_key,
-)
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, SECP384R1, generate_private_key
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
@@ -148,9 +144,7 @@ def test_push_07_fs_07_what_is_no_file_of_ours_turns_push_off_and_stays(
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o666, 0o604, 0o700, 0o4600])
-def test_push_07_a_wider_mode_is_narrowed_with_a_note(
-    tmp_path: Path, mode: int, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_push_07_modes_narrow(tmp_path: Path, mode: int, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / FILE).write_bytes(GOOD)
     (tmp_path / FILE).chmod(mode)
     key = PushKey(tmp_path)
@@ -192,21 +186,16 @@ def test_push_07_fs_02_a_folder_that_is_read_only_turns_push_off(tmp_path: Path)
     assert f"{tmp_path / FILE}: Read-only file system" in finished.stderr
 
 
-def test_without_a_key_generator_push_is_off_and_nothing_is_made(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    assert PushKey(tmp_path, generator=False).public() == ""
-    assert list(tmp_path.iterdir()) == []
-    assert caplog.messages == ["push is off: py-vapid is not installed"]
-
-
-def test_whether_there_is_a_generator_is_found_out_when_the_app_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_without_a_generator_when_the_app_starts_push_is_off(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pwa_app.vapid.find_spec", lambda name: None)
     without = PushKey(tmp_path)
     monkeypatch.undo()
-    assert without.public() == ""
+    for key in (without, PushKey(tmp_path, generator=False)):
+        assert key.public() == ""
+        assert list(tmp_path.iterdir()) == []
+        assert caplog.messages.pop() == "push is off: py-vapid is not installed"
     assert PushKey(tmp_path).public()
 
 
@@ -225,9 +214,7 @@ print(sorted(loaded), bool(key.public()))
     assert finished.stdout == "[] True\n"
 
 
-def test_push_06_a_hundred_first_calls_in_threads_give_one_key(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_push_06_100_threads_make_one_key(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     for folder in (tmp_path / str(turn) for turn in range(10)):
         folder.mkdir()
         start = threading.Barrier(100)

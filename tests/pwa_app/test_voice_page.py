@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from flask.testing import FlaskClient
 
+from tests.pwa_app.conftest import Dashboard
 from tests.support import system_states
 from tests.support.control_cli import FakeCtl
 from tests.support.system_states import NO_MICROPHONE, STATES, WORKING_MICROPHONE, voice
@@ -102,9 +103,7 @@ def test_a_check_says_what_was_heard_and_changes_nothing(
     assert fine.words() == [CHECK, "voice status --json"]
 
 
-def test_with_consent_and_a_microphone_that_works_voice_is_switched_on_and_off_at_once(
-    client: FlaskClient, fine: FakeCtl
-) -> None:
+def test_consent_and_a_microphone_switch_voice_on(client: FlaskClient, fine: FakeCtl) -> None:
     assert "Voice is on." in said(client, "enable", **CONSENT)
     fine.answer("voice status --json", voice(enabled=True, active=True))
     assert "Listening" in page(client)
@@ -113,9 +112,7 @@ def test_with_consent_and_a_microphone_that_works_voice_is_switched_on_and_off_a
     assert fine.words() == [CHECK, ENABLE, shown, shown, DISABLE, shown]
 
 
-def test_what_was_asked_before_a_switch_is_not_shown_after_it(
-    client: FlaskClient, fine: FakeCtl
-) -> None:
+def test_what_was_asked_before_a_switch_is_not_shown(client: FlaskClient, fine: FakeCtl) -> None:
     fine.answer("voice status --json", voice(), held=True)
     with ThreadPoolExecutor(1) as pool:
         early = pool.submit(page, client.application.test_client())
@@ -178,7 +175,7 @@ def test_why_it_could_not_be_switched_is_told_without_the_hint(
     ],
 )
 def test_in_dev_stub_mode_nothing_is_run(
-    dashboard: Callable[..., FlaskClient], fine: FakeCtl, action: str, sentence: str
+    dashboard: Dashboard, fine: FakeCtl, action: str, sentence: str
 ) -> None:
     client = dashboard(PWA_DEV_STUB="1")
     assert sentence in said(client, action, **CONSENT)
@@ -201,9 +198,7 @@ def test_two_who_check_at_once_share_one_second_of_sound(
 @pytest.mark.parametrize(
     "address", ["voice/check", "voice/enable", "voice/disable", "keys/rotate", "keys/test"]
 )
-def test_http_12_looking_at_an_address_changes_nothing(
-    client: FlaskClient, fine: FakeCtl, address: str
-) -> None:
+def test_http_12_a_look_changes_nothing(client: FlaskClient, fine: FakeCtl, address: str) -> None:
     answer = client.get(f"/app/{address}")
     assert (answer.status_code, set(answer.allow) - {"OPTIONS"}) == (405, {"POST"})
     # What might be a provider is looked up.

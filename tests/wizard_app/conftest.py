@@ -12,6 +12,7 @@ from tests.support.devices import Device
 from tests.support.small_steps import ColourStep, WordStep
 from tests.support.wizard_apply import Commands, wizard_with
 from tests.support.wizard_states import ANSWERS, answer
+from tests.wizard_app.step_pages import StepPage
 from wizard_app.app import create_app
 from wizard_app.settings import WizardSettings
 from wizard_app.steps import STEPS
@@ -19,6 +20,7 @@ from wizard_app.steps.step import AnyStep
 
 MakeWizard = Callable[..., FlaskClient]
 MakeReady = Callable[..., FlaskClient]
+MakeStep = Callable[[], StepPage]
 SMALL = (ColourStep(), WordStep())
 
 
@@ -52,11 +54,7 @@ def state_file(out: Path) -> Path:
 @pytest.fixture
 def environment(device: Device, out: Path) -> dict[str, str]:
     """What has a wizard read from `device`, write to `out`, and ask for no token."""
-    return {
-        "PLATFORM_ROOT": str(device.root),
-        "WIZARD_DEV_OUT": str(out),
-        "WIZARD_NO_TOKEN": "1",
-    }
+    return {"PLATFORM_ROOT": str(device.root), "WIZARD_DEV_OUT": str(out), "WIZARD_NO_TOKEN": "1"}
 
 
 @pytest.fixture
@@ -100,3 +98,27 @@ def ready(environment: dict[str, str]) -> MakeReady:
 def client(wizard: MakeWizard) -> FlaskClient:
     """A client of a wizard that nothing has been answered to."""
     return wizard()
+
+
+@pytest.fixture
+def steps(wizard: MakeWizard, state_file: Path, request: pytest.FixtureRequest) -> MakeStep:
+    """Make a wizard that goes on with what is stored: its page of a module's `SLUG`."""
+    return lambda: StepPage(wizard(), request.module.SLUG, state_file)
+
+
+@pytest.fixture
+def step(client: FlaskClient, state_file: Path, request: pytest.FixtureRequest) -> StepPage:
+    """The page of a module's `SLUG` in the wizard of `client`."""
+    return StepPage(client, request.module.SLUG, state_file)
+
+
+@pytest.fixture
+def colour(small: FlaskClient, state_file: Path) -> StepPage:
+    """The first page of a wizard of two small steps."""
+    return StepPage(small, "colour", state_file)
+
+
+@pytest.fixture
+def word(small: FlaskClient, state_file: Path) -> StepPage:
+    """The second one."""
+    return StepPage(small, "word", state_file)

@@ -34,8 +34,6 @@ def test_an_answer_takes_the_place_of_an_earlier_one_and_of_nothing_else() -> No
     assert first == Answers(dict(first.values)) != second
     assert hash(first) == hash(Answers(dict(first.values)))
     assert Answers({}) != {}
-
-
-def test_a_member_that_is_left_out_takes_the_place_of_an_earlier_one_too() -> None:
+    # A member that is left out takes the place of an earlier one, too.
     answers = Answers({}).with_answer(OptionalAnswer(1, "x")).with_answer(OptionalAnswer(1))
     assert answers.of(OptionalAnswer) == OptionalAnswer(1, "")

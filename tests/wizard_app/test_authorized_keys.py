@@ -60,9 +60,7 @@ def test_ssh_06_folder_and_file_are_their_users_alone(place: Path, mask: int) ->
         ("\udcff\n", f"\udcff\n{_ONE}\n{_TWO}\n"),
     ],
 )
-def test_ssh_04_keys_are_added_behind_those_that_are_there_and_none_twice(
-    place: Path, before: str, after: str
-) -> None:
+def test_ssh_04_keys_are_added_behind_others_and_once(place: Path, before: str, after: str) -> None:
     place.parent.mkdir()
     place.write_bytes(os.fsencode(before))
     for _ in range(2):
@@ -87,9 +85,7 @@ def test_ssh_05_what_is_no_file_of_the_users_own_is_left_as_it_is(place: Path, k
 @pytest.mark.parametrize(
     "kind", ["link to a folder", "link to a file", "dangling link", "file", "socket"]
 )
-def test_ssh_05_a_folder_that_is_none_of_the_users_own_is_told_and_not_followed(
-    place: Path, kind: str
-) -> None:
+def test_ssh_05_a_folder_that_is_not_the_users_is_told_not_followed(place: Path, kind: str) -> None:
     folder, roots = place.parent, place.parent.parent / "root"
     if kind == "link to a folder":
         roots.mkdir(mode=0o755)
@@ -108,9 +104,7 @@ def test_ssh_05_a_folder_that_is_none_of_the_users_own_is_told_and_not_followed(
     assert tree(folder.parent) == before
 
 
-def test_ssh_05_the_folder_of_another_user_is_left_as_it_is(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ssh_05_another_users_folder_is_left(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place.parent.mkdir(mode=0o755)
     monkeypatch.setattr(os, "geteuid", lambda: 12_345)
     with pytest.raises(PlatformError, match="belongs to another user"):
@@ -119,9 +113,7 @@ def test_ssh_05_the_folder_of_another_user_is_left_as_it_is(
     assert list(place.parent.iterdir()) == []
 
 
-def test_ssh_05_a_folder_that_is_replaced_meanwhile_is_not_written_to(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ssh_05_a_replaced_folder_is_not_used(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     roots = place.parent.parent / "root"
     roots.mkdir()
     place.parent.mkdir()

@@ -52,9 +52,7 @@ def made(tmp_path: Path) -> Path:
     return own_certificate(tmp_path / "tls", "kitchen", ADDRESSES)
 
 
-def test_it_is_for_the_names_and_addresses_of_the_machine_and_for_its_owner_alone(
-    made: Path,
-) -> None:
+def test_it_is_for_the_names_and_addresses_of_the_machine_and_lasts_825_days(made: Path) -> None:
     names = openssl(made, "-ext", "subjectAltName")
     assert re.findall(r"DNS:([^,\s]+)", names) == ["localhost", "kitchen", "kitchen.local"]
     addresses = re.findall(r"IP Address:([^,\s]+)", names)
@@ -62,9 +60,7 @@ def test_it_is_for_the_names_and_addresses_of_the_machine_and_for_its_owner_alon
     assert openssl(made, "-fingerprint", "-sha256").strip().endswith(f"={fingerprint(made)}")
     assert made.stat().st_mode & 0o7777 == 0o600
     assert [path.name for path in made.parent.iterdir()] == [made.name]
-
-
-def test_it_begins_in_the_past_and_lasts_825_days(made: Path) -> None:
+    # It begins in the past.
     begin, end = dates(made)
     now = datetime.now(UTC)
     assert timedelta(days=29) < now - begin < timedelta(days=32)

@@ -5,61 +5,73 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
-from flask.testing import FlaskClient
 
 from platform_common.channel_names import channel_name
 from platform_common.installed_profiles import installed_profiles
 from platform_common.paths import Paths
 from tests.support.dashboard_states import MARKUP
 from tests.support.devices import Device
+from tests.wizard_app.step_pages import StepPage
 
+SLUG = "channels"
+PROFILES = "/etc/platform/profiles"
 CHANNELS = ("telegram", "slack", "discord", "matrix", "pigeon-post")
 
 
-def install(device: Device, profile_id: str, channels: tuple[str, ...] = CHANNELS) -> None:
+def install(
+    device: Device,
+    profile_id: str,
+    channels: tuple[str, ...] = CHANNELS,
+    *,
+    name: str = "",
+    need_mb: int = 0,
+) -> Path:
     """Install a profile with those channels."""
-    supported = json.dumps(list(channels))
-    device.put(
-        f"/etc/platform/profiles/{profile_id}.toml",
-        f'[profile]\ndisplay_name = "My {profile_id}"\n[channels]\nsupported = {supported}\n',
+    shown, supported = json.dumps(name or f"My {profile_id}"), json.dumps(list(channels))
+    return device.put(
+        f"{PROFILES}/{profile_id}.toml",
+        f"[profile]\ndisplay_name = {shown}\nmin_ram_mb = {need_mb}\n"
+        f"[channels]\nsupported = {supported}\n",
     )
 
 
-def limit(device: Device, *disabled: str) -> None:
-    """Have the device too little memory for those channels; it says why for Discord."""
-    reason = {"id": "no-discord", "reason": "It keeps <much>.", "unblock": "Take another."}
+def limit(device: Device, *disabled: str, ram_mb: int = 2048) -> None:
+    """Have the device that much memory, too little for those channels; it says why for Discord."""
     record = {
         "target": "test",
         "tier": "low",
-        "ram_mb": 2048,
+        "ram_mb": ram_mb,
         "ram_class": "low",
         "storage_class": "sd",
         "capabilities": {"channels_disabled_by_ram": disabled, "channels_heavy": ["telegram"]},
-        "limitations": [reason],
+        "limitations": [
+            {"id": "no-discord", "reason": "It keeps <much>.", "unblock": "Take another."}
+        ],
     }
     device.put("/etc/platform/limits.json", json.dumps(record))
 
 
+def choose(step: StepPage, profile: str, **more: str) -> str | None:
+    """Choose a profile, and see where that leads."""
+    return step.client.post("/wizard/profile", data={"profile": profile, **more}).location
+
+
+def ticked(page: str) -> list[str]:
+    return re.findall(r'value="([a-z-]+)" checked', page)
+
+
 @pytest.fixture
-def chosen(client: FlaskClient, device: Device) -> FlaskClient:
+def chosen(step: StepPage, device: Device) -> StepPage:
     """A wizard whose profile is chosen, on a device too small for Discord and Matrix."""
     install(device, "mine")
     limit(device, "discord", "matrix", "discord-voice")
-    assert client.post("/wizard/profile", data={"profile": "mine"}).status_code == 302
-    return client
+    assert choose(step, "mine")
+    return step
 
 
-def answers(state_file: Path) -> Any:
-    """The answers as they are stored."""
-    return json.loads(state_file.read_bytes())["answers"]
-
-
-def test_channels_of_the_profile_are_stored_once_and_in_its_order(
-    chosen: FlaskClient, state_file: Path
-) -> None:
+def test_channels_of_the_profile_are_stored_once_and_in_its_order(chosen: StepPage) -> None:
     for sent, stored in (
         ([], []),
         ([""], []),
@@ -68,9 +80,8 @@ def test_channels_of_the_profile_are_stored_once_and_in_its_order(
         (["slack", "slack", "telegram", "slack"], ["telegram", "slack"]),
         (["pigeon-post"], ["pigeon-post"]),
     ):
-        answer = chosen.post("/wizard/channels", data={"channels": sent})
-        assert (answer.status_code, answer.location) == (302, "/wizard/ssh")
-        assert answers(state_file)["channels"] == stored
+        assert chosen.take({"channels": sent}) == "/wizard/ssh"
+        assert chosen.stored["channels"] == stored
 
 
 # Of another profile or of none, and those that the device is too small for.
@@ -95,84 +106,64 @@ REFUSED: list[tuple[int, list[str], str]] = [
 ]
 
 
-def test_another_channel_is_refused_and_one_that_the_device_is_too_small_for_with_422(
-    chosen: FlaskClient, state_file: Path
-) -> None:
+def test_another_channel_is_refused_and_one_for_more_memory_with_422(chosen: StepPage) -> None:
     for status, sent, said in REFUSED:
-        answer = chosen.post("/wizard/channels", data={"channels": sent})
-        assert answer.status_code == status, sent[:5]
-        assert '<div class="error">' in answer.text
-        assert said in answer.text
-        assert MARKUP not in answer.text
+        page = chosen.refuse({"channels": sent}, status=status)
+        assert said in page
+        assert MARKUP not in page
         # What was ticked, and can be had, stays ticked.
-        ticked = re.findall(r'value="([a-z-]+)" checked', answer.text)
-        assert ticked == [one for one in sent if one == "telegram"]
-    assert "channels" not in answers(state_file)
+        assert ticked(page) == [one for one in sent if one == "telegram"]
 
 
-def test_a_disabled_channel_is_text_with_its_reason_and_no_input(chosen: FlaskClient) -> None:
-    page = chosen.get("/wizard/channels").text
-    assert re.findall(r'type="checkbox" value="([a-z-]+)"', page) == [
-        *("telegram", "slack", "pigeon-post")
-    ]
+def test_a_disabled_channel_is_text_with_its_reason_and_no_input(chosen: StepPage) -> None:
+    page = chosen.text
+    offered = re.findall(r'type="checkbox" value="([a-z-]+)"', page)
+    assert offered == ["telegram", "slack", "pigeon-post"]
     _, _, disabled = page.partition("Not available on this device")
-    assert "Discord" in disabled
-    assert "It keeps &lt;much&gt;. Take another." in disabled
-    assert "Matrix" in disabled
-    assert "It needs more memory than this device has." in disabled
     assert "voice" not in disabled
+    for words in (
+        *("Discord", "It keeps &lt;much&gt;. Take another.", "Matrix"),
+        "It needs more memory than this device has.",
+    ):
+        assert words in disabled
 
 
-def test_the_page_says_what_no_channel_means_and_what_a_device_too_small_for_all_leaves(
-    chosen: FlaskClient, device: Device
-) -> None:
-    assert "private chat of this device alone" in chosen.get("/wizard/channels").text
+def test_the_page_says_what_no_channel_means(chosen: StepPage, device: Device) -> None:
+    assert "private chat of this device alone" in chosen.text
     limit(device, *CHANNELS)
-    page = chosen.post("/wizard/channels", data={"channels": ["slack"]})
-    assert page.status_code == 422
-    assert "There is no channel to choose" in page.text
-    assert 'id="channels"' in page.text
-    assert chosen.post("/wizard/channels").status_code == 302
-    assert "Only the private chat" in chosen.get("/wizard/review").text
+    page = chosen.refuse({"channels": ["slack"]}, status=422)
+    assert "There is no channel to choose" in page
+    assert 'id="channels"' in page
+    chosen.take({})
+    assert "Only the private chat" in chosen.review
 
 
-def test_without_a_profile_the_page_leads_to_that_step(
-    client: FlaskClient, state_file: Path
-) -> None:
-    page = client.get("/wizard/channels").text
-    assert 'href="/wizard/profile"' in page
-    assert "checkbox" not in page
-    answer = client.post("/wizard/channels", data={"channels": ["telegram"]})
-    assert answer.status_code == 200
-    assert "Choose a profile first" in answer.text
-    assert not state_file.exists()
+def test_without_a_profile_the_page_leads_to_that_step(step: StepPage) -> None:
+    assert 'href="/wizard/profile"' in step.text
+    assert "checkbox" not in step.text
+    assert "Choose a profile first" in step.refuse({"channels": ["telegram"]})
 
 
-def test_ses_12_channels_are_looked_at_again_once_the_profile_is_another(
-    chosen: FlaskClient, device: Device
-) -> None:
+def test_ses_12_another_profile_asks_for_channels_again(chosen: StepPage, device: Device) -> None:
     install(device, "other", ("slack", "irc"))
-    chosen.post("/wizard/channels", data={"channels": ["telegram", "slack"]})
-    moved = chosen.post("/wizard/profile", data={"profile": "other", "return": "review"})
-    assert moved.location == "/wizard/channels?return=review"
+    chosen.take({"channels": ["telegram", "slack"]})
+    moved = choose(chosen, "other", **{"return": "review"})
+    assert moved == "/wizard/channels?return=review"
     said = "My other does not support Telegram: choose from its channels"
-    page = chosen.get("/wizard/channels").text
-    assert said in page
-    assert re.findall(r'value="([a-z-]+)" checked', page) == ["slack"]
-    assert said in chosen.get("/wizard/review").text
-    chosen.post("/wizard/channels", data={"channels": ["slack"]})
-    assert said not in chosen.get("/wizard/review").text
+    assert said in chosen.text
+    assert ticked(chosen.text) == ["slack"]
+    assert said in chosen.review
+    chosen.take({"channels": ["slack"]})
+    assert said not in chosen.review
 
 
-def test_fs_09_a_device_that_became_too_small_is_seen_at_the_post_and_after_it(
-    chosen: FlaskClient, device: Device
-) -> None:
-    assert chosen.post("/wizard/channels", data={"channels": ["slack"]}).status_code == 302
+def test_fs_09_a_device_that_became_too_small_is_seen(chosen: StepPage, device: Device) -> None:
+    chosen.take({"channels": ["slack"]})
     limit(device, "slack")
-    assert chosen.post("/wizard/channels", data={"channels": ["slack"]}).status_code == 422
+    chosen.refuse({"channels": ["slack"]}, status=422)
     said = "Slack is not available on this device: it needs more memory"
-    assert said in chosen.get("/wizard/channels").text
-    assert said in chosen.get("/wizard/review").text
+    assert said in chosen.text
+    assert said in chosen.review
 
 
 def test_every_channel_of_a_shipped_profile_has_a_name(device: Device) -> None:

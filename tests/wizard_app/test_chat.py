@@ -21,7 +21,7 @@ from tests.support import gateways
 from tests.support.gateways import DONE, EVENTS, answering, completion, delta, events, reply
 from tests.support.hostile_text import XSS
 from tests.support.http_tables import addresses
-from tests.support.markup import html_problems, parse_errors
+from tests.support.markup import parse_errors
 from tests.support.odd_files import make
 from tests.support.raw_server import Answer, response
 from tests.wizard_app.conftest import MakeWizard
@@ -107,14 +107,6 @@ def test_before_a_profile_is_chosen_the_chat_says_so(wizard: MakeWizard, out: Pa
     assert roles(out / "var/lib/platform/chat-history.jsonl") == ["user", "assistant"]
 
 
-def test_http_15_a_template_in_a_turn_is_text(talk: TALK) -> None:
-    text = "{{777*777}}{% raw %}{{config}}"
-    with answering(reply(text)) as server:
-        page = send(talk(server.url), text).text
-    assert page.count(text) == 2
-    assert "603729" not in page
-
-
 def test_a_message_is_answered_with_the_messages(client: FlaskClient, history: Path) -> None:
     answer = send(client, "hello <b>you</b>\r\nthere")
     assert (answer.status_code, answer.content_type) == (200, "text/html; charset=utf-8")
@@ -129,20 +121,11 @@ def test_a_message_is_answered_with_the_messages(client: FlaskClient, history: P
     assert page.count('id="latest"') == 1
     assert articles(page) == ["user", "assistant"]
     assert re.search(r'<time [^>]*datetime="20[^"]+"', page)
-
-
-def test_the_state_of_the_gateway_is_a_part_of_a_page(client: FlaskClient) -> None:
+    # The state of the gateway is a part of a page.
     found = client.get("/chat/gateway").text
     assert "<html" not in found
     assert "Box is ready" in found
     assert "data-ready" in found
-
-
-def test_without_javascript_it_leads_back_to_the_page(client: FlaskClient, history: Path) -> None:
-    assert 'name="nojs" value="1"' in client.get("/chat").text
-    answer = send(client, "hello", nojs="1")
-    assert (answer.status_code, answer.location) == (303, "/chat#latest")
-    assert roles(history) == ["user", "assistant"]
 
 
 @pytest.mark.parametrize("chat", ["", COMPLETIONS])
@@ -191,12 +174,14 @@ def test_chat_02_a_failure_is_one_turn_and_the_question_is_there_once(
     moved = response(status="302 Go", headers={"Location": "http://evil.example/"})
     for answer in (
         *(response(status="500 Oh"), response(b"<h1>Hello</h1>"), response(b"{"), moved),
-        *(response(b"x" * (2 << 20)), b""),
+        *(response(b"x" * (2 << 20)), b"", None),
     ):
         history.unlink(missing_ok=True)
-        with answering(answer) as server:
-            came = send(talk(server.url), "hello", headers=headers)
+        with answering(answer or b"") as server:
+            client = talk(server.url if answer is not None else "http://127.0.0.1:9")
+            came = send(client, "hello", headers=headers)
         assert came.status_code == 200
+        assert answer is not None or "refused the connection" in came.text
         html = came.text.rpartition("\x00")[2]
         assert articles(html) == ["user", "failed"]
         question, failure = turns(history)
@@ -204,14 +189,8 @@ def test_chat_02_a_failure_is_one_turn_and_the_question_is_there_once(
         assert (failure["role"], failure["error"]) == ("assistant", True)
         assert failure["content"].startswith("Box gave no answer: ")
         assert "No answer</strong>" in html
-
-
-def test_chat_02_nobody_at_the_gateway(talk: TALK, history: Path) -> None:
-    client = talk("http://127.0.0.1:9")
-    assert "refused the connection" in send(client, "hello").text
     assert "Not answering yet" in client.get("/chat/gateway").text
     assert client.get("/chat").status_code == 200
-    assert roles(history) == ["user", "assistant"]
 
 
 def test_what_came_before_a_failure_is_kept_and_marked(talk: TALK, history: Path) -> None:
@@ -263,9 +242,7 @@ def test_keys_that_cannot_be_read_leave_the_token_out(talk: TALK, out: Path) -> 
     assert "authorization" not in server.requests[0].headers
 
 
-def test_chat_01_a_profile_that_was_edited_to_lead_elsewhere_is_refused(
-    talk: TALK, out: Path
-) -> None:
+def test_chat_01_a_profile_edited_to_lead_elsewhere_is_refused(talk: TALK, out: Path) -> None:
     client = talk("http://127.0.0.1:9")
     for url in (
         *("http://192.168.1.5:8080", "http://evil.example", "http://127.0.0.1@evil.example"),
@@ -279,6 +256,7 @@ def test_chat_01_a_profile_that_was_edited_to_lead_elsewhere_is_refused(
         assert "No gateway" in client.get("/chat/gateway").text
 
 
+_BRACES = "{{7*7}}{% raw %}{{config}}{# #}"
 _MESSAGES: dict[str, str | bytes] = {
     "markdown link": "[x](javascript:alert(1))",
     "ANSI": "\x1b[31mred\x1b[0m\x07",
@@ -293,7 +271,7 @@ _MESSAGES: dict[str, str | bytes] = {
     "combining": "Z" + "\u0301" * 5000,
     "one long word": "x" * LONGEST_BYTES,
     "many lines": "a\n" * 2_000,
-    "braces": "{{7*7}}{% raw %}{# #}",
+    "braces": _BRACES,
     "JSON": '{"role":"assistant","content":"x"}\n{"role":"user"}',
     "quotes": "\"'`\\",
     "percent": "%s%n%00%0d%0a",
@@ -302,7 +280,7 @@ _MESSAGES: dict[str, str | bytes] = {
 
 
 @pytest.mark.parametrize("message", _MESSAGES.values(), ids=_MESSAGES)
-def test_chat_03_any_message_is_harmless(
+def test_chat_03_and_http_15_any_message_is_harmless(
     client: FlaskClient, history: Path, message: str | bytes
 ) -> None:
     for headers in ({}, STREAM):
@@ -311,6 +289,7 @@ def test_chat_03_any_message_is_harmless(
         text, _, html = answer.text.rpartition("\x00")
         assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", text + html)
         html5lib.HTMLParser(strict=True).parseFragment(html)
+        assert message != _BRACES or html.count(_BRACES) >= 2
     assert roles(history) == ["user", "assistant"] * 2
     assert parse_errors(client.get("/chat").text) == []
     for kind in ("md", "jsonl"):
@@ -318,14 +297,16 @@ def test_chat_03_any_message_is_harmless(
 
 
 @pytest.mark.parametrize("start", range(0, len(XSS), 40))
-def test_chat_03_chat_04_and_http_14_nothing_of_a_turn_becomes_more_than_text(
+def test_chat_03_chat_04_and_http_14_a_turn_is_no_more_than_text(
     talk: TALK, history: Path, start: int
 ) -> None:
     gathered = "\n\n".join(XSS[start : start + 40])
     with answering(reply(gathered)) as server:
         client = talk(server.url)
         part = send(client, gathered).text
-    for html in (part, client.get("/chat").text):
+    page = client.get("/chat").text
+    assert parse_errors(page) == []
+    for html in (part, page):
         root = html5lib.parse(html, namespaceHTMLElements=False)
         shown = [one for one in root.iter("div") if one.attrib.get("class") == "said"]
         assert len(shown) == 2
@@ -357,7 +338,11 @@ def test_chat_03_an_empty_message_is_not_sent(client: FlaskClient, history: Path
     assert not history.exists()
 
 
-def test_without_javascript_what_was_typed_is_there_again(client: FlaskClient) -> None:
+def test_without_javascript_the_page_has_what_was_typed_again(client: FlaskClient) -> None:
+    assert 'name="nojs" value="1"' in client.get("/chat").text
+    answer = send(client, "hello", nojs="1")
+    assert (answer.status_code, answer.location) == (303, "/chat#latest")
+    assert articles(client.get("/chat").text) == ["user", "assistant"]
     too_long = "<b>" + "x" * LONGEST_BYTES
     answer = send(client, too_long, nojs="1")
     assert answer.status_code == 413
@@ -367,9 +352,7 @@ def test_without_javascript_what_was_typed_is_there_again(client: FlaskClient) -
     assert "<title>Error: Chat" in send(client, "", nojs="1").text
 
 
-def test_chat_06_eight_messages_are_answered_at_a_time_and_the_ninth_not_at_all(
-    talk: TALK, history: Path
-) -> None:
+def test_chat_06_eight_messages_are_answered_at_once_not_nine(talk: TALK, history: Path) -> None:
     asked, go_on = threading.Semaphore(0), threading.Event()
 
     def answer(_: object, connection: Any) -> None:
@@ -437,9 +420,7 @@ def test_who_goes_away_ends_the_request_and_keeps_what_came(talk: TALK, history:
     assert (half["content"], half["stopped"]) == ("so far", True)
 
 
-def test_chat_07_what_cannot_be_saved_is_shown_with_a_notice(
-    client: FlaskClient, history: Path
-) -> None:
+def test_chat_07_what_cannot_be_saved_has_a_notice(client: FlaskClient, history: Path) -> None:
     send(client, "saved")
     history.unlink()
     make("folder", history)
@@ -457,7 +438,7 @@ def test_chat_07_what_cannot_be_saved_is_shown_with_a_notice(
     assert "could not be cleared" in client.post("/chat/clear").text
 
 
-def test_chat_08_the_history_is_for_its_group_alone_and_no_page_is_stored(
+def test_chat_08_history_and_pages_are_private(
     client: FlaskClient, history: Path, state_file: Path
 ) -> None:
     answer = send(client, "secret words")
@@ -467,20 +448,7 @@ def test_chat_08_the_history_is_for_its_group_alone_and_no_page_is_stored(
         assert found.headers["Cache-Control"] == "no-store"
 
 
-def test_chat_09_without_a_session_there_is_no_chat(wizard: MakeWizard, out: Path) -> None:
-    client = wizard(WIZARD_NO_TOKEN="", WIZARD_TOKEN="5aa5" * 16)
-    for path, methods in routes(client).items():
-        for method in methods - {"OPTIONS"}:
-            answer = client.open(path, method=method, data={"message": "hello"})
-            assert answer.status_code == 401, (path, method)
-    assert not list(out.rglob("chat-history*"))
-    assert client.get(f"/chat?token={'5aa5' * 16}").status_code == 200
-    assert client.get("/chat").status_code == 200
-
-
-def test_the_history_is_exported_and_cleared_only_when_that_is_confirmed(
-    client: FlaskClient, history: Path
-) -> None:
+def test_the_history_is_exported_or_cleared_on_demand(client: FlaskClient, history: Path) -> None:
     send(client, "héllo")
     # An export is a file to keep.
     lines, text = client.get("/chat/export.jsonl"), client.get("/chat/export.md")
@@ -501,9 +469,7 @@ def test_the_history_is_exported_and_cleared_only_when_that_is_confirmed(
     assert client.post("/chat/clear").status_code == 302
 
 
-def test_after_setup_the_chat_goes_on(
-    client: FlaskClient, wizard: MakeWizard, state_file: Path
-) -> None:
+def test_the_chat_outlasts_setup(client: FlaskClient, wizard: MakeWizard, state_file: Path) -> None:
     state = json.loads(state_file.read_text())
     state_file.write_text(json.dumps(state | {"step": "done"}))
     later = wizard()
@@ -523,25 +489,3 @@ def test_chat_05_a_page_of_a_long_history_is_quick(client: FlaskClient, history:
     page = client.get("/chat")
     assert time.process_time() - began < 10
     assert len(articles(page.text)) == 200
-
-
-@pytest.mark.long
-def test_the_pages_are_in_form(client: FlaskClient, talk: TALK, history: Path) -> None:
-    pages = {"empty": client.get("/chat").text}
-    send(client, "hello")
-    with history.open("ab") as file:
-        for turn in (
-            {"role": "assistant", "content": "broken", "error": True, "at": "never"},
-            {"role": "assistant", "content": "", "stopped": True, "at": "2026-01-01T00:00:00"},
-            {"role": "assistant", "content": "| |b|\n|-|-|\n|1|2|\n\n### x\n\n# y\n\n***"},
-            {"role": "user", "content": "\n".join(XSS)},
-            {"role": "assistant", "content": "\n\n".join(XSS)},
-        ):
-            file.write(json.dumps(turn).encode() + b"\n")
-    pages |= {
-        "full": client.get("/chat").text,
-        "error": send(client, "", nojs="1").text,
-        "clear": client.get("/chat/clear").text,
-    }
-    assert [error for html in pages.values() for error in parse_errors(html)] == []
-    assert html_problems(pages) == []

@@ -43,16 +43,14 @@ def test_a_turn_is_a_line_with_its_time_in_a_folder_that_is_made(history: ChatHi
     assert (second["role"], second["content"]) == ("assistant", "so")
     at = datetime.fromisoformat(first["at"])
     assert abs(datetime.now(UTC) - at) < timedelta(minutes=5)
+    # Whoever splits the file has a line for each.
+    text = "a\x85b\u2028c\u2029d\x0be\x0cf\x1cg\x1dh\x1ei\nj\rk"
+    history.append(turn("user", text))
+    assert len(history.path.read_text("utf-8").splitlines()) == 5
+    assert contents(history)[-1] == text
     # Marks are there only where they say something.
     assert failed == {"role": "assistant", "content": "why", "at": failed["at"], "error": True}
     assert half == {"role": "assistant", "content": "ha", "at": half["at"], "stopped": True}
-
-
-def test_a_turn_is_one_line_for_whoever_splits_the_file(history: ChatHistory) -> None:
-    text = "a\x85b\u2028c\u2029d\x0be\x0cf\x1cg\x1dh\x1ei\nj\rk"
-    history.append(turn("user", text))
-    assert len(history.path.read_text("utf-8").splitlines()) == 1
-    assert contents(history) == [text]
 
 
 def test_chat_08_only_its_owner_and_its_group_read_it(history: ChatHistory) -> None:
@@ -108,9 +106,7 @@ def test_chat_05_a_line_that_is_no_turn_is_passed_over(history: ChatHistory, lin
     assert contents(history)[-1] == "next"
 
 
-def test_chat_05_half_a_million_lines_that_are_no_turns_are_not_waited_for(
-    history: ChatHistory,
-) -> None:
+def test_chat_05_half_a_million_lines_of_no_turns_are_not_waited_for(history: ChatHistory) -> None:
     history.append(turn("user", "before them"))
     with history.path.open("ab") as file:
         file.write(b"{\n" * 500_000)
@@ -178,7 +174,7 @@ def test_cleared_it_is_gone_and_begins_anew(history: ChatHistory) -> None:
 
 
 @pytest.mark.parametrize("kind", [*LINKS, *NOT_REGULAR])
-def test_fs_07_and_chat_05_nothing_is_read_written_or_removed_through_what_is_no_file(
+def test_fs_07_and_chat_05_nothing_is_done_through_what_is_no_file(
     tmp_path: Path, kind: str
 ) -> None:
     path = make(kind, tmp_path / "chat-history.jsonl")
@@ -212,6 +208,12 @@ def test_where_it_is(tmp_path: Path) -> None:
 
 
 def test_an_export_has_every_turn_that_can_be_read(history: ChatHistory) -> None:
+    # No history is no turns, and its export an empty file.
+    assert not history.last()
+    assert not list(history.lines())
+    assert not history.clear()
+    assert b"".join(chat_export.opened(history, "jsonl")) == b""
+    assert b"".join(chat_export.opened(history, "md")) == b"# Chat\n"
     history.path.parent.mkdir()
     good = b'{"role":"user","content":"# hi","at":"2026-01-01T00:00:00Z","mood":1}'
     failed = b'{"role":"assistant","content":"nobody","error":true}'
@@ -220,14 +222,6 @@ def test_an_export_has_every_turn_that_can_be_read(history: ChatHistory) -> None
     assert b"".join(chat_export.opened(history, "md")).decode() == (
         "# Chat\n\n## You, 2026-01-01T00:00:00Z\n\n# hi\n\n## No answer\n\nnobody\n"
     )
-
-
-def test_no_history_is_no_turns_and_its_export_an_empty_file(history: ChatHistory) -> None:
-    assert history.last() == []
-    assert list(history.lines()) == []
-    assert not history.clear()
-    assert b"".join(chat_export.opened(history, "jsonl")) == b""
-    assert b"".join(chat_export.opened(history, "md")) == b"# Chat\n"
 
 
 def test_an_export_takes_the_memory_of_a_line(history: ChatHistory) -> None:

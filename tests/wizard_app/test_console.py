@@ -8,7 +8,10 @@ import json
 import os
 import struct
 import termios
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import segno
@@ -107,9 +110,7 @@ def test_without_a_network_the_text_says_so_and_gives_the_name() -> None:
     assert "█" not in shown
 
 
-def test_leak_02_what_another_user_says_of_a_wizard_changes_nothing_on_a_screen(
-    tmp_path: Path,
-) -> None:
+def test_leak_02_what_another_user_says_changes_nothing_on_a_screen(tmp_path: Path) -> None:
     file = tmp_path / "wizard.token"
     for said in (
         *({"bases": ["https://x\x1b[2J"]}, {"bases": [r"https://\d"]}, {"bases": ["https://a\nb"]}),
@@ -150,47 +151,67 @@ def test_without_a_screen_the_text_is_for_a_serial_line(tmp_path: Path) -> None:
     assert console.screen("/dev/null") == Screen(24, 80, halves=True)
 
 
+class Owners:
+    """Gives files to other users; for who is not root, `stat` says so from then on."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self._patch, self._really = patch, os.geteuid() == 0
+        self._given: dict[int, int] = {}
+
+    def give(self, path: Path, user: int, group: int) -> None:
+        if self._really:
+            os.chown(path, user, group)
+        elif not self._given:
+            for name in ("stat", "fstat"):
+                self._patch.setattr(os, name, self._telling(getattr(os, name)))
+            self._patch.setattr(os, "geteuid", lambda: 0)
+        self._given[path.lstat().st_ino] = user
+
+    def _telling(self, stat: Callable[..., os.stat_result]) -> Callable[..., Any]:
+        def told(*place: Any, **options: Any) -> Any:
+            found = stat(*place, **options)
+            members = {name: getattr(found, name) for name in dir(found) if name[:3] == "st_"}
+            owner = self._given.get(found.st_ino, found.st_uid)
+            return SimpleNamespace(**members | {"st_uid": owner})
+
+        return told
+
+
 @pytest.fixture
-def token_file(tmp_path: Path) -> Path:
+def owners(monkeypatch: pytest.MonkeyPatch) -> Owners:
+    return Owners(monkeypatch)
+
+
+@pytest.fixture
+def token_file(tmp_path: Path, owners: Owners) -> Path:
     """A token and where its wizard is, of another user, in a folder that is not theirs alone."""
-    if os.geteuid():
-        pytest.fail("only root can have another user's files")
-    folder = tmp_path / "run"
-    folder.mkdir()
-    os.chown(folder, 0, NOBODY)
-    folder.chmod(0o1770)
-    file = folder / "wizard.token"
+    file = tmp_path / "run/wizard.token"
     TokenFile(file).write(TOKEN)
     ServingFile(file).write(Serving(os.getpid()))
+    owners.give(file.parent, 0, NOBODY)
+    file.parent.chmod(0o1770)
     for path in (file, ServingFile(file).path):
-        os.chown(path, NOBODY, NOBODY)
+        owners.give(path, NOBODY, NOBODY)
     return file
 
 
-def test_tok_09_root_believes_who_serves_in_a_folder_of_theirs_and_roots(token_file: Path) -> None:
+def test_tok_09_root_believes_who_serves_in_their_folder(token_file: Path, owners: Owners) -> None:
     assert launching.waiting_token(token_file) == TOKEN
     with pytest.raises(UnreadableError, match="another user"):
         TokenFile(token_file).read()
     # For their own file alone, and not where everybody may write.
-    os.chown(token_file, NOBODY - 1, NOBODY - 1)
-    with pytest.raises(UnreadableError, match="another user"):
-        launching.waiting_token(token_file)
-    os.chown(token_file, NOBODY, NOBODY)
-    token_file.parent.chmod(0o1777)
-    with pytest.raises(UnreadableError, match="another user"):
-        launching.waiting_token(token_file)
+    for user, mode in ((NOBODY - 1, 0o1770), (NOBODY, 0o1777)):
+        owners.give(token_file, user, user)
+        token_file.parent.chmod(mode)
+        with pytest.raises(UnreadableError, match="another user"):
+            launching.waiting_token(token_file)
 
 
-def test_tok_09_root_follows_no_link_that_who_serves_put_there(
-    token_file: Path, tmp_path: Path
-) -> None:
+def test_tok_09_root_follows_no_link_in_the_tokens_place(token_file: Path, tmp_path: Path) -> None:
     victim = tmp_path / "shadow"
     victim.write_text(TOKEN)
-    token_file.unlink()
-    token_file.symlink_to(victim)
-    with pytest.raises(UnreadableError, match="symbolic link"):
-        launching.waiting_token(token_file)
-    token_file.unlink()
-    token_file.hardlink_to(victim)
-    with pytest.raises(UnreadableError, match="hard link"):
-        launching.waiting_token(token_file)
+    for plant, kind in ((token_file.symlink_to, "symbolic link"), (token_file.hardlink_to, "hard")):
+        token_file.unlink()
+        plant(victim)
+        with pytest.raises(UnreadableError, match=kind):
+            launching.waiting_token(token_file)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import socket
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
 
 import msgspec
 import pytest
@@ -61,14 +59,6 @@ def until_failure(pieces: Iterator[str]) -> tuple[list[str], str]:
     except GatewayError as error:
         return came, error.message
     raise AssertionError("the answer is complete")
-
-
-def test_a_gateway_answers_in_either_protocol() -> None:
-    for chat, streaming in BOTH_WAYS:
-        with stand_in() as url:
-            answer = answer_of(profile(url, chat), streaming=streaming)
-        assert "hello" in answer
-        assert "stand-in" in answer
 
 
 def test_the_simple_protocol_sends_the_message_alone() -> None:
@@ -127,9 +117,7 @@ def test_chat_01_what_is_not_this_device_is_refused() -> None:
             answer_of(one)
 
 
-def test_chat_01_a_name_of_this_device_that_leads_elsewhere_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_chat_01_a_name_that_leads_elsewhere_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     def elsewhere(*_: object, **__: object) -> list[object]:
         kind = (socket.AF_INET, socket.SOCK_STREAM, 0, "")
         return [(*kind, ("127.0.0.1", 9)), (*kind, ("192.0.2.7", 9))]
@@ -150,19 +138,16 @@ _HTML = response(b"<h1>Hello</h1>", headers={"Content-Type": "text/html"})
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (response(status="500 Oh"), "it answers HTTP 500"),
-        (response(status="503 Oh"), "it answers HTTP 503"),
+        *((response(status=f"{one} Oh"), f"it answers HTTP {one}") for one in (500, 503)),
         (response(status="302 Go", headers={"Location": "http://a.b/"}), "leads elsewhere"),
         (response(status="307 Go", headers={"Location": "/chat"}), "leads elsewhere (HTTP 307)"),
-        (response(status="401 No"), "rejects this device's token (HTTP 401)"),
-        (response(status="403 No"), "rejects this device's token (HTTP 403)"),
-        (response(status="404 No"), "has no chat at "),
-        (response(status="405 No"), "has no chat at "),
+        *((response(status=f"{one} No"), f"device's token (HTTP {one})") for one in (401, 403)),
+        *((response(status=f"{one} No"), "has no chat at ") for one in (404, 405)),
         (_HTML, "something that is not a chat message"),
-        (response(b"{"), "something that is not a chat message"),
-        (response(b'{"reply": 1, "choices": []}'), "something that is not a chat message"),
-        (response(b"[" * 100_000), "something that is not a chat message"),
-        (response(b"\xff"), "something that is not a chat message"),
+        *(
+            (response(body), "something that is not a chat message")
+            for body in (b"{", b'{"reply": 1, "choices": []}', b"[" * 100_000, b"\xff")
+        ),
         (response(b'{"reply": "", "choices": [{"message": {"content": null}}]}'), "empty"),
         (response(b'{"reply": " ", "choices": [{"message": {"content": "\\u0000"}}]}'), "empty"),
         (response(b"{}", length=10), "closed the connection before"),
@@ -190,11 +175,6 @@ def test_chat_02_the_words_of_a_refusal_are_told_in_short() -> None:
         message = failure_of(profile(server.url))
     assert "HTTP 400: the model [31mis xxx" in message
     assert len(message) < 500
-
-
-def test_chat_02_nobody_there() -> None:
-    message = failure_of(profile("http://127.0.0.1:9"))
-    assert message == "Box gave no answer: 127.0.0.1:9 refused the connection"
 
 
 def test_chat_02_an_endless_answer_ends_at_its_bound() -> None:
@@ -265,58 +245,37 @@ def test_a_stream_is_understood_however_it_is_cut(*, chunked: bool) -> None:
         assert list(streamed(parts, lambda: None)) == ["Hé", "llo", "😀", "!"]
 
 
-def test_the_pieces_come_while_the_answer_is_made() -> None:
-    heard = threading.Event()
-
-    def answer(_: Request, connection: socket.socket) -> None:
-        connection.sendall(events(delta("one")))
-        assert heard.wait(120)
-        connection.sendall(f"{delta('two')}\n\n{DONE}".encode())
-
-    with answering(answer) as server:
-        pieces = ask(profile(server.url, COMPLETIONS), HELLO, None, streaming=True)
-        assert next(pieces) == "one"
-        heard.set()
-        assert list(pieces) == ["two"]
-
-
 def test_chat_02_a_stream_that_fails_gives_what_came_and_then_why() -> None:
-    for parts, came, reason in (
-        ([delta("a")], "a", "it broke off before the answer was complete"),
-        ([], "", "it broke off before the answer was complete"),
-        ([": nothing", "data: [DONE]"], "", "its answer is empty"),
-        ([delta("a"), 'data: {"error": {"message": "model died"}}'], "a", "it says: model died"),
-        (
-            [delta("a"), 'data: {"error": "x", "choices": [{"finish_reason": "error"}]}'],
-            "a",
-            "says: x",
-        ),
-        ([delta("a"), 'data: {"error": {"code": 1}}'], "a", "it reports an error"),
-        ([delta("a"), "data: {"], "a", "not a chat message"),
-        ([delta("a"), "data: " + "[" * 100_000], "a", "not a chat message"),
-        ([delta(7)], "", "not a chat message"),
+    for came, parts, reason in (
+        ("a", [], "it broke off before the answer was complete"),
+        ("", [], "it broke off before the answer was complete"),
+        ("", [": nothing", "data: [DONE]"], "its answer is empty"),
+        ("a", ['data: {"error": {"message": "model died"}}'], "it says: model died"),
+        ("a", ['data: {"error": "x", "choices": [{"finish_reason": "error"}]}'], "says: x"),
+        ("a", ['data: {"error": {"code": 1}}'], "it reports an error"),
+        ("a", ["data: {"], "not a chat message"),
+        ("a", ["data: " + "[" * 100_000], "not a chat message"),
+        ("", [delta(7)], "not a chat message"),
     ):
-        with answering(events(*parts)) as server:
+        with answering(events(*([delta(came)] if came else []), *parts)) as server:
             pieces = ask(profile(server.url, COMPLETIONS), HELLO, None, streaming=True)
             found, message = until_failure(pieces)
         assert "".join(found) == came, reason
         assert reason in message
 
 
-def test_what_comes_after_the_end_of_an_answer_spoils_nothing() -> None:
-    for afterwards in (b"", b"data: {\n\n", b'data: {"error": "late"}\n\n'):
-        with answering(events(delta("all", "stop")) + afterwards) as server:
-            assert answer_of(profile(server.url, COMPLETIONS), streaming=True) == "all"
+def test_what_comes_after_the_end_of_an_answer_spoils_nothing_and_is_not_waited_for() -> None:
+    whole = events(delta("all", "stop"))
 
-
-def test_a_gateway_that_keeps_its_stream_open_is_not_waited_for() -> None:
-    def answer(_: Request, connection: socket.socket) -> None:
-        connection.sendall(events(delta("all", "stop")))
+    def stays_open(_: Request, connection: socket.socket) -> None:
+        connection.sendall(whole)
         connection.recv(1)
 
+    late = whole + b'data: {"error": "late"}\n\n'
     began = time.monotonic()
-    with answering(answer) as server:
-        assert answer_of(profile(server.url, COMPLETIONS), streaming=True, limit_s=60) == "all"
+    for answer in (whole, whole + b"data: {\n\n", late, stays_open):
+        with answering(answer) as server:
+            assert answer_of(profile(server.url, COMPLETIONS), streaming=True, limit_s=60) == "all"
     assert time.monotonic() - began < 50
 
 
@@ -348,21 +307,6 @@ def test_half_a_character_is_kept_for_the_other_half() -> None:
     assert halves.joined("\ud83d") == ""
     assert halves.rest() == "\ufffd"
     assert halves.rest() == ""
-
-
-def test_who_stops_reading_ends_the_request() -> None:
-    ended = threading.Event()
-
-    def answer(_: Request, connection: socket.socket) -> None:
-        connection.sendall(events(delta("one")))
-        while connection.recv(100):
-            pass
-        ended.set()
-
-    with answering(answer) as server:
-        with closing(ask(profile(server.url, COMPLETIONS), HELLO, None, streaming=True)) as pieces:
-            assert next(pieces) == "one"
-        assert ended.wait(120)
 
 
 def test_an_answer_that_nobody_wants_any_more_is_not_waited_for() -> None:

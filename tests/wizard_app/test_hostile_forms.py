@@ -1,10 +1,9 @@
-"""Forms that are too much, hold nonsense, or mean harm: each step answers them as it should."""
+"""Forms that hold nonsense, or mean harm: each step answers them as it should."""
 
 from __future__ import annotations
 
 import json
 import re
-import time
 from pathlib import Path
 from urllib.parse import quote_from_bytes
 
@@ -24,22 +23,6 @@ STEP_PAGES = [f"/wizard/{step.slug}" for step in STEPS]
 def client(wizard: MakeWizard) -> FlaskClient:
     """A client of a wizard that can fetch no keys anywhere."""
     return wizard(WIZARD_CODE_HOST="http://127.0.0.1:1")
-
-
-@pytest.mark.parametrize("path", STEP_PAGES)
-def test_http_04_ten_thousand_fields_are_no_failure(
-    client: FlaskClient, state_file: Path, path: str
-) -> None:
-    fields = fields_of(client, path)
-    for body in (
-        "&".join(f"f{number}=1" for number in range(10_000)),
-        "&".join(f"{fields[number % len(fields)]}={number}" for number in range(10_000)),
-    ):
-        began = time.process_time()
-        answer = client.post(path, data=body, content_type=URLENCODED)
-        assert answer.status_code in (200, 302, 413, 422)
-        assert time.process_time() - began < 5
-    assert not state_file.exists() or state_file.stat().st_size < 1 << 18
 
 
 HOSTILE: dict[str, bytes] = {
@@ -76,7 +59,7 @@ EACH_ALONE = ("NUL", "markup", "other script", "no UTF-8", "surrogate", "deep")
 
 
 @pytest.mark.parametrize("path", STEP_PAGES)
-def test_http_14_no_value_of_a_field_is_a_failure_or_markup_of_the_page(
+def test_http_14_no_value_of_a_field_is_markup(
     client: FlaskClient, state_file: Path, path: str
 ) -> None:
     fields = fields_of(client, path)

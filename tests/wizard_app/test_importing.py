@@ -53,18 +53,14 @@ def test_the_answers_are_saved_to_a_file_named_after_the_device(client: FlaskCli
     assert WORD not in saved.text
 
 
-def test_the_name_of_the_file_is_plain_whatever_the_device_is_called(
-    client: FlaskClient, device: Device
-) -> None:
+def test_the_name_of_the_file_is_plain_for_any_device(client: FlaskClient, device: Device) -> None:
     for name in ('a"b; filename=evil', "Ünïcode/../x", "a\tb"):
         device.put("/etc/hostname", f"{name}\n")
         header = client.get("/wizard/answers.json").headers["Content-Disposition"]
         assert re.fullmatch(r'attachment; filename="setup-[a-z0-9.-]+\.json"', header)
 
 
-def test_a_saved_file_gives_another_device_the_same_answers(
-    wizard: MakeWizard, state_file: Path
-) -> None:
+def test_a_saved_file_answers_for_another_device(wizard: MakeWizard, state_file: Path) -> None:
     client = wizard()
     taken = _send(client, _file(ANSWERS))
     assert (taken.status_code, taken.location) == (302, "/wizard/review")
@@ -76,9 +72,7 @@ def test_a_saved_file_gives_another_device_the_same_answers(
     assert json.loads(client.get("/wizard/answers.json").data)["answers"] == ANSWERS
 
 
-def test_setup_goes_on_with_the_first_step_that_the_file_does_not_answer(
-    client: FlaskClient, state_file: Path
-) -> None:
+def test_setup_goes_on_where_the_file_ends(client: FlaskClient, state_file: Path) -> None:
     answers = {"profile": "openclaw", "hostname": "a", "timezone": "UTC", "ssh_keys": []}
     assert _send(client, _file(answers)).location == "/wizard/provider"
     assert _state(state_file)["step"] == "provider"
@@ -127,9 +121,7 @@ NOT_TAKEN = {
 
 
 @pytest.mark.parametrize("file", NOT_TAKEN)
-def test_a_file_that_is_not_right_is_refused_in_words_and_changes_nothing(
-    small: FlaskClient, state_file: Path, file: str
-) -> None:
+def test_a_wrong_file_is_refused_in_words(small: FlaskClient, state_file: Path, file: str) -> None:
     data, words = NOT_TAKEN[file]
     refused = _send(small, data)
     assert refused.status_code == 200
@@ -150,9 +142,7 @@ def test_every_step_that_objects_is_named(client: FlaskClient) -> None:
     assert "Profile: " in text
 
 
-def test_answers_that_were_given_are_replaced_only_when_that_is_ticked(
-    small: FlaskClient, state_file: Path
-) -> None:
+def test_answers_are_replaced_only_if_that_is_ticked(small: FlaskClient, state_file: Path) -> None:
     assert 'name="replace"' not in small.get("/wizard/colour").text
     small.post("/wizard/word", data={"word": WORD})
     before = state_file.read_bytes()
@@ -165,9 +155,7 @@ def test_answers_that_were_given_are_replaced_only_when_that_is_ticked(
     assert _state(state_file)["answers"] == {"colour": "red"}
 
 
-def test_a_secret_stays_with_the_answer_that_it_belongs_to_and_goes_with_another(
-    small: FlaskClient,
-) -> None:
+def test_a_secret_stays_with_its_answer_and_goes_with_another(small: FlaskClient) -> None:
     small.post("/wizard/word", data={"word": WORD})
     _send(small, _file({"colour": "red", "has_word": True}), replace="1")
     assert "Entered, kept in memory only" in small.get("/wizard/review").text
@@ -182,9 +170,7 @@ def test_a_form_of_before_the_file_is_stale(small: FlaskClient) -> None:
     assert small.post("/wizard/colour", data=form).status_code == 409
 
 
-def test_a_file_of_256_kib_is_read_and_a_larger_one_is_not(
-    small: FlaskClient, state_file: Path
-) -> None:
+def test_a_file_of_256_kib_is_read_and_no_larger_one(small: FlaskClient, state_file: Path) -> None:
     data = _file({"colour": "red"})
     too_large = _send(small, data.ljust(LIMIT + 1))
     assert too_large.status_code == 413
@@ -195,9 +181,7 @@ def test_a_file_of_256_kib_is_read_and_a_larger_one_is_not(
     assert _send(small, data.ljust(LIMIT)).status_code == 302
 
 
-def test_a_request_without_a_file_is_answered_with_the_form(
-    small: FlaskClient, state_file: Path
-) -> None:
+def test_a_request_without_a_file_gets_the_form(small: FlaskClient, state_file: Path) -> None:
     for body, kind in (
         (b"", None),
         (b"file=x", "application/x-www-form-urlencoded"),

@@ -37,9 +37,7 @@ def test_a_server_on_every_address_is_reached_by_address_and_by_name() -> None:
         assert not ipaddress.IPv4Address(host).is_unspecified
 
 
-def test_without_any_address_the_name_and_this_machine_are_left(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_an_address_name_and_machine_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launching, "own_addresses", lambda families: [])
     monkeypatch.setattr(launching, "interface_addresses", list)
     name, here = bases("[::]:8088", "http")
@@ -102,9 +100,7 @@ def test_a_wizard_that_was_killed_is_not_served(token_file: Path) -> None:
         launching.served(token_file)
 
 
-def test_a_file_that_is_damaged_or_would_fill_a_screen_or_open_every_port_is_told_of(
-    token_file: Path,
-) -> None:
+def test_a_file_that_is_damaged_or_too_much_for_a_screen_is_told_of(token_file: Path) -> None:
     token_file.parent.mkdir()
     for members in (
         {"bases": ["https://" + "a" * 400]},

@@ -55,9 +55,14 @@ def test_making_it_touches_nothing_and_gives_the_same_again(out: Path) -> None:
     assert tree(out) == before
 
 
-def test_leak_08_no_secret_is_in_what_a_plan_shows(out: Path) -> None:
-    plan = _plan(out)
+def test_leak_08_no_secret_is_in_what_a_plan_or_what_is_held_shows(out: Path) -> None:
+    client = started(out)
+    answer(client, FULL)
+    standing = wizard_of(client).standing()
+    plan, held = build_plan(standing), standing.pending
+    assert repr(held).startswith("PendingSecrets(")
     shown = [
+        *(repr(held), str(held), *(repr(held.of(slug)) for slug in FULL)),
         repr(plan),
         str(plan),
         json.dumps([item.action.shown for item in plan]),
@@ -84,9 +89,7 @@ def test_the_mark_tells_other_secrets_not_apart_and_anything_else(out: Path) -> 
     assert len(seen) == 1 + len(_ANOTHER)
 
 
-def test_what_was_done_before_a_restart_is_kept_as_long_as_its_answer_is_the_same(
-    out: Path,
-) -> None:
+def test_what_was_done_before_a_restart_is_kept_while_its_answer_is_the_same(out: Path) -> None:
     client = started(out)
     answer(client, FULL)
     (out / RULES).mkdir(parents=True)

@@ -11,7 +11,6 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from flask.testing import FlaskClient
 
 from platform_common.key_check import BusyError
 from platform_common.key_verdict import Outcome
@@ -21,12 +20,16 @@ from tests.support.catalogues import entry, form, install, of_each_kind
 from tests.support.devices import Device
 from tests.support.key_tests import CANARY, KINDS, SECRET_CANARY
 from tests.support.raw_server import RawServer, Request, response, serving
-from tests.wizard_app.conftest import MakeWizard
-from tests.wizard_app.test_provider_step import PAGE, answers, held
+from tests.wizard_app.conftest import MakeStep, MakeWizard
+from tests.wizard_app.step_pages import StepPage
 from wizard_app.key_hints import looks_like
 from wizard_app.steps import STEPS
 from wizard_app.steps.provider import ProviderStep
 
+SLUG = "provider"
+NOWHERE = "http://127.0.0.1:9"
+CHAT = form("chat-compatible")
+MakeHere = Callable[[str], StepPage]
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 TRY_AGAIN = "Try again, or tick “Continue without testing”."
 
@@ -75,10 +78,20 @@ def leaks(text: str) -> set[str]:
     return {shape for shape in SHAPES if shape in text}
 
 
+@pytest.fixture
+def here(steps: MakeStep, device: Device) -> MakeHere:
+    """Make a wizard that offers a provider of each kind, all of them at an address."""
+
+    def make(url: str) -> StepPage:
+        install(device, of_each_kind(url))
+        return steps()
+
+    return make
+
+
 @pytest.mark.parametrize("name", FAILURES)
 def test_key_01_a_test_that_fails_leaks_no_key(
-    wizard: MakeWizard,
-    device: Device,
+    here: MakeHere,
     out: Path,
     name: str,
     caplog: pytest.LogCaptureFixture,
@@ -86,49 +99,24 @@ def test_key_01_a_test_that_fails_leaks_no_key(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     with FAILURES[name]() as server:
-        install(device, of_each_kind(server.url))
-        here = wizard()
+        step = here(server.url)
         for kind in KINDS:
-            failed = here.post(PAGE, data=form(kind))
-            assert failed.status_code == 200
-            assert '<div class="error">' in failed.text
-            assert 'id="api-key-error"' in failed.text
-            assert TRY_AGAIN in failed.text
-            assert leaks(failed.text) == set()
+            page = step.refuse(form(kind))
+            assert 'id="api-key-error"' in page
+            assert TRY_AGAIN in page
+            assert leaks(page) == set()
         assert len(server.requests) == len(KINDS)
-    files = [file for file in out.rglob("*") if file.is_file()]
-    assert not any(leaks(file.read_text("utf-8", "replace")) for file in files)
-    assert (
-        leaks("".join([caplog.text, *capfd.readouterr(), here.get("/wizard/review").text])) == set()
-    )
-    assert held(here) == {}
+    files = [file.read_text("utf-8", "replace") for file in out.rglob("*") if file.is_file()]
+    assert leaks("".join([*files, caplog.text, *capfd.readouterr(), step.review])) == set()
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_key_01_a_server_that_is_not_there_is_told_without_the_key(
-    wizard: MakeWizard, device: Device, state_file: Path, scheme: str
-) -> None:
-    install(device, of_each_kind(f"{scheme}://127.0.0.1:9"))
-    client = wizard()
+def test_key_01_an_absent_server_is_told_without_the_key(here: MakeHere, scheme: str) -> None:
+    step = here(f"{scheme}://127.0.0.1:9")
     for kind in KINDS:
-        failed = client.post(PAGE, data=form(kind))
-        assert "refused the connection" in failed.text, kind
-        assert leaks(failed.text) == set()
-    assert not state_file.exists()
-
-
-@pytest.mark.parametrize("kind", [*KINDS, "own"])
-def test_a_key_that_is_held_is_on_no_page_and_in_no_file(
-    wizard: MakeWizard, device: Device, out: Path, kind: str
-) -> None:
-    install(device, of_each_kind("http://127.0.0.1:9"))
-    here = wizard()
-    more = {"endpoint": "http://127.0.0.1:9"} if kind == "own" else {}
-    assert here.post(PAGE, data=form(kind, skip_validation="1", **more)).status_code == 302
-    pages = [here.get(address).text for address in (PAGE, "/wizard/review", "/wizard/channels")]
-    files = [file.read_text() for file in out.rglob("*") if file.is_file()]
-    assert leaks("".join(pages + files)) == set()
-    assert CANARY in held(here).values()
+        page = step.refuse(form(kind))
+        assert "refused the connection" in page, kind
+        assert leaks(page) == set()
 
 
 OUTCOMES: Mapping[bytes, tuple[str, str]] = {
@@ -145,70 +133,53 @@ OUTCOMES: Mapping[bytes, tuple[str, str]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("sent", "message", "hint"),
-    [(sent, *told) for sent, told in OUTCOMES.items()],
-    ids=["rejected", "not-found", "over-limit", "broken", "redirect", "no-http", "too-much"],
-)
-def test_every_outcome_has_its_sentence_and_its_next_step(
-    wizard: MakeWizard, device: Device, state_file: Path, sent: bytes, message: str, hint: str
-) -> None:
-    with sending(sent) as server:
-        host = server.url.removeprefix("http://")
-        install(device, of_each_kind(server.url))
-        failed = wizard().post(PAGE, data=form("chat-compatible"))
-    assert failed.status_code == 200
-    assert failed.text.count(message) == 2  # In the summary, and at the field.
-    assert hint in failed.text
-    assert "Technical details" in failed.text
-    assert f"<code>{host}</code>" in failed.text
-    assert not state_file.exists()
+def test_every_outcome_has_its_sentence_and_its_next_step(here: MakeHere) -> None:
+    for sent, (message, hint) in OUTCOMES.items():
+        with sending(sent) as server:
+            host = server.url.removeprefix("http://")
+            page = here(server.url).refuse(CHAT, message)
+        assert hint in page
+        assert "Technical details" in page
+        assert f"<code>{host}</code>" in page
 
 
-def test_a_test_that_is_not_passed_is_told_in_the_language_of_the_page(
-    wizard: MakeWizard, device: Device
-) -> None:
-    german = {"Accept-Language": "de"}
+def test_a_test_that_is_not_passed_is_told_in_the_language_of_the_page(here: MakeHere) -> None:
     with sending(said("401")) as server:
-        install(device, of_each_kind(server.url))
-        page = wizard().post(PAGE, data=form("chat-compatible"), headers=german).text
+        client = here(server.url).client
+        headers = {"Accept-Language": "de"}
+        page = client.post("/wizard/provider", data=CHAT, headers=headers).text
     assert "hat diesen Schlüssel abgelehnt (HTTP 401)" in page
     assert "Prüfen, ob er vollständig, von diesem Anbieter und noch gültig ist" in page
     assert "rejected this key" not in page
 
 
-def test_of_an_own_server_the_address_is_blamed_unless_it_speaks_of_the_key(
-    wizard: MakeWizard, device: Device
-) -> None:
-    install(device, of_each_kind(""))
+def test_of_an_own_server_address_or_key_is_blamed_in_our_words(here: MakeHere) -> None:
+    step = here("")
     blamed = {"401": "api-key", "429": "api-key", "404": "endpoint", "500": "endpoint"}
     for status, field in blamed.items():
-        with sending(response(b"", f"{status} No")) as server:
-            failed = wizard().post(PAGE, data=form("own", endpoint=server.url))
-        assert f'<a href="#{field}">' in failed.text, status
+        with sending(response(b"instance-secret", f"{status} instance-secret")) as server:
+            page = step.refuse(form("own", endpoint=server.url))
+        assert f'<a href="#{field}">' in page, status
+        assert "instance-secret" not in page
 
 
-def test_key_08_an_answer_that_is_no_list_of_models_passes_with_a_warning(
-    wizard: MakeWizard, device: Device
-) -> None:
+def test_key_08_an_answer_that_is_no_list_of_models_passes_with_a_warning(here: MakeHere) -> None:
     for body in (b"<h1>It works!</h1>", b'{"error": "no"}', b"", b"7"):
         with serving({"/models": body}) as server:
-            install(device, of_each_kind(server.url))
-            here = wizard()
-            assert here.post(PAGE, data=form("chat-compatible")).status_code == 302
-        following = here.get(PAGE).text
+            step = here(server.url)
+            step.take(CHAT)
+        following = step.text
         assert "accepted the request, but not with a list of models" in following
         assert 'class="flash warn"' in following
 
 
-def test_key_04_a_redirect_is_not_followed(wizard: MakeWizard, device: Device) -> None:
+def test_key_04_a_redirect_is_not_followed(here: MakeHere) -> None:
     with serving({}) as other:
         moved = response(b"", "307 Away", {"Location": f"{other.url}/models?key=x"})
         with sending(moved) as server:
-            install(device, of_each_kind(server.url))
-            here = wizard()
+            step = here(server.url)
             for kind in KINDS:
-                assert f"leads to {other.url}" in here.post(PAGE, data=form(kind)).text
+                assert f"leads to {other.url}" in step.refuse(form(kind))
         assert other.requests == []
 
 
@@ -224,105 +195,71 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("chosen", ["own", "local"])
-def test_key_03_an_address_that_is_no_providers_is_sent_nothing(
-    wizard: MakeWizard, device: Device, state_file: Path, chosen: str
-) -> None:
-    install(device, of_each_kind("http://127.0.0.1:9"))
-    client = wizard()
+def test_key_03_an_address_of_no_provider_is_sent_nothing(here: MakeHere, chosen: str) -> None:
+    step = here(NOWHERE)
     for host in REFUSED:
-        failed = client.post(PAGE, data=form(chosen, endpoint=f"http://{host}/v1"))
-        assert failed.status_code == 200
+        page = step.refuse(form(chosen, endpoint=f"http://{host}/v1"))
         words = ("No key is sent to", "is a web page of this device")
-        assert any(one in failed.text for one in words), host
-        assert 'id="endpoint-error"' in failed.text
-    assert not state_file.exists()
+        assert any(one in page for one in words), host
+        assert 'id="endpoint-error"' in page
 
 
-def test_key_03_what_a_server_says_is_not_shown(wizard: MakeWizard, device: Device) -> None:
-    with sending(response(b"instance-secret", "403 instance-secret")) as server:
-        install(device, of_each_kind(""))
-        failed = wizard().post(PAGE, data=form("own", endpoint=server.url))
-    assert "instance-secret" not in failed.text
-
-
-def test_key_07_a_test_too_many_is_a_429_with_the_page(wizard: MakeWizard, device: Device) -> None:
+def test_key_07_a_test_too_many_is_a_429_with_the_page(wizard: MakeWizard, here: MakeHere) -> None:
     def busy(
         provider: Provider, credentials: Mapping[str, Secret], *, endpoint: str, model: str
     ) -> Outcome:
         raise BusyError("Other keys are being tested", hint="Try again in a few seconds.")
 
-    install(device, of_each_kind("http://127.0.0.1:9"))
-    steps = [ProviderStep(busy) if step.slug == "provider" else step for step in STEPS]
-    data = form("own", model="m", endpoint="http://127.0.0.1:9")
-    answer = wizard(steps=steps).post(PAGE, data=data)
+    step = here(NOWHERE)
+    client = wizard(steps=[ProviderStep(busy) if one.slug == SLUG else one for one in STEPS])
+    answer = step._replace(client=client).send(form("own", model="m", endpoint=NOWHERE))
     assert answer.status_code == 429
     assert "Other keys are being tested. Try again in a few seconds." in answer.text
-    assert 'value="http://127.0.0.1:9"' in answer.text
+    assert f'value="{NOWHERE}"' in answer.text
     assert CANARY not in answer.text
 
 
 @pytest.fixture
-def kept(wizard: MakeWizard, device: Device) -> FlaskClient:
+def kept(here: MakeHere) -> StepPage:
     """A wizard that holds the key of a provider, not tested."""
-    install(device, of_each_kind("http://127.0.0.1:9"))
-    here = wizard()
-    assert here.post(PAGE, data=form("signed-cloud", skip_validation="1")).status_code == 302
-    return here
+    step = here(NOWHERE)
+    step.take(form("signed-cloud", skip_validation="1"))
+    return step
 
 
-def test_what_is_held_can_be_kept(kept: FlaskClient, device: Device) -> None:
-    before = held(kept)
-    assert 'name="keep"' in kept.get(PAGE).text
-    data = {"provider": "signed-cloud", "keep": "1", "model": "another", "skip_validation": "1"}
-    assert kept.post(PAGE, data=data).status_code == 302
-    assert held(kept) == before
+KEEP = {"provider": "signed-cloud", "keep": "1"}
+UNTESTED = {"skip_validation": "1"}
+
+
+def test_what_is_held_is_kept_with_what_is_known_of_it(kept: StepPage, device: Device) -> None:
+    before = kept.held
+    kept.take(KEEP | UNTESTED, model="another")
     with serving({"/foundation-models": b'{"modelSummaries": [{}]}'}) as server:
         install(device, of_each_kind(server.url))
-        data = {"provider": "signed-cloud", "keep": "1"}
-        assert kept.post(PAGE, data=data).status_code == 302
+        kept.take(KEEP)
         assert len(server.requests) == 1  # Kept, and tested once more.
-    assert held(kept) == before
-    assert "Key works. 1 model available." in kept.get("/wizard/review").text
+    assert kept.held == before
+    assert "Key works. 1 model available." in kept.review
     # Kept without a test, it is still known to work.
-    assert kept.post(PAGE, data=data | {"skip_validation": "1"}).status_code == 302
-    assert "Key works. 1 model available." in kept.get("/wizard/review").text
+    kept.take(KEEP | UNTESTED)
+    assert "Key works. 1 model available." in kept.review
     # One of several values can be changed.
-    data |= {"region": "us-east-2", "skip_validation": "1"}
-    assert kept.post(PAGE, data=data).status_code == 302
-    assert held(kept) == before | {"AWS_REGION": "us-east-2"}
+    kept.take(KEEP | UNTESTED, region="us-east-2")
+    assert kept.held == before | {"AWS_REGION": "us-east-2"}
 
 
-def test_a_held_key_that_fails_its_test_stays_held(kept: FlaskClient) -> None:
-    before = held(kept)
-    failed = kept.post(PAGE, data={"provider": "signed-cloud", "keep": "1"})
-    assert "refused the connection" in failed.text
-    assert 'name="keep"' in failed.text
-    assert held(kept) == before
+def test_a_held_key_that_fails_its_test_stays_held(kept: StepPage) -> None:
+    page = kept.refuse(KEEP)
+    assert "refused the connection" in page
+    assert 'name="keep"' in page
 
 
-def test_nothing_is_kept_unasked_or_for_another_provider(
-    kept: FlaskClient, state_file: Path
-) -> None:
-    for data in ({"provider": "signed-cloud"}, {"provider": "chat-compatible", "keep": "1"}):
-        refused = kept.post(PAGE, data=data | {"skip_validation": "1"})
-        assert (refused.status_code, '<div class="error">' in refused.text) == (200, True)
-        assert "AWS_REGION" in held(kept)
-    assert kept.post(PAGE, data=form("chat-reference", skip_validation="1")).status_code == 302
-    assert held(kept) == {"CHAT_REFERENCE_KEY": CANARY}
-    assert answers(state_file)["provider"] == "chat-reference"
-
-
-def test_after_a_restart_every_value_is_asked_for_again(
-    kept: FlaskClient, wizard: MakeWizard
-) -> None:
-    assert "enter again" not in kept.get("/wizard/review").text
-    again = wizard()
-    review = again.get("/wizard/review").text
-    for name in ("Access key id", "Secret access key", "Region"):
-        assert f"{name} – enter again" in review
-    page = again.get(PAGE).text
-    assert 'name="keep"' not in page
-    assert again.post(PAGE, data={"provider": "signed-cloud", "keep": "1"}).status_code == 200
+def test_nothing_is_kept_unasked_or_for_another_provider(kept: StepPage) -> None:
+    kept.refuse({"provider": "signed-cloud"} | UNTESTED)
+    kept.refuse({"provider": "chat-compatible", "keep": "1"} | UNTESTED)
+    kept.take(form("chat-reference", skip_validation="1"))
+    assert kept.held == {"CHAT_REFERENCE_KEY": CANARY}
+    assert kept.stored["provider"] == "chat-reference"
 
 
 def provider(id_: str, key_format: str, endpoint: str = "https://api.example") -> Provider:
@@ -354,17 +291,12 @@ def test_whose_key_it_may_be() -> None:
         assert looks_like(Secret(key), one, OTHERS) == names
 
 
-def test_a_key_of_another_provider_is_recognised_when_it_fails(
-    wizard: MakeWizard, device: Device
-) -> None:
+def test_a_failing_key_of_another_provider_is_recognised(steps: MakeStep, device: Device) -> None:
     with sending(response(b"", "401 No")) as server:
-        entries = [
-            entry("first", server.url, key_format="aa-..."),
-            entry("second", server.url, key_format="bb-..."),
-        ]
-        install(device, entries)
-        here = wizard()
-        other = here.post(PAGE, data={"provider": "first", "api_key": "bb-0123"}).text
-        own = here.post(PAGE, data={"provider": "first", "api_key": "aa-0123"}).text
+        formats = {"first": "aa-...", "second": "bb-..."}
+        install(device, [entry(id_, server.url, key_format=formats[id_]) for id_ in formats])
+        step = steps()
+        other = step.refuse({"provider": "first", "api_key": "bb-0123"})
+        own = step.refuse({"provider": "first", "api_key": "aa-0123"})
     assert "This looks like a key of second provider." in other
     assert "This looks like a key" not in own

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import threading
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from flask.testing import FlaskClient
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,21 +16,18 @@ from platform_common.sentence import Sentence
 from tests.support.properties import examples
 from tests.support.raw_server import RawServer, Request, response, serving
 from tests.wizard_app.conftest import MakeWizard
+from tests.wizard_app.step_pages import StepPage
 from wizard_app import code_host, ssh_keys
 from wizard_app.code_host import Fetched, fetch_keys
 from wizard_app.ssh_keys import LONGEST_LINE, MOST_KEYS, PREFIXES
 from wizard_app.steps.ssh import SshAnswer
 
+SLUG = "ssh"
 # No key at all, as the spec's rules look at the beginning alone.
 BLOB = "AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
 KEY = f"ssh-ed25519 {BLOB} someone@home"
 CANARY = "CaNaRyCaNaRy0123456789CaNaRyCaNaRy0123456789CaNaRyCaNaRy0123456789"
 OPENSSH = f"-----BEGIN OPENSSH PRIVATE KEY-----\n{CANARY}\nxyz=\n-----END OPENSSH PRIVATE KEY-----"
-
-
-def stored(state_file: Path) -> Any:
-    """The keys in the state file."""
-    return json.loads(state_file.read_bytes())["answers"]["ssh_keys"]
 
 
 def text_area(page: str) -> str:
@@ -48,9 +42,7 @@ def ticked(page: str) -> list[str]:
     return re.findall(r'name="fetched" type="checkbox" value="([^"]*)" checked', page)
 
 
-def test_lines_are_stored_each_key_once_and_without_what_surrounds_them(
-    client: FlaskClient, state_file: Path
-) -> None:
+def test_lines_are_stored_each_key_once_and_without_what_surrounds_them(step: StepPage) -> None:
     every = [f"{prefix.strip()} {BLOB} someone@home" for prefix in PREFIXES]
     for sent, kept in {
         **{line: [line] for line in every},
@@ -66,63 +58,42 @@ def test_lines_are_stored_each_key_once_and_without_what_surrounds_them(
         f"{KEY}\nssh-ed25519 {BLOB}\nssh-ed25519  {BLOB} other": [KEY],
         f"ssh-rsa {BLOB}\n{KEY}": [f"ssh-rsa {BLOB}", KEY],
     }.items():
-        answer = client.post("/wizard/ssh", data={"ssh_keys": sent})
-        assert (answer.status_code, answer.location) == (302, "/wizard/mesh-vpn")
-        assert stored(state_file) == kept
+        assert step.take({"ssh_keys": sent}) == "/wizard/mesh-vpn"
+        assert step.stored["ssh_keys"] == kept
 
 
-def refused(client: FlaskClient, state_file: Path, text: str) -> str:
-    """The page that refuses the text; nothing was stored."""
-    answer = client.post("/wizard/ssh", data={"ssh_keys": text})
-    assert answer.status_code == 200
-    assert '<div class="error"' in answer.text
-    assert not state_file.exists()
-    return answer.text
-
-
-def test_a_line_that_is_no_public_key_is_refused_by_its_number(
-    client: FlaskClient, state_file: Path
-) -> None:
+def test_a_line_that_is_no_public_key_is_refused_by_its_number(step: StepPage) -> None:
     for line in (
-        "hello",
-        "ssh-ed25519",
-        "ssh-ed25519 ",
-        f"ssh-ed25519\t{BLOB}",
-        f"ssh-ed25519-cert-v01@openssh.com {BLOB}",
-        f"ssh-dss {BLOB}",
-        f"SSH-RSA {BLOB}",
-        f"ecdsa-sha2-nistp192 {BLOB}",
-        "ecdsa-sha2-nistp256",
-        f"# {KEY}",
-        BLOB,
-        f"sk-ssh-ed25519 {BLOB}",
+        *("hello", "ssh-ed25519", "ssh-ed25519 ", "ecdsa-sha2-nistp256", f"# {KEY}", BLOB),
+        *(f"ssh-ed25519\t{BLOB}", f"ssh-ed25519-cert-v01@openssh.com {BLOB}", f"ssh-dss {BLOB}"),
+        *(f"SSH-RSA {BLOB}", f"ecdsa-sha2-nistp192 {BLOB}", f"sk-ssh-ed25519 {BLOB}"),
         f"s\u0455h-rsa {BLOB}",
     ):
-        page = refused(client, state_file, f"{KEY}\r\n{line}\r\n")
+        page = step.refuse({"ssh_keys": f"{KEY}\r\n{line}\r\n"})
         assert "Line 2 is not an SSH public key" in page
         assert line.split("\t")[0].strip() in text_area(page)
-    page = refused(client, state_file, f"a\n{KEY}\n\nb")
-    assert "Lines 1, 4 are not SSH public keys" in page
-    page = refused(client, state_file, "a\n" * 9)
-    assert "Lines 1, 2, 3, 4, 5 and 4 more are not SSH public keys" in page
     longest = f"ssh-rsa {'A' * (LONGEST_LINE - 8)}"
-    page = refused(client, state_file, f"{longest}A")
-    assert "Line 1 is not an SSH public key: it is too long" in page
-    assert client.post("/wizard/ssh", data={"ssh_keys": longest}).status_code == 302
+    for text, said in {
+        f"a\n{KEY}\n\nb": "Lines 1, 4 are not SSH public keys",
+        "a\n" * 9: "Lines 1, 2, 3, 4, 5 and 4 more are not SSH public keys",
+        f"{longest}A": "Line 1 is not an SSH public key: it is too long",
+    }.items():
+        assert said in step.refuse({"ssh_keys": text})
+    step.take({"ssh_keys": longest})
 
 
-def test_ssh_01_options_before_a_key_are_refused(client: FlaskClient, state_file: Path) -> None:
+def test_ssh_01_options_before_a_key_are_refused(step: StepPage) -> None:
     for options in (
         *('command="/bin/sh" ', "no-pty ", 'from="*.example" ', "cert-authority ", "restrict,pty "),
         *('environment="LD_PRELOAD=/tmp/x.so" ', 'command="a b",no-pty\t'),
     ):
-        page = refused(client, state_file, f"{options}{KEY}")
+        page = step.refuse({"ssh_keys": f"{options}{KEY}"})
         assert "Line 1 is not an SSH public key: it must start with the kind of the key" in page
 
 
-def test_ssh_02_nothing_but_a_line_feed_ends_a_line(client: FlaskClient, state_file: Path) -> None:
+def test_ssh_02_nothing_but_a_line_feed_ends_a_line(step: StepPage) -> None:
     for between in "\v\f\x1c\x1d\x1e\x1f\x85\u2028\u2029\0\x7f\r\x1b\b\u200b\u202e\ufeff\u00a0":
-        page = refused(client, state_file, f'{KEY}{between}command="/bin/sh" {KEY}')
+        page = step.refuse({"ssh_keys": f'{KEY}{between}command="/bin/sh" {KEY}'})
         said = "Line 1 is not an SSH public key: it holds a character that no key has"
         assert said in page, ascii(between)
 
@@ -146,81 +117,57 @@ def test_ssh_02_nothing_but_a_line_feed_ends_a_line(client: FlaskClient, state_f
     ],
 )
 def test_ssh_03_a_private_key_is_neither_stored_nor_shown_nor_logged(
-    client: FlaskClient, state_file: Path, caplog: pytest.LogCaptureFixture, text: str, line: int
+    step: StepPage, caplog: pytest.LogCaptureFixture, text: str, line: int
 ) -> None:
     with caplog.at_level(logging.DEBUG):
-        page = refused(client, state_file, text)
+        page = step.refuse({"ssh_keys": text})
     assert f"Line {line} looks like a private key. Do not paste private keys." in page
-    for said in (page, caplog.text, client.get("/wizard/ssh").text):
-        assert "anary" not in said.lower()
+    assert "anary" not in (page + caplog.text + step.text).lower()
     assert (KEY in text_area(page)) == (line == 3)
 
 
-def test_ssh_03_the_middle_of_a_private_key_is_not_shown_again(
-    client: FlaskClient, state_file: Path
-) -> None:
-    page = refused(client, state_file, f"{CANARY}\n{KEY}")
+def test_ssh_03_no_piece_of_a_private_key_is_shown_whatever_else_is_asked(step: StepPage) -> None:
+    page = step.refuse({"ssh_keys": f"{CANARY}\n{KEY}"})
     assert "Line 1 is not an SSH public key: it may be a piece of a private key" in page
     assert "anary" not in page.lower()
     assert KEY in text_area(page)
-
-
-def test_ssh_03_a_private_key_is_not_shown_again_whatever_else_is_asked(
-    client: FlaskClient, state_file: Path
-) -> None:
-    client.post("/wizard/ssh", data={"ssh_keys": KEY})
+    step.take({"ssh_keys": KEY})
     form = {"ssh_keys": OPENSSH, "fetched": OPENSSH, "revision": "another"}
     for more in ({"fetch": "1"}, {"code_host_user": "someone"}, {}):
-        page = client.post("/wizard/ssh", data=form | more).text
+        page = step.send(form | more).text
         assert "looks like a private key" in page
         assert "anary" not in page.lower()
     form = {"code_host_user": OPENSSH.replace("\n", " "), "looked_up": OPENSSH, "fetch": "1"}
-    assert "anary" not in client.post("/wizard/ssh", data=form).text.lower()
-    assert stored(state_file) == [KEY]
+    assert "anary" not in step.send(form).text.lower()
+    assert step.stored["ssh_keys"] == [KEY]
 
 
-def test_as_many_keys_may_be_added_as_are_promised_and_no_more(
-    client: FlaskClient, state_file: Path
-) -> None:
+def test_as_many_keys_may_be_added_as_are_promised_and_no_more(step: StepPage) -> None:
     lines = [f"ssh-rsa {BLOB}{number}" for number in range(MOST_KEYS + 1)]
-    page = refused(client, state_file, "\n".join(lines))
+    page = step.refuse({"ssh_keys": "\n".join(lines)})
     assert f"These are {MOST_KEYS + 1} keys: {MOST_KEYS} may be added" in page
-    answer = client.post("/wizard/ssh", data={"ssh_keys": "\n".join(lines[:-1])})
-    assert answer.status_code == 302
-    assert len(stored(state_file)) == MOST_KEYS
-    assert "More keys" in client.get("/wizard/review").text
+    step.take({"ssh_keys": "\n".join(lines[:-1])})
+    assert len(step.stored["ssh_keys"]) == MOST_KEYS
+    assert "More keys" in step.review
 
 
-def test_without_a_key_the_pages_say_that_nobody_can_log_in(client: FlaskClient) -> None:
+def test_without_a_key_the_pages_say_that_nobody_can_log_in(step: StepPage) -> None:
     said = "be able to log in over SSH"
-    assert said in client.get("/wizard/ssh").text
-    assert client.post("/wizard/ssh", data={"ssh_keys": ""}).status_code == 302
-    assert said in client.get("/wizard/ssh").text
-    assert said in client.get("/wizard/review").text
-    client.post("/wizard/ssh", data={"ssh_keys": KEY})
-    assert said not in client.get("/wizard/ssh").text
-    assert said not in client.get("/wizard/review").text
+    assert said in step.text
+    for text in ("", KEY):
+        step.take({"ssh_keys": text})
+        for page in (step.text, step.review):
+            assert (said in page) == (text == "")
 
 
-@pytest.mark.parametrize(
-    "keys",
-    [
-        ("hello",),
-        (f"no-pty {KEY}",),
-        (f"{KEY}\n",),
-        (f"{KEY}\n{KEY}",),
-        ("",),
-        (OPENSSH,),
-        (f"{KEY}\u2028",),
-        (KEY,) * (MOST_KEYS + 1),
-    ],
-)
-def test_an_answer_that_holds_no_public_keys_is_refused_whoever_wrote_it(
-    keys: tuple[str, ...],
-) -> None:
-    with pytest.raises(ValueError, match=r"^ssh_keys(\[0\])?: ") as caught:
-        SshAnswer(keys)
-    assert "anary" not in str(caught.value).lower()
+def test_an_answer_that_holds_no_public_keys_is_refused_whoever_wrote_it() -> None:
+    for keys in (
+        *(("hello",), (f"no-pty {KEY}",), (f"{KEY}\n",), (f"{KEY}\n{KEY}",), ("",), (OPENSSH,)),
+        *((f"{KEY}\u2028",), (KEY,) * (MOST_KEYS + 1)),
+    ):
+        with pytest.raises(ValueError, match=r"^ssh_keys(\[0\])?: ") as caught:
+            SshAnswer(keys)
+        assert "anary" not in str(caught.value).lower()
 
 
 _PIECES = st.sampled_from(
@@ -231,7 +178,7 @@ _PIECES = st.sampled_from(
 )
 
 
-@examples(400)
+@examples(150)
 @given(st.lists(st.one_of(_PIECES, st.text(max_size=3)), max_size=12).map("".join))
 def test_whatever_is_accepted_is_one_whole_line_that_starts_as_a_key_does(text: str) -> None:
     found = list(ssh_keys.lines(text))
@@ -260,89 +207,86 @@ def host() -> Iterator[RawServer]:
         yield running
 
 
+Fetching = Callable[[str], StepPage]
+
+
 @pytest.fixture
-def fetching(wizard: MakeWizard, host: RawServer) -> FlaskClient:
-    """A client of a wizard that fetches from it."""
-    return wizard(WIZARD_CODE_HOST=host.url)
+def fetching(wizard: MakeWizard, step: StepPage) -> Fetching:
+    """Make a wizard that fetches keys from an address."""
+    return lambda url: step._replace(client=wizard(WIZARD_CODE_HOST=url))
 
 
-def fetch(client: FlaskClient, user: str, **more: str | list[str]) -> str:
+@pytest.fixture
+def there(fetching: Fetching, host: RawServer) -> StepPage:
+    """A wizard that fetches keys from the code host."""
+    return fetching(host.url)
+
+
+def fetch(step: StepPage, user: str, **more: str | list[str]) -> str:
     """The page after a fetch."""
-    answer = client.post("/wizard/ssh", data={"code_host_user": user, "fetch": "1", **more})
+    answer = step.send({"code_host_user": user, "fetch": "1"}, **more)
     assert answer.status_code == 200
     return answer.text
 
 
-def test_fetched_keys_are_shown_and_stored_only_once_one_continues(
-    fetching: FlaskClient, state_file: Path
-) -> None:
+def test_fetched_keys_are_shown_and_stored_only_once_one_continues(there: StepPage) -> None:
     typed = f"ssh-ed25519 {BLOB}zz typed"
-    page = fetch(fetching, "someone", ssh_keys=typed)
+    page = fetch(there, "someone", ssh_keys=typed)
     assert ticked(page) == [KEY, f"ssh-rsa {BLOB}"]
     assert text_area(page) == typed
     assert '<div class="error"' not in page
-    assert not state_file.exists()
+    assert there.stored == {}
     # Those of another user are added.
-    page = fetch(fetching, "other", fetched=[KEY], looked_up="someone")
+    page = fetch(there, "other", fetched=[KEY], looked_up="someone")
     assert ticked(page) == [KEY, f"ssh-ecdsa {BLOB} other"]
     form = {"ssh_keys": typed, "fetched": [KEY], "code_host_user": "someone"}
-    answer = fetching.post("/wizard/ssh", data=form | {"looked_up": "someone"})
-    assert answer.status_code == 302
-    assert stored(state_file) == [typed, KEY]
+    there.take(form, looked_up="someone")
+    assert there.stored["ssh_keys"] == [typed, KEY]
 
 
-def test_who_types_a_name_and_continues_is_shown_its_keys(
-    fetching: FlaskClient, state_file: Path, host: RawServer
-) -> None:
+def test_who_types_a_name_and_continues_is_shown_its_keys(there: StepPage, host: RawServer) -> None:
     form = {"ssh_keys": "", "code_host_user": "someone"}
-    page = fetching.post("/wizard/ssh", data=form).text
+    page = there.send(form).text
     assert len(ticked(page)) == 2
     assert 'name="looked_up" value="someone"' in page
-    assert fetching.post("/wizard/ssh", data=form | {"looked_up": "someone"}).status_code == 302
-    assert stored(state_file) == []
+    there.take(form, looked_up="someone")
+    assert there.stored["ssh_keys"] == []
     assert host.paths == ["/someone.keys"]
     # A name that nobody has holds nobody up.
     form = {"ssh_keys": KEY, "code_host_user": "nobody"}
-    page = fetching.post("/wizard/ssh", data=form).text
+    page = there.refuse(form)
     assert "user called nobody" in page
     assert 'name="looked_up" value="nobody"' in page
-    assert fetching.post("/wizard/ssh", data=form | {"looked_up": "nobody"}).status_code == 302
+    there.take(form, looked_up="nobody")
 
 
-def test_fetched_keys_stay_ticked_beside_an_error(fetching: FlaskClient, state_file: Path) -> None:
+def test_fetched_keys_stay_ticked_beside_an_error(there: StepPage) -> None:
     form = {"ssh_keys": "hello", "fetched": [KEY], "looked_up": "x", "code_host_user": "x"}
-    page = fetching.post("/wizard/ssh", data=form).text
+    page = there.refuse(form)
     assert "Line 1 is not an SSH public key" in page
     assert ticked(page) == [KEY]
-    assert not state_file.exists()
 
 
-def test_ssh_01_a_line_that_was_never_offered_is_not_added(
-    fetching: FlaskClient, state_file: Path
-) -> None:
+def test_ssh_01_a_line_that_was_never_offered_is_not_added(there: StepPage) -> None:
     for line in ("hello", f"no-pty {KEY}", f"{KEY}\nno-pty {KEY}", OPENSSH, ""):
-        assert fetching.post("/wizard/ssh", data={"fetched": [line, KEY]}).status_code == 302
-        assert stored(state_file) == [KEY]
+        there.take({"fetched": [line, KEY]})
+        assert there.stored["ssh_keys"] == [KEY]
 
 
-def test_only_a_name_that_a_user_may_have_is_asked_for(
-    fetching: FlaskClient, host: RawServer
-) -> None:
+def test_only_a_name_that_a_user_may_have_is_asked_for(there: StepPage, host: RawServer) -> None:
     for user in (
         *("", ".", "..", "../x", "a/b", "a b", "a?b", "a#b", "a%2fb", "-x", "a\nb", "a\0b"),
         *("x" * 40, "küche", "@x", "a\\b", "http://x"),
     ):
-        assert "Enter the name of a 127.0.0.1" in fetch(fetching, user), user
+        assert "Enter the name of a 127.0.0.1" in fetch(there, user), user
     assert host.paths == []
     users = ["a", "A-b", "a.b_c", "_x", "x" * 39, "legacy-"]
     for user in users:
-        assert f"user called {user}" in fetch(fetching, user)
+        assert f"user called {user}" in fetch(there, user)
     assert host.paths == [f"/{user}.keys" for user in users]
 
 
-def test_every_other_answer_is_told_in_a_sentence_and_what_was_typed_stays(
-    wizard: MakeWizard, state_file: Path
-) -> None:
+def test_every_other_answer_is_a_sentence_and_what_was_typed_stays(fetching: Fetching) -> None:
     compressed = response(KEY.encode(), headers={"Content-Encoding": "gzip"})
     for data, said in (
         (response(status="404 Not Found"), "No {host} user called x"),
@@ -361,19 +305,17 @@ def test_every_other_answer_is_told_in_a_sentence_and_what_was_typed_stays(
         (compressed, "The keys could not be fetched: {host} sends its answer compressed"),
     ):
         with RawServer(lambda _, to, data=data: to.sendall(data)) as host:  # type: ignore[misc]
-            client = wizard(WIZARD_CODE_HOST=host.url)
-            page = fetch(client, "x", ssh_keys=KEY)
+            page = fetch(fetching(host.url), "x", ssh_keys=KEY)
             assert said.format(host=host.url.removeprefix("http://")) in page
         assert text_area(page) == KEY
         assert ticked(page) == []
         assert "anary" not in page.lower()
-    assert not state_file.exists()
 
 
-def test_lines_that_break_the_rules_are_left_out_and_counted(wizard: MakeWizard) -> None:
+def test_lines_that_break_the_rules_are_left_out_and_counted(fetching: Fetching) -> None:
     lines = ["hello", KEY, f"no-pty {KEY}", f"ssh-rsa {BLOB}\x0b", KEY, f"ssh-rsa {BLOB}"]
     with serving({"/x.keys": "\n".join(lines).encode()}) as host:
-        page = fetch(wizard(WIZARD_CODE_HOST=f"{host.url}/"), "x")
+        page = fetch(fetching(f"{host.url}/"), "x")
     assert ticked(page) == [KEY, f"ssh-rsa {BLOB}"]
     assert "3 lines are left out" in page
     # Of more keys than may be added, the first ones are shown.
@@ -412,15 +354,13 @@ def test_only_so_many_fetches_run_at_once(monkeypatch: pytest.MonkeyPatch) -> No
         assert len(asked.requests) == 1
 
 
-def test_an_address_of_a_code_host_that_is_none_is_told(wizard: MakeWizard) -> None:
+def test_an_address_of_a_code_host_that_is_none_is_told(fetching: Fetching) -> None:
     for address in ("github.com", "ftp://x", "http://a:b@x", "https://x/?y", "http://[x", "x\0"):
-        client = wizard(WIZARD_CODE_HOST=address)
-        assert client.get("/wizard/ssh").status_code == 200
-        page = fetch(client, "x")
+        page = fetch(fetching(address), "x")
         assert "The address in WIZARD_CODE_HOST is of no use: it must" in page
         assert "a:b@" not in page
 
 
-def test_the_usual_code_hosts_are_called_by_their_names(client: FlaskClient) -> None:
-    assert "a user of GitHub" in client.get("/wizard/ssh").text
+def test_the_usual_code_hosts_are_called_by_their_names(step: StepPage) -> None:
+    assert "a user of GitHub" in step.text
     assert code_host.name_of("https://git.example:3000/") == "git.example:3000"

@@ -70,40 +70,6 @@ def test_fs_12_members_of_a_later_version_are_kept_when_the_file_is_written() ->
     assert json.loads(state.render(changed)) == later | {"step": "done"}
 
 
-@pytest.mark.parametrize("name", ANSWERS)
-def test_wiz_15_a_member_that_was_taken_out_leaves_the_other_answers(name: str) -> None:
-    values = {member: value for member, value in ANSWERS.items() if member != name}
-    if name in ("tunnel_name", "backup_meta"):
-        # Of these a named tunnel, and a store, is nothing without the other half.
-        with pytest.raises(DecodingError):
-            state.parse(_encoded(GOOD | {"answers": values}), STEPS)
-        return
-    found = state.parse(_encoded(GOOD | {"answers": values}), STEPS)
-    assert found.answers.values == values
-    [step] = [one for one in STEPS if name in members(one.answer_type)]
-    required = name in members(step.answer_type, required=True)
-    assert (found.answers.of(step.answer_type) is None) == required
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        *(b"", b"\n", b"null", b"[]", b"{", b'{"version": 2', b"\0" * 500, b"not JSON"),
-        *(b"\xef\xbb\xbf" + _encoded(GOOD), _encoded(GOOD)[:-20], _encoded(GOOD) * 2),
-        *(_encoded(GOOD).replace(b"kitchen", b"k\0tchen"), "{}".encode("utf-16")),
-        *(b"[" * 100_000, b'{"a":' * 100_000, _encoded(GOOD).replace(b": 2", b": NaN")),
-        b'{"version": 2, "version": 2}',
-        _encoded(GOOD).replace(b'"kitchen-agent"', rb'"\ud800"'),
-    ],
-    ids=lambda data: ascii(data[:20]),
-)
-def test_wiz_01_damage_is_told_in_one_line(data: bytes) -> None:
-    with pytest.raises(DecodingError) as error:
-        state.parse(data, STEPS)
-    assert 0 < len(error.value.message) < 300
-    assert error.value.message.isprintable()
-
-
 def test_answers_that_nobody_asks_for_are_apart_from_those_of_the_steps() -> None:
     shapes = [step.answer_type for step in STEPS]
     answers = Answers(ANSWERS | {"colour": "blue"})
