@@ -19,7 +19,7 @@ from platform_common.key_store import store_keys
 from platform_common.paths import SECRETS, Paths
 from platform_common.secret import Secret
 from tests.support import odd_files
-from tests.support.apply_setups import KEY_FILE
+from tests.support.apply_setups import FULL, KEY_FILE
 from wizard_app.actions import (
     MESH_VPN_KEY,
     TUNNEL_CREDENTIALS,
@@ -33,10 +33,11 @@ from wizard_app.actions import (
     WriteFile,
     write,
 )
+from wizard_app.app import create_app
 from wizard_app.apply import ApplyError, execute
 from wizard_app.plan import Item
 from wizard_app.runners import on_machine, recorded
-from wizard_app.settings import COMMANDS
+from wizard_app.settings import COMMANDS, WizardSettings
 
 
 def _nothing(command: RunCommand) -> None:
@@ -292,3 +293,24 @@ def test_wiz_11_what_a_program_does_is_told_and_tried_again(
         else:
             execute(plan, device, on_machine(device), setup="test")
             assert device.on_device("/etc/x").exists()
+
+
+def test_a_wizard_in_production_sets_up_by_programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, token, here = tmp_path / "device", "0123456789abcdef" * 4, "https://localhost"
+    wants = root / "etc/systemd/system/multi-user.target.wants"
+    wants.mkdir(parents=True)
+    (wants / "khoj-gateway.service").touch()
+    for name in ("hostnamectl", "timedatectl", "tailscale", "systemctl", "nft"):
+        (tmp_path / name).write_text(f"#!/bin/sh\necho {name} >>'{tmp_path}/log'\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    settings = {"WIZARD_PRODUCTION": "1", "PLATFORM_ROOT": str(root), "WIZARD_TOKEN": token}
+    client = create_app(WizardSettings.from_env(settings)).test_client()
+    client.get(f"/?token={token}", base_url=here)
+    for slug, form in FULL.items():
+        assert client.post(f"/wizard/{slug}", data=form, base_url=here).location
+    assert client.post("/wizard/review/apply", base_url=here).location == "/wizard/done"
+    assert len((tmp_path / "log").read_text().split()) == 8
+    assert (root / "etc/hostname").read_text() == "kitchen\n"
