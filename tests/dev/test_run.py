@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import pty
 import re
 import signal
 import socket
@@ -22,7 +24,6 @@ from platform_common.resources import data_path
 from tests.support.devices import Device
 from tests.support.releases import clean_environment, program
 from tests.support.running import printed, run
-from tests.support.terminals import at_a_terminal
 from tests.support.waiting import wait_until
 
 RUN = Path(__file__).resolve().parents[2] / "dev/run.py"
@@ -279,11 +280,23 @@ def test_a_device_that_is_there_is_left_alone(tmp_path: Path, place: str) -> Non
 def test_a_terminal_gets_colour_unless_it_says_no(
     first_run: FirstRun, variables: dict[str, str], coloured: bool
 ) -> None:
-    folder = first_run.folder
-    options = ("--folder", folder, "--once")
-    status, shown = at_a_terminal(folder.parent, RUN, *options, name="python", env=variables)
-    assert status == 0
-    assert ("\x1b[" in shown) is coloured
+    terminal, side = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, RUN, "--folder", first_run.folder, "--once"],
+        env=clean_environment() | variables,
+        stdin=subprocess.DEVNULL,
+        stdout=side,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        os.close(side)
+        shown = b""
+        # The end of a terminal that nobody writes to any more is an error.
+        with contextlib.suppress(OSError):
+            while data := os.read(terminal, 1 << 16):
+                shown += data
+        os.close(terminal)
+        assert process.wait(MINUTE_S) == 0
+    assert (b"\x1b[" in shown) is coloured
 
 
 @pytest.mark.long
