@@ -261,12 +261,12 @@ def test_an_empty_ledger_says_so_and_a_year_that_utc_does_not_have_is_shown(devi
     assert "0001-01-01 00:00:00" in device.call("cost", "ledger").stdout
 
 
-@pytest.mark.parametrize(("call", "most"), [("cost", 1_000_000), ("cost ledger", 1_000)])
+@pytest.mark.parametrize("call", ["cost", "cost ledger"])
 def test_a_file_of_junk_is_refused_before_that_takes_long(
-    device: Device, monkeypatch: pytest.MonkeyPatch, call: str, most: int
+    device: Device, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
-    if call != "cost":
-        monkeypatch.setattr(costs, "MOST_UNREADABLE", most)
+    most = 1_000_000 if call == "cost" else 1_000
+    monkeypatch.setattr(costs, "MOST_UNREADABLE", min(most, costs.MOST_UNREADABLE))
     device.put(LEDGER, "xx\n" * (most + 100_000))
     done = device.call(*call.split())
     assert done.returncode == 1
