@@ -103,6 +103,7 @@ def test_rel_22_a_program_that_cannot_be_started_is_told_so(
 def test_rel_22_what_the_program_alone_says_is_not_enough_for_both(
     status: int, data: bytes, key_pair: KeyPair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    judge("both", key_pair)
     with pytest.raises(SignatureError, match="does not match the file"):
         judge("both", key_pair, DATA + b"!")
     script = f"cat >/dev/null; exit {status}"
