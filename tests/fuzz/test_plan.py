@@ -54,35 +54,21 @@ def _store(letter: str, **fields: str) -> TypedForm:
     return TypedForm("backup", " ".join(typed), {"kind": f"store_{letter}", **typed})
 
 
+_OWN = {"api_key": "sk-1", "endpoint": "http://10.0.0.1/v1", "model": "m"}
+_CLOUD = {"api_key": "AKIA1", "secret_access_key": "sk", "region": "eu-west-1"}
+_CREDENTIALS = str(FULL["tunnel"]["credentials"])
 _provider = partial(_form, "provider", skip_validation="1")
 FORMS = {
     "system": _form("system", "hostname timezone", hostname="box", timezone="UTC"),
     "profile": _form("profile", "profile", profile="openclaw"),
     "key": _provider("provider api_key", provider="chat-compatible", api_key="sk-1"),
-    "own": _provider(
-        "endpoint model api_key",
-        provider="own",
-        api_key="sk-1",
-        endpoint="http://10.0.0.1/v1",
-        model="m",
-    ),
-    "cloud": _provider(
-        "api_key secret_access_key region model",
-        provider="signed-cloud",
-        api_key="AKIA1",
-        secret_access_key="sk",
-        region="eu-west-1",
-    ),
+    "own": _provider("endpoint model api_key", provider="own", **_OWN),
+    "cloud": _provider("api_key secret_access_key region model", provider="signed-cloud", **_CLOUD),
     "local": _provider("api_key model", provider="local", api_key="http://10.0.0.1:8080/v1"),
     "channels": _form("channels", "channels", channels="telegram"),
     "ssh": _form("ssh", "ssh_keys fetched", ssh_keys=str(FULL["ssh"]["ssh_keys"])),
     "mesh-vpn": _form("mesh-vpn", "authkey", authkey="tskey-0123456789"),
-    "tunnel": _form(
-        "tunnel",
-        "credentials choice",
-        choice="named",
-        credentials=str(FULL["tunnel"]["credentials"]),
-    ),
+    "tunnel": _form("tunnel", "credentials choice", choice="named", credentials=_CREDENTIALS),
     "store_a": _store("a", a_account_id="a0", a_application_key="K0"),
     "store_b": _store("b", b_account_id="a0", b_access_key="A0", b_secret_key="S0"),
     "store_c": _store(
@@ -214,11 +200,9 @@ class Box:
                 assert file == "--auth-key=file:/run/platform/mesh-vpn.key"
             case ("nft", "-f", file):
                 assert file == "/etc/nftables.d/platform.nft"
-            case ("systemctl", ("enable" | "disable"), "--now", unit) | (
-                "systemctl",
-                "restart",
-                unit,
-            ):
+            case ("systemctl", "enable" | "disable", "--now", unit):
+                assert _UNIT.fullmatch(unit)
+            case ("systemctl", "restart", unit):
                 assert _UNIT.fullmatch(unit)
             case _:
                 raise AssertionError(argv)

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -88,13 +89,9 @@ def test_what_cannot_be_taken_back_either_is_a_torn_line_and_no_more(
 ) -> None:
     (tmp_path / "f").write_bytes(b"old\n")
     write = os.write
-
-    def fail(*_: object) -> None:
-        raise OSError(errno.EIO, "Input/output error")
-
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", lambda file, data: write(file, data[:2]))
-        patch.setattr(os, "ftruncate", fail)
+        patch.setattr(os, "ftruncate", Mock(side_effect=OSError(errno.EIO, "Input/output error")))
         with pytest.raises(UnreadableError):
             append_line(tmp_path / "f", b"new")
     append_line(tmp_path / "f", b"new")
@@ -269,17 +266,26 @@ def test_fs_01_when_the_shorter_file_cannot_be_written_the_old_one_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "f").write_bytes(b"a\nb\n")
-
-    def fail(*_: object, **__: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
+    full = OSError(errno.ENOSPC, "No space left on device")
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fchmod", fail)
+        patch.setattr(os, "fchmod", Mock(side_effect=full))
         with pytest.raises(UnreadableError, match="f: No space left on device"):
             drop(tmp_path / "f", b"b")
     assert (tmp_path / "f").read_bytes() == b"a\nb\n"
     assert not list(tmp_path.glob(".*.tmp"))
     assert drop(tmp_path / "f", b"b") == 1
+
+
+@pytest.mark.parametrize(("where", "name"), [(os, "pread"), (os, "fsync"), (Path, "lstat")])
+def test_fs_03_a_disk_that_fails_under_the_lock_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: object, name: str
+) -> None:
+    (tmp_path / "f").write_bytes(b"old\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(where, name, Mock(side_effect=OSError(errno.EIO, "Input/output error")))
+        with pytest.raises(UnreadableError, match=r"f: Input/output error$"):
+            append_line(tmp_path / "f", b"new")
+    assert (tmp_path / "f").read_bytes() == b"old\n"
 
 
 _DROPPER = """\

@@ -8,11 +8,8 @@ from typing import Any
 import pytest
 
 from platform_common.decoding import DecodingError
-from platform_common.paths import PROVIDERS
-from platform_common.records import record_file
 from platform_common.records.catalogue import Catalogue, parse
 from platform_common.resources import data_path
-from tests.support.devices import Device
 from tests.support.record_cases import GOOD, HOSTILE_VARIABLES, changed
 
 SHIPPED = parse(data_path("providers.json").read_bytes())
@@ -84,8 +81,3 @@ def test_env_03_a_hostile_name_of_a_variable_is_refused(
 def test_what_is_no_catalogue_at_all_is_an_error(data: bytes) -> None:
     with pytest.raises(DecodingError):
         parse(data)
-
-
-def test_the_catalogue_of_the_device_comes_before_the_shipped_one(device: Device) -> None:
-    device.put("/etc/platform/providers.json", json.dumps(GOOD["providers"]))
-    assert _ids(record_file.read(device.paths.find(PROVIDERS), parse)) == list(_ENTRIES)

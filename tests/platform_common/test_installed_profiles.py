@@ -56,12 +56,6 @@ def test_what_is_no_id_is_not_looked_for(device: Device, profile_id: str) -> Non
         profile(device.paths, profile_id)
 
 
-def test_of_an_unknown_profile_it_is_told_where_the_others_are(device: Device) -> None:
-    with pytest.raises(MissingRecordError, match=r"other\.toml: there is no such file") as error:
-        profile(device.paths, "other")
-    assert error.value.hint == "See which there are with: platformctl profile list"
-
-
 def test_the_active_profile_is_the_one_of_its_line(device: Device) -> None:
     assert active_profile(device.paths) is None
     device.put("/etc/platform/active-profile", "khoj\n")
@@ -70,7 +64,10 @@ def test_the_active_profile_is_the_one_of_its_line(device: Device) -> None:
     assert found.unit == "khoj-gateway.service"
 
 
-def test_an_active_profile_that_is_not_installed_is_an_error(device: Device) -> None:
+def test_of_a_profile_that_is_not_installed_it_is_told_where_the_others_are(device: Device) -> None:
+    with pytest.raises(MissingRecordError, match=r"other\.toml: there is no such file") as missing:
+        profile(device.paths, "other")
+    assert missing.value.hint == "See which there are with: platformctl profile list"
     path = device.put("/etc/platform/active-profile", "other\n")
     with pytest.raises(RecordError) as error:
         active_profile(device.paths)

@@ -26,7 +26,7 @@ _values = st.recursive(
 )
 
 
-@examples(150)
+@examples(60)
 @given(_values, st.booleans())
 def test_what_json_can_say_is_read_as_it_was_meant(value: Any, ascii_only: bool) -> None:
     assert load_strict(json.dumps(value, ensure_ascii=ascii_only).encode()) == value
@@ -62,23 +62,10 @@ def test_rel_08_hostile_json_is_refused(data: bytes, fragment: str) -> None:
     assert caught.value.message.isprintable()
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"[" * 101 + b"]" * 101,
-        b'{"a":' * 101 + b"1" + b"}" * 101,
-        b'[{"a":' * 51 + b"1" + b"}]" * 51,
-    ],
-    ids=["arrays", "objects", "both"],
-)
-def test_the_nesting_has_one_limit_for_everything(data: bytes) -> None:
-    with pytest.raises(JsonError, match="nested too deeply"):
-        load_strict(data)
-
-
-def test_a_syntax_error_has_its_line_and_column() -> None:
-    with pytest.raises(JsonError, match=r"line 2, column 3\)$"):
-        load_strict(b'{"a": 1,\n  b}')
+def test_the_nesting_has_one_limit_for_everything() -> None:
+    for begin, end, times in ((b"[", b"]", 101), (b'{"a":', b"}", 101), (b'[{"a":', b"}]", 51)):
+        with pytest.raises(JsonError, match="nested too deeply"):
+            load_strict(begin * times + b"1" + end * times)
 
 
 def test_a_repeated_member_behind_many_others_is_found_in_moments() -> None:

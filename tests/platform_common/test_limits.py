@@ -43,14 +43,5 @@ def test_a_target_without_sound_says_so(target: str) -> None:
     assert any("voice" in one.id or "audio" in one.id for one in limits.limitations)
 
 
-@pytest.mark.parametrize(
-    ("name", "target", "ram_mb"), [("rpi5", "rpi5", 8192), ("rpi5-16gb", "rpi5", 16384)]
-)
-def test_two_sizes_of_one_board_are_one_target(name: str, target: str, ram_mb: int) -> None:
-    limits = parse(data_path(f"limits/{name}.json").read_bytes())
-    assert (limits.target, limits.ram_mb) == (target, ram_mb)
-    assert limits.capabilities.voice_wake_word
-
-
 def test_a_reader_of_an_answer_needs_no_member() -> None:
     assert from_json(b"{}", Limits) == Limits()

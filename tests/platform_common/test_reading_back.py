@@ -54,13 +54,6 @@ def test_a_line_of_the_longest_allowed_length_is_whole(tmp_path: Path) -> None:
     assert [len(line) for line in lines_of(path, LINE_BYTES // 3)] == [1, LINE_BYTES, 1]
 
 
-def test_no_more_is_read_than_the_limit(tmp_path: Path) -> None:
-    path = tmp_path / "lines"
-    path.write_bytes(b"line\n" * 100)
-    with pytest.raises(UnreadableError, match="lies more than 200 bytes before its end"):
-        list(blocks_from_end(path, block_bytes=100, limit_bytes=200))
-
-
 def test_a_file_without_end_is_refused_in_little_time(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.touch()

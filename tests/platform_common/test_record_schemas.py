@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -92,13 +91,3 @@ def test_what_ships_is_valid(file: Path) -> None:
         profiles.parse(data, file.stem)
     else:
         _PARSERS[record](data)
-
-
-@pytest.mark.parametrize("record", _RECORDS)
-def test_the_message_of_a_refusal_names_the_place(record: str) -> None:
-    refused = next(
-        case for case in CASES if case.record == record and len(case.place) > 1 and not case.good
-    )
-    with pytest.raises(DecodingError) as error:
-        _PARSERS[record](_encoded(record, refused.document()))
-    assert re.match(r"[a-z_]+[\[.a-z0-9_\]]*: ", error.value.message)

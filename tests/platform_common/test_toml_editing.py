@@ -72,21 +72,13 @@ def test_what_cannot_be_changed_is_refused(before: bytes) -> None:
         with_values(before, {ENABLED: True})
 
 
-@pytest.mark.parametrize(
-    "before",
-    [
-        pytest.param(b"[voice\n", id="torn"),
-        pytest.param(b"a = 1\na = 2\n", id="a-key-twice"),
-        pytest.param(b"\xff", id="not-utf-8"),
-        pytest.param(b"\xef\xbb\xbf[voice]\n", id="byte-order-mark"),
-        pytest.param(b"x = " + b"[" * 5000, id="deeply-nested"),
-        pytest.param(b"[voice]\rx = 1\r", id="old-mac-line-ends"),
-        pytest.param(b"\x00", id="nul"),
-    ],
-)
-def test_what_is_no_toml_is_refused(before: bytes) -> None:
-    with pytest.raises(DecodingError):
-        with_values(before, {ENABLED: True})
+def test_what_is_no_toml_is_refused() -> None:
+    for before in (
+        *(b"[voice\n", b"a = 1\na = 2\n", b"\xff", b"\xef\xbb\xbf[voice]\n", b"\x00"),
+        *(b"x = " + b"[" * 5000, b"[voice]\rx = 1\r"),
+    ):
+        with pytest.raises(DecodingError):
+            with_values(before, {ENABLED: True})
 
 
 _COMMENT = st.sampled_from(["", " # c", "  # ünï [x] = \"'"])

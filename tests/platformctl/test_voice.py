@@ -121,11 +121,6 @@ def test_the_microphone_goes_on_after_consent_alone(
     assert "The microphone of this device will be on all the time" in shown
 
 
-def test_without_a_terminal_consent_must_be_given_as_an_option(device: Device) -> None:
-    done = device.ctl("voice", "enable", stdin="y\n")
-    assert (done.returncode, device.path(CONFIG).exists()) == (64, False)
-
-
 @pytest.mark.parametrize(
     "word", ["computer", "Zoë", "Zoe\u0308", "r2-d2", "o'clock", "7", "x" * 32], ids=ascii
 )

@@ -26,7 +26,7 @@ from tests.support.releases import (
     program,
     write_artefacts,
 )
-from tests.support.resigning import sign_bytes, sign_file
+from tests.support.resigning import sign_file
 from tests.support.trees import tree
 
 _BUILD = ["build", "artefacts", "--version", VERSION, "--channel", "stable"]
@@ -56,11 +56,6 @@ class Site:
         return self.folder / "dist" / "stable" / "manifest.json"
 
     @property
-    def image(self) -> Path:
-        """An artefact of the release."""
-        return self.folder / "dist" / "stable" / VERSION / _IMAGE
-
-    @property
     def keys(self) -> KeyPair:
         """The key pair that signed the release."""
         return KeyPair(self.folder / "release.key", self.folder / "release.pub")
@@ -68,11 +63,6 @@ class Site:
     def key_line(self) -> str:
         """The base64 line of the secret key."""
         return self.keys.secret.read_text().splitlines()[1]
-
-    def replace_image(self, data: bytes) -> None:
-        """Change the bytes of the release's artefact, and not those it was linked from."""
-        self.image.unlink()
-        self.image.write_bytes(data)
 
 
 Prepare = Callable[[Site], object]
@@ -129,24 +119,6 @@ def _manifest_bytes(data: bytes) -> Prepare:
         sign_file(site.manifest, site.keys)
 
     return prepare
-
-
-def _escaping(site: Site) -> None:
-    document = json.loads(site.manifest.read_bytes())
-    document["artefacts"][1]["filename"] = "../../../../etc/passwd"
-    _manifest_bytes(json.dumps(document).encode())(site)
-
-
-def _signature_of_another_file(site: Site) -> None:
-    other = next(p for p in site.image.parent.iterdir() if p.name.endswith("qcow2.minisig"))
-    other.replace(site.image.with_name(_IMAGE + ".minisig"))
-
-
-def _signed_under_another_name(site: Site) -> None:
-    # A file that the key did sign, put in the place of another with its signature.
-    site.replace_image(b"notes")
-    signature = sign_bytes(b"notes", site.keys, "timestamp:1\tfile:notes.txt\thashed")
-    site.image.with_name(_IMAGE + ".minisig").write_bytes(signature)
 
 
 def _other_key(site: Site) -> None:
@@ -273,9 +245,7 @@ _CASES = {
         _nothing, ["verify", "dist", "-p", "release.key"], 2, "this is a secret key file"),
     "another key": Case(_other_key, _VERIFY, 1, "E_KEY"),
     "garbage that is signed": Case(_manifest_bytes(b"\x00\xff"), _VERIFY, 3, "E_SCHEMA"),
-    "a path out of the tree": Case(_escaping, _VERIFY, 3, "artefacts[1].filename"),
-    "a signature of another file": Case(_signature_of_another_file, _VERIFY, 1, "E_SIG"),
-    "a signed file under another name": Case(_signed_under_another_name, _VERIFY, 1, "E_COMMENT"),
+
     **{
         f"--timeout {value}": Case(_nothing, [*_VERIFY, "--timeout", value], 2, "--timeout")
         for value in ("nan", "inf", "1e300", "1e10", "0")

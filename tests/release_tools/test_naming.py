@@ -59,12 +59,6 @@ def test_a_name_is_read_from_the_right(filename: str, profile: str, target: str)
     assert str(name) == filename
 
 
-def test_a_suffix_with_hyphens_and_channel_words_is_read() -> None:
-    filename = "platform-khoj-rpi5-2026.11.1-rc-beta-1-dev.img.xz"
-    name = read(filename, version="2026.11.1-rc-beta-1", channel="dev")
-    assert (name.version.text, name.channel) == ("2026.11.1-rc-beta-1", "dev")
-
-
 @pytest.mark.parametrize(
     ("filename", "sentence"),
     [

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from platform_common.errors import UnreadableError
 from release_tools.hashing import BUFFER_BYTES
 from release_tools.placing import ChangedError, digest_file, place
 from tests.support.faults import FaultServer
@@ -56,6 +57,8 @@ def test_an_artefact_of_another_file_system_is_copied(tmp_path: Path) -> None:
         digests = place(source, tmp_path / "copy", paired=False, on_chunk=lambda chunk: None)
         assert (tmp_path / "copy").read_bytes() == _DATA
         assert digests == digest_file(source)
+    with pytest.raises(UnreadableError, match="none: No such file"):
+        digest_file(tmp_path / "none")
 
 
 def test_an_artefact_that_others_may_not_read_is_copied_and_made_readable(tmp_path: Path) -> None:

@@ -124,13 +124,6 @@ def test_rel_05_a_file_name_says_what_its_entry_says(
 # Trusted comments.
 
 
-def test_a_comment_has_the_words_of_the_contract() -> None:
-    assert render_comment("f", 5) == "timestamp:5\tfile:f\thashed"
-    assert render_comment("f", 5, MANIFEST) == (
-        "timestamp:5\tfile:f\thashed\trelease:2026.11.1\tchannel:stable"
-    )
-
-
 def test_a_file_name_brings_no_words_of_its_own() -> None:
     with pytest.raises(PlatformError, match="a tab"):
         render_comment("notes\tfile:manifest.json", 5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import subprocess
@@ -54,14 +55,11 @@ def test_a_bar_with_bytes_rate_and_time_left_is_shown_on_a_terminal_and_stdout_s
     )
     os.close(theirs)
     shown = b""
-    try:
+    # When the program has ended, the terminal's other end is closed.
+    with contextlib.suppress(OSError):
         while chunk := os.read(ours, 65536):
             shown += chunk
-    except OSError:
-        # The terminal's other end is closed: the program has ended.
-        pass
-    finally:
-        os.close(ours)
+    os.close(ours)
     stdout, _ = process.communicate(timeout=30)
     assert process.returncode == 0
     assert b"Building" in shown

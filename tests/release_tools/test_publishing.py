@@ -113,6 +113,10 @@ def test_a_release_that_exists_gets_new_signatures_and_keeps_its_artefacts(
     staged = write_artefacts(tmp_path / "staged", {"a": b"1", "a.minisig": b"new"})
     # Its signatures are no strangers to it.
     refuse_other_bytes(there, {"a": digest_file(staged / "a")})
+    with pytest.raises(BuildError, match=r"has no a\.minisig2; .*a has other bytes$"):
+        refuse_other_bytes(
+            there, dict.fromkeys(("a", "a.minisig2"), digest_file(there / "a.minisig"))
+        )
     inode = (there / "a").stat().st_ino
     move_in(staged, there)
     assert (there / "a").stat().st_ino == inode
