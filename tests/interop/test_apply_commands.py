@@ -40,7 +40,7 @@ CALLS = [
     ("systemctl", ["enable", "--now", "openclaw-gateway.service"]),
     ("systemctl", ["restart", "openclaw-gateway.service"]),
 ]
-LIMIT_S, LONG_S = 0.5, 20.0
+LIMIT_S, LONG_S = 3, 60.0
 
 
 class Setup:
@@ -134,10 +134,11 @@ def test_a_program_that_is_not_there_is_named(
 def test_ssh_08_a_program_that_hangs_is_ended_with_what_it_started_and_its_key_is_gone(
     setup: Setup, monkeypatch: pytest.MonkeyPatch, name: str, step: ModuleType
 ) -> None:
-    monkeypatch.setattr(step, "_LIMIT_S", LIMIT_S)
     setup[name].does(stand_in_programs.HANG)
     begun = time.monotonic()
-    answer = setup.apply()
+    with monkeypatch.context() as patch:
+        patch.setattr(step, "_LIMIT_S", LIMIT_S)
+        answer = setup.apply()
     assert time.monotonic() - begun < LONG_S
     assert answer.status_code == 200
     assert f"{name} did not finish in {LIMIT_S} s" in answer.text

@@ -123,7 +123,7 @@ def test_a_program_that_gives_no_answer_is_asked_once_and_nothing_is_doubted(
 ) -> None:
     lines = [f"ssh-rsa AAAA{tmp_path}{number}" for number in range(5)]
     log = tmp_path / "log"
-    monkeypatch.setattr(ssh_keys, "_LIMIT_S", 0.5)
+    monkeypatch.setattr(ssh_keys, "_LIMIT_S", 2)
     monkeypatch.setenv("PATH", stand_in(tmp_path, script.format(log=log)))
     found = list(ssh_keys.examined(lines))
     assert [(key.judged, key.doubtful) for key in found] == [(False, False)] * 5

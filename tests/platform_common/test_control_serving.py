@@ -147,10 +147,10 @@ def test_who_is_alive_but_has_nothing_to_tell_is_not_taken_for_dead(
     served: Callable[[Run], Served], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(control_serving, "BEAT_S", 0.05)
-    monkeypatch.setattr(control_helper, "_SILENCE_S", 1.0)
+    monkeypatch.setattr(control_helper, "_SILENCE_S", 3.0)
 
     def run(paths: Paths, asked: Nothing, tell: Tell) -> str:
-        time.sleep(1.5)
+        time.sleep(3.5)
         return "slow"
 
     told: list[Any] = []

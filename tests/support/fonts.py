@@ -31,6 +31,8 @@ _CONFIGURATION = """<?xml version="1.0"?>
 _WEAR = """([sans, mono]) => {
   document.documentElement.style.setProperty("--font", `"${sans}"`);
   document.documentElement.style.setProperty("--mono", `"${mono}"`);
+  // Asking for a size has it laid out now, and not with the next picture.
+  return document.documentElement.offsetWidth;
 }"""
 
 
