@@ -62,7 +62,7 @@ _STAND_INS: dict[str, tuple[str, str, str]] = {
     "floods": ("cat >/dev/null; exec yes verified", "E_SIG", "refuses it (status -9), saying: ver"),
     "hostile text": (r"cat >/dev/null; printf '\033[2J\007no\n'; exit 1", "E_SIG",
                      r"saying: \x1b[2J\x07no"),
-    "hangs": ("exec sleep 60", "E_VERIFIER", "minisign did not finish in 0.5 s"),
+    "hangs": ("exec sleep 60", "E_VERIFIER", "minisign did not finish in 1.5 s"),
 }  # fmt: skip
 
 
