@@ -21,18 +21,18 @@ from bench.serving import ROOT
 from bench.wizard import wizard
 from platform_common.clock import now
 from platform_common.secret import Secret
-from wizard_app.actions import AddKeys, RunCommand, SetVariables, WriteFile
-from wizard_app.answers import Answers
-from wizard_app.applying import executor
-from wizard_app.machine import Machine
-from wizard_app.pending import Held, PendingSecrets
-from wizard_app.plan import Plan, build_plan
-from wizard_app.settings import COMMANDS, JOURNAL, WizardSettings
-from wizard_app.standing import Kept, Standing
-from wizard_app.state import DONE, WizardState
-from wizard_app.state_file import StateFile
-from wizard_app.steps import STEPS
-from wizard_app.steps.ssh import SshAnswer
+from wizard_app.apply_job import executor
+from wizard_app.setup.answers import Answers
+from wizard_app.setup.device_facts import Machine
+from wizard_app.setup.pending import Held, PendingSecrets
+from wizard_app.setup.plan.actions import AddKeys, RunCommand, SetVariables, WriteFile
+from wizard_app.setup.plan.plan import Plan, build_plan
+from wizard_app.setup.settings import COMMANDS, JOURNAL, WizardSettings
+from wizard_app.setup.snapshot import Kept, Standing
+from wizard_app.setup.state import DONE, WizardState
+from wizard_app.setup.state_file import StateFile
+from wizard_app.setup.steps import STEPS
+from wizard_app.setup.steps.ssh import SshAnswer
 
 RUNS = 41
 PLANS = 200

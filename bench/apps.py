@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from flask import Flask
 
-from platform_common.control import ControlCli
-from platform_common.processes import Finished
-from platform_common.sentence import Sentence
+from platform_common.message import Sentence
+from platform_common.process.run import Finished
 from pwa_app.app import create_app
+from pwa_app.control_client import ControlCli
 from pwa_app.settings import PwaSettings
 from pwa_app.stub import StubCli
 

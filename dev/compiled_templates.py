@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from platform_common.resources import compiled_templates
-from platform_common.web.application import new_application
+from platform_common.web.factory import new_application
 
 
 def main() -> None:

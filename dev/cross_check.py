@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from platform_common.errors import PlatformError
-from release_tools.keys import load_public_key
 from release_tools.progress import byte_progress
-from release_tools.verify_file import verify_one
+from release_tools.signing.keys import load_public_key
+from release_tools.verifying.verify_file import verify_one
 
 # The version of minisign that Debian 12 has.
 _AUTHORITY = "0.11"

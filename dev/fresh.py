@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from dev.distributions import ROOT, git
-from platform_common.left_overs import signals_held
+from platform_common.storage.stale_files import signals_held
 
 SUITE = "bookworm"
 PACKAGES = ("ca-certificates", "git", "make", "python3", "python3-venv")

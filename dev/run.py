@@ -25,7 +25,7 @@ from typing import NoReturn
 
 import click
 
-from platform_common.left_overs import signals_held
+from platform_common.storage.stale_files import signals_held
 
 ROOT = Path(__file__).resolve().parents[1]
 VERSION, CHANNEL = "2026.11.1", "dev"

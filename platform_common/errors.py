@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
-from platform_common.sentence import Sentence, quoted
+from platform_common.message import Sentence, quoted
 
 
 class PlatformError(Exception):

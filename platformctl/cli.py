@@ -7,9 +7,9 @@ from importlib import import_module
 
 import click
 
-from platform_common.command_line import CommandGroup, prepare, warn
+from platform_common.cli.group import CommandGroup, prepare, warn
+from platform_common.cli.leaving import run_and_leave
 from platform_common.errors import PlatformError
-from platform_common.leaving import run_and_leave
 from platform_common.paths import Paths
 from platform_common.version import VERSION
 

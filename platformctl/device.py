@@ -10,20 +10,20 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from platform_common.installed_profiles import (
+from platform_common.control_answers import InstalledProfile, Version
+from platform_common.paths import INSTALLED_VERSION, LIMITS, UPDATE_URL, Found, Paths
+from platform_common.records import record_file
+from platform_common.records.installed_profiles import (
     active_profile,
     installed_profiles,
     profile_file,
     profile_files,
     read_profile,
 )
-from platform_common.paths import INSTALLED_VERSION, LIMITS, UPDATE_URL, Found, Paths
-from platform_common.records import record_file
 from platform_common.records.limits import Limits
 from platform_common.records.limits import parse as parse_limits
 from platform_common.records.record_file import RecordError
 from platform_common.version import VERSION
-from platform_common.views import InstalledProfile, Version
 
 _CHANNELS = ("dev", "beta", "stable")
 T = TypeVar("T")

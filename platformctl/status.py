@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
+from platform_common.control_answers import ActiveProvider, Agent, Status, Tunnel
 from platform_common.endpoints import check_base_url
 from platform_common.errors import PlatformError
-from platform_common.installed_profiles import active_profile
 from platform_common.paths import (
     ACTIVE_ENDPOINT,
     ACTIVE_MODEL,
@@ -21,9 +21,9 @@ from platform_common.paths import (
     Place,
 )
 from platform_common.records import record_file
+from platform_common.records.installed_profiles import active_profile
 from platform_common.records.record_file import MissingRecordError
-from platform_common.views import ActiveProvider, Agent, Status, Tunnel
-from platformctl.systemd import UnitState, unit_states
+from platformctl.services.systemd import UnitState, unit_states
 
 TUNNEL_UNIT = "platform-tunnel.service"
 T = TypeVar("T")
@@ -107,7 +107,7 @@ def _provider_name(paths: Paths, provider_id: str) -> str:
 
 def _channels(paths: Paths) -> tuple[str, ...]:
     """Those that were chosen; none when the answers are not there, or not for us to read."""
-    from platform_common.records.wizard_state import parse_channels
+    from platformctl.setup.wizard_record import parse_channels
 
     try:
         return record_file.read(Found(paths.writable(WIZARD_STATE)), parse_channels)
@@ -116,13 +116,13 @@ def _channels(paths: Paths) -> tuple[str, ...]:
 
 
 def _cost_tripped(paths: Paths) -> bool:
-    from platformctl.spending import tripped
+    from platformctl.cost.service import tripped
 
     return tripped(paths)
 
 
 def _doctor_fails(paths: Paths) -> int | None:
-    from platform_common.records.last_doctor import parse
+    from platformctl.checks.last_doctor import parse
 
     try:
         return record_file.read(Found(paths.writable(LAST_DOCTOR)), parse).fails

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from platform_common.decoding import shaped
 from platform_common.errors import PlatformError, UnreadableError
-from platform_common.installed_profiles import active_profile
-from platform_common.jsonread import load_strict
+from platform_common.formats.decode import shaped
+from platform_common.formats.strict_json import load_strict
+from platform_common.message import Sentence
 from platform_common.paths import Paths
-from platform_common.reading import read_own
-from platform_common.sentence import Sentence
-from wizard_app.gateway import base_of
-from wizard_app.steps.tunnel import Credentials, tunnel_of
+from platform_common.records.installed_profiles import active_profile
+from platform_common.storage.safe_read import read_own
+from wizard_app.chat.gateway import base_of
+from wizard_app.setup.steps.tunnel import Credentials, tunnel_of
 
 PROGRAM = "cloudflared"
 _FOLDER = "/etc/platform/tunnel"

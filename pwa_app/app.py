@@ -7,13 +7,20 @@ from pathlib import Path
 from flask import Flask
 
 import pwa_app
-from platform_common.control import ControlCli, SubprocessCli
-from platform_common.identity import device_name
-from platform_common.sentence import Sentence
-from platform_common.web.application import new_application
-from pwa_app import context, dashboard, installing, keys, logs, notifications, push, system, voice
+from platform_common.message import Sentence
+from platform_common.records.device_identity import device_name
+from platform_common.web.factory import new_application
+from pwa_app import context, pwa_install
+from pwa_app.control_client import ControlCli, SubprocessCli
+from pwa_app.dashboard import page as dashboard
+from pwa_app.keys import page as keys
+from pwa_app.logs import page as logs
+from pwa_app.push import notifications
+from pwa_app.push import page as push
 from pwa_app.settings import PwaSettings
 from pwa_app.stub import StubCli
+from pwa_app.system import page as system
+from pwa_app.voice import page as voice
 
 
 def create_app(settings: PwaSettings, *, cli: ControlCli | None = None) -> Flask:
@@ -30,7 +37,7 @@ def create_app(settings: PwaSettings, *, cli: ControlCli | None = None) -> Flask
     )
     context.install(app, settings, cli or _control_cli(settings))
     push.install(app, settings)
-    for feature in (dashboard, logs, keys, push, notifications, system, voice, installing):
+    for feature in (dashboard, logs, keys, push, notifications, system, voice, pwa_install):
         app.register_blueprint(feature.blueprint)
     return app
 

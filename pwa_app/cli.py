@@ -6,9 +6,9 @@ import os
 
 import click
 
-from platform_common.command_line import CommandGroup, prepare
+from platform_common.cli.group import CommandGroup, prepare
+from platform_common.cli.leaving import run_and_leave
 from platform_common.errors import PlatformError
-from platform_common.leaving import run_and_leave
 from platform_common.version import VERSION
 
 
@@ -49,7 +49,7 @@ def serve(bind: str) -> None:
     settings come from the environment, and are listed in docs/pwa-app.md.
     """
     try:
-        from platform_common.web.server import serve as serve_app
+        from platform_common.web.serving.server import serve as serve_app
         from pwa_app.app import create_app
         from pwa_app.settings import PwaSettings
     except ModuleNotFoundError as error:

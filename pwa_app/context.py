@@ -8,12 +8,12 @@ from typing import Any, NamedTuple, cast
 
 from flask import Flask, current_app, request
 
-from platform_common.control import ControlCli, Slice, V, View
-from platform_common.flights import Flights
 from platform_common.web.flash import Flash, SingleShot
-from pwa_app.journal import Journal
-from pwa_app.known_secrets import KnownSecrets
+from pwa_app.control_client import ControlCli, Slice, V, View
+from pwa_app.keys.known_secrets import KnownSecrets
+from pwa_app.logs.journal import Journal
 from pwa_app.settings import PwaSettings
+from pwa_app.single_flight import Flights
 
 _NAME = "pwa_app"
 # More than there are different calls: none waits for a thread because others hang.

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from platform_common.control import Slice, View, object_view
-from platform_common.sentence import Sentence
-from platform_common.views import Cost, DeviceLimits, Model, Status, Verdict, Version, read_models
+from platform_common.control_answers import (
+    Cost,
+    DeviceLimits,
+    Model,
+    Status,
+    Verdict,
+    Version,
+    read_models,
+)
+from platform_common.message import Sentence
+from pwa_app.control_client import Slice, View, object_view
 
 STATUS: View[Status] = object_view(("status", "--json"), Status())
 VERSION: View[Version] = object_view(("version", "--json"), Version())

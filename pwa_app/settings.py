@@ -8,9 +8,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from platform_common.control import CALL_LIMIT_S
 from platform_common.paths import PWA_DATA, Paths
-from platform_common.web.gate import ALLOWED_HOSTS_VARIABLE, allowed_hosts
+from platform_common.web.request_guard import ALLOWED_HOSTS_VARIABLE, allowed_hosts
+from pwa_app.control_client import CALL_LIMIT_S
 
 _CONTROL_CLI = "platformctl"
 

@@ -9,11 +9,7 @@ from typing import Any
 
 import msgspec
 
-from platform_common.processes import Finished
-from platform_common.records.limits import Capabilities, Limitation, Limits
-from platform_common.records.voice import VoiceStatus
-from platform_common.sentence import Sentence
-from platform_common.views import (
+from platform_common.control_answers import (
     ActiveProvider,
     Agent,
     Check,
@@ -29,6 +25,10 @@ from platform_common.views import (
     Verdict,
     Version,
 )
+from platform_common.message import Sentence
+from platform_common.process.run import Finished
+from platform_common.records.limits import Capabilities, Limitation, Limits
+from platform_common.records.voice import VoiceStatus
 
 _UNIT = "openclaw.service"
 

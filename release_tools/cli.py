@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from platform_common.command_line import CommandGroup, Text, prepare, print_json
+from platform_common.cli.group import CommandGroup, Text, prepare, print_json
+from platform_common.cli.leaving import run_and_leave
 from platform_common.errors import PlatformError
-from platform_common.leaving import run_and_leave
 from platform_common.version import VERSION
-from release_tools.vocabulary import CHANNELS, VERIFIER_NAMES
+from release_tools.manifest.vocabulary import CHANNELS, VERIFIER_NAMES
 
 if TYPE_CHECKING:
-    from release_tools.calver import CalVer
-    from release_tools.secret_key import SecretKey
+    from release_tools.manifest.calver import CalVer
+    from release_tools.signing.secret_key import SecretKey
 
 _PATH = click.Path(path_type=Path)
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
@@ -31,7 +31,7 @@ class _Version(click.ParamType["CalVer"]):
     def convert(
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> CalVer:
-        from release_tools.calver import CalVer, CalVerError
+        from release_tools.manifest.calver import CalVer, CalVerError
 
         try:
             return CalVer.parse(value)
@@ -53,8 +53,8 @@ class _Seconds(click.FloatRange):
 class _Group(CommandGroup):
     def exit_code(self, error: PlatformError) -> int:
         from platform_common.errors import UnreadableError, WrongUsageError
-        from release_tools.calver import CalVerError
-        from release_tools.manifest import ManifestError, SchemaVersionError
+        from release_tools.manifest.calver import CalVerError
+        from release_tools.manifest.document import ManifestError, SchemaVersionError
 
         families: tuple[tuple[type[PlatformError], int], ...] = (
             (SchemaVersionError, 4),
@@ -74,7 +74,7 @@ class _Group(CommandGroup):
 
 
 def _shown(path: Path) -> str:
-    from platform_common.terminal import printable
+    from platform_common.cli.terminal import printable
 
     return printable(str(path))
 
@@ -116,8 +116,8 @@ def keygen(secret_key: Path, public_key: Path, no_password: bool, as_json: bool)
     The secret key file has mode 0600; no file is overwritten. Its password
     comes from SIGNING_SECRET_KEY_PASSWORD, or is asked for on a terminal.
     """
-    from release_tools.keys import PASSWORD_VARIABLE, generate
-    from release_tools.minisign import show_key_id
+    from release_tools.signing.keys import PASSWORD_VARIABLE, generate
+    from release_tools.signing.minisign import show_key_id
 
     password = os.environ.pop(PASSWORD_VARIABLE, "")
     if no_password:
@@ -147,7 +147,7 @@ def _ask_password(*, confirm: bool = False) -> str:
 
 
 def _signing_key() -> SecretKey | None:
-    from release_tools.keys import take_secret_key
+    from release_tools.signing.keys import take_secret_key
 
     return take_secret_key(os.environ, _ask_password)
 
@@ -222,8 +222,8 @@ def build(
     The same inputs and SOURCE_DATE_EPOCH give the same bytes.
     """
     from platform_common.resources import data_path
-    from release_tools.build import BuildRequest, build_release
-    from release_tools.naming import profile_ids, target_matrix
+    from release_tools.building.build import BuildRequest, build_release
+    from release_tools.building.naming import profile_ids, target_matrix
     from release_tools.progress import byte_progress
 
     key = _signing_key()
@@ -286,9 +286,9 @@ def sign(paths: tuple[Path, ...], as_json: bool) -> None:
     Each gets a detached signature PATH.minisig. A manifest.json.unsigned has
     its artefacts checked and signed and becomes the signed manifest.json.
     """
-    from release_tools.keys import SECRET_KEY_VARIABLE
     from release_tools.progress import byte_progress
-    from release_tools.signing import sign_paths
+    from release_tools.signing.keys import SECRET_KEY_VARIABLE
+    from release_tools.signing.sign import sign_paths
 
     key = _signing_key()
     if key is None:
@@ -316,7 +316,7 @@ _PUBLIC_KEYS = click.option(
 
 
 def _load_keys(texts: tuple[str, ...]) -> list[Any]:
-    from release_tools.keys import load_public_key, writable_by_others
+    from release_tools.signing.keys import load_public_key, writable_by_others
 
     for text in texts:
         if writable_by_others(text):
@@ -371,7 +371,7 @@ def verify(location: str, public_keys: tuple[str, ...], as_json: bool, **options
     """
     from release_tools.progress import byte_progress
     from release_tools.reporting import overall_exit_code, print_verification, verification_json
-    from release_tools.verify import VerifyRequest, verify_location
+    from release_tools.verifying.verify import VerifyRequest, verify_location
 
     keys = _load_keys(public_keys)
     with byte_progress("Verifying", shown=_progress_shown()) as start:
@@ -405,10 +405,10 @@ def verify_file(
     as_json: bool,
 ) -> None:
     """Verify one FILE and its signature, as minisign -V does."""
-    from platform_common.terminal import printable
-    from release_tools.minisign import show_key_id
+    from platform_common.cli.terminal import printable
     from release_tools.progress import byte_progress
-    from release_tools.verify_file import verify_one
+    from release_tools.signing.minisign import show_key_id
+    from release_tools.verifying.verify_file import verify_one
 
     keys = _load_keys(public_keys)
     path = signature or Path(f"{file}.minisig")
@@ -439,8 +439,8 @@ def inspect(location: str, as_json: bool) -> None:
     Reads it and checks its schema, not its signature.
     """
     from release_tools.inspection import read_manifests
-    from release_tools.manifest import render
-    from release_tools.origin import without_secrets
+    from release_tools.manifest.document import render
+    from release_tools.origins.origin import without_secrets
     from release_tools.reporting import print_manifest
 
     manifests = read_manifests(location)
@@ -468,8 +468,8 @@ Example:
 @_JSON
 def compare(a: str, b: str, as_json: bool) -> None:
     """Say which of the versions A and B is the newer one."""
-    from release_tools.calver import CalVer
-    from release_tools.calver import compare as order_of
+    from release_tools.manifest.calver import CalVer
+    from release_tools.manifest.calver import compare as order_of
 
     order = order_of(CalVer.parse(a), CalVer.parse(b))
     if as_json:

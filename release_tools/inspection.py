@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from release_tools.layout import MANIFEST_LIMIT_BYTES, manifests_at
-from release_tools.manifest import Manifest, parse
-from release_tools.origin import Origin
+from release_tools.distribution.layout import MANIFEST_LIMIT_BYTES, manifests_at
+from release_tools.manifest.document import Manifest, parse
+from release_tools.origins.origin import Origin
 
 
 def read_manifests(location: str) -> list[tuple[str, Manifest]]:

@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
-from platform_common.terminal import human_size, printable
-from release_tools.manifest import Manifest
-from release_tools.minisign import Signature, show_key_id
-from release_tools.origin import show_url, without_secrets
-from release_tools.policy import Finding
-from release_tools.report import CheckedArtefact, ReleaseReport
-from release_tools.urls import resolve
-from release_tools.vocabulary import REFERENCE_FORMATS
+from platform_common.cli.terminal import human_size, printable
+from release_tools.manifest.document import Manifest
+from release_tools.manifest.vocabulary import REFERENCE_FORMATS
+from release_tools.origins.origin import show_url, without_secrets
+from release_tools.origins.urls import resolve
+from release_tools.signing.minisign import Signature, show_key_id
+from release_tools.verifying.policy import Finding
+from release_tools.verifying.report import CheckedArtefact, ReleaseReport
 
 
 def overall_exit_code(reports: Sequence[ReleaseReport]) -> int:

@@ -13,7 +13,7 @@ import pytest
 from flask import Flask
 from jinja2.bccache import Bucket, BytecodeCache
 
-from release_tools.keys import generate
+from release_tools.signing.keys import generate
 from tests.support.devices import Device
 from tests.support.releases import VERSION, KeyPair, Tools, write_artefacts
 

@@ -32,7 +32,7 @@ READ_RESOURCES = """
 from pathlib import Path
 import platform_common, platformctl, pwa_app, release_tools, wizard_app
 from platform_common.resources import data_path, schema
-from release_tools.naming import profile_ids, target_matrix
+from release_tools.building.naming import profile_ids, target_matrix
 assert schema("manifest.v1")["properties"]["schema_version"]
 assert schema("wizard-state")["properties"]["answers"]
 assert profile_ids(data_path("profiles")) == ["hermes", "khoj", "openclaw"]

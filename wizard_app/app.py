@@ -9,17 +9,20 @@ from pathlib import Path
 from flask import Flask
 
 import wizard_app
-from platform_common.identity import device_name
-from platform_common.web.application import new_application
-from wizard_app import another_device, chat, done, gate, pages, review, sharing
-from wizard_app.access import boot_time, new_token
-from wizard_app.applying import Applying, executor
-from wizard_app.conversation import Chat
-from wizard_app.flow import Wizard
-from wizard_app.settings import WizardSettings
-from wizard_app.steps import STEPS
-from wizard_app.steps.step import AnyStep
-from wizard_app.token_file import TokenFile
+from platform_common.records.device_identity import device_name
+from platform_common.web.factory import new_application
+from wizard_app.access import gate
+from wizard_app.access.sessions import boot_time, new_token
+from wizard_app.access.token_file import TokenFile
+from wizard_app.apply_job import Applying, executor
+from wizard_app.chat import routes
+from wizard_app.chat.conversation import Chat
+from wizard_app.pages import another_device, answers_file, done, review
+from wizard_app.pages import steps as pages
+from wizard_app.setup.settings import WizardSettings
+from wizard_app.setup.steps import STEPS
+from wizard_app.setup.steps.base import AnyStep
+from wizard_app.wizard import Wizard
 
 
 def create_app(
@@ -45,10 +48,10 @@ def create_app(
     )
     wizard = Wizard(settings, steps)
     review.install(app, Applying(wizard, executor(settings)))
-    chat.install(app, Chat(settings))
+    routes.install(app, Chat(settings))
     gate.install(app, settings, forget=wizard.forget_secrets, clock=clock)
     pages.install(app, wizard)
-    for feature in (another_device, chat, review, done, sharing, pages):
+    for feature in (another_device, routes, review, done, answers_file, pages):
         app.register_blueprint(feature.blueprint)
     if settings.require_token:
         TokenFile(settings.token_file).write(settings.token or new_token())

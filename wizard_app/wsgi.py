@@ -7,11 +7,11 @@ import os
 
 import msgspec
 
-from wizard_app.access import new_token
+from wizard_app.access.sessions import new_token
+from wizard_app.access.token_file import TokenFile
 from wizard_app.app import create_app
-from wizard_app.launching import Serving, ServingFile
-from wizard_app.settings import WizardSettings
-from wizard_app.token_file import TokenFile
+from wizard_app.launch.launch_url import Serving, ServingFile
+from wizard_app.setup.settings import WizardSettings
 
 _settings = WizardSettings.from_env(os.environ)
 _token = _settings.token or new_token()

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from platform_common.decoding import DecodingError, from_json, shaped
+from platform_common.formats.decode import DecodingError, from_json, shaped
 
 Tier = Literal["low", "standard", "high"]
 _REQUIRED = (

@@ -7,8 +7,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from platform_common.decoding import DecodingError, check_member, from_toml
 from platform_common.endpoints import check_loopback_url
+from platform_common.formats.decode import DecodingError, check_member, from_toml
 from platform_common.names import check_id, check_unit, check_variable
 
 _PORT = re.compile(r"(?P<number>[1-9][0-9]{0,4})/(?:tcp|udp)")

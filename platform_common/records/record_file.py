@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from platform_common.errors import PlatformError
 from platform_common.paths import Found
-from platform_common.reading import read_own
+from platform_common.storage.safe_read import read_own
 
 if TYPE_CHECKING:
-    from platform_common.files import Owner
+    from platform_common.storage.atomic_write import Owner
 
 R = TypeVar("R")
 LIMIT_BYTES = 1 << 20
@@ -55,7 +55,7 @@ def read_line(path: Path) -> str | None:
 
 def parse_line(data: bytes) -> str:
     """The one line of a file; raises `PlatformError`."""
-    from platform_common.decoding import DecodingError, utf8
+    from platform_common.formats.decode import DecodingError, utf8
 
     line = utf8(data).removesuffix("\n")
     if not line or not line.isprintable() or line != line.strip() or len(line) > _LONGEST_LINE:
@@ -84,9 +84,9 @@ def edit(
     then stays.
     """
     # Here, because whoever only reads need not wait for these.
-    from platform_common.files import make_folder, write_atomic
-    from platform_common.left_overs import remove_left_overs
-    from platform_common.locks import changing
+    from platform_common.storage.atomic_write import make_folder, write_atomic
+    from platform_common.storage.file_lock import changing
+    from platform_common.storage.stale_files import remove_left_overs
 
     make_folder(path.parent)
     with changing(path):

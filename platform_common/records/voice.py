@@ -8,7 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from platform_common.decoding import check_member, from_toml
+from platform_common.formats.decode import check_member, from_toml
 from platform_common.names import check_id
 from platform_common.records.limits import Limits
 
@@ -140,7 +140,7 @@ def edited(data: bytes, changes: Changes) -> bytes:
 
     Raises `DecodingError` for a file that cannot be read, and for such values.
     """
-    from platform_common.toml_editing import with_values
+    from platform_common.formats.toml_edit import with_values
 
     parse(data)
     after = with_values(data, changes)

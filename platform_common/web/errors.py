@@ -8,8 +8,8 @@ from flask import Flask, Response, current_app, render_template, request
 from msgspec import Struct
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
-from platform_common.sentence import Sentence
-from platform_common.web.places import places
+from platform_common.message import Sentence
+from platform_common.web.traceback_summary import places
 
 
 class Problem(Struct, frozen=True):

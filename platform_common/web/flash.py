@@ -6,7 +6,7 @@ import threading
 
 from msgspec import Struct
 
-from platform_common.sentence import Sentence
+from platform_common.message import Sentence
 
 
 class Flash(Struct, frozen=True):

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from platform_common.processes import Finished, run
+from platform_common.process.run import Finished, run
 
 NO_SYSTEMD = "systemd does not answer"
 ROOT_ONLY = "only root may look"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from urllib.parse import urlsplit
 
-from platform_common.installed_profiles import active_profile
 from platform_common.paths import Paths
+from platform_common.records.installed_profiles import active_profile
 from platform_common.records.profiles import Profile
 from platformctl.checks.finding import NO_SYSTEMD, Finding, failed, passed, skipped, warned
-from platformctl.systemd import UnitState, unit_states
+from platformctl.services.systemd import UnitState, unit_states
 
 _NO_PROFILE = "no profile is active yet"
 _HEALTH_TIMEOUT_S = 2.0

@@ -7,8 +7,8 @@ import re
 import time
 from pathlib import Path
 
+from platform_common.control_answers import UNAVAILABLE
 from platform_common.paths import Paths
-from platform_common.views import UNAVAILABLE
 from platformctl.checks.finding import (
     NO_SYSTEMD,
     Finding,
@@ -20,7 +20,7 @@ from platformctl.checks.finding import (
     skipped,
     warned,
 )
-from platformctl.systemd import unit_states
+from platformctl.services.systemd import unit_states
 
 _CLAMAV_NEEDS_KIB = 2 * 1024 * 1024
 _SIGNATURES = Path("/var/lib/clamav")

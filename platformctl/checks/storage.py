@@ -6,8 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
+from platform_common.cli.terminal import human_size
 from platform_common.paths import AGENT_HOME, Paths
-from platform_common.terminal import human_size
 from platformctl.checks.finding import Finding, failed, kernel_text, passed, warned
 
 _FAIL_BELOW = 50_000_000

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import click
 
-from platform_common.control_serving import serve
+from platform_common.cli.terminal import printable
 from platform_common.errors import WrongUsageError
 from platform_common.paths import Paths
-from platform_common.terminal import printable
-from platformctl.operations import OPERATIONS
+from platformctl.root_helper.operations import OPERATIONS
+from platformctl.root_helper.server import serve
 
 
 @click.command(

@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from platform_common.command_line import print_json, warn
+from platform_common.cli.group import print_json, warn
+from platform_common.control_answers import to_json
 from platform_common.errors import PlatformError, WrongUsageError
 from platform_common.paths import Paths
-from platform_common.records.cost_caps import MOST_USD, OnTrip
-from platform_common.views import to_json
-from platformctl import cost_text, spending
-from platformctl.asking import agree, yes_option
-from platformctl.cost_text import counted
+from platformctl.cost import service as spending
+from platformctl.cost import text as cost_text
+from platformctl.cost.caps import MOST_USD, OnTrip
+from platformctl.cost.text import counted
 from platformctl.printing import as_json, styled
+from platformctl.prompts import agree, yes_option
 
 if TYPE_CHECKING:
-    from platformctl.costs import Summary
+    from platformctl.cost.summary import Summary
 
 _ON_TRIP = ("pause", "warn", "nothing")
 

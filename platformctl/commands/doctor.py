@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import click
 
-from platform_common.command_line import print_json
+from platform_common.cli.group import print_json
+from platform_common.control_answers import Check, Verdict, to_json
 from platform_common.paths import Paths
-from platform_common.views import Check, Verdict, to_json
-from platformctl import doctor, printing
+from platformctl import printing
+from platformctl.checks import doctor
 from platformctl.printing import styled
 
 _LOOKS = {

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from platform_common.command_line import print_json
+from platform_common.cli.group import print_json
 from platform_common.paths import LIMITS, Paths
 from platform_common.records import record_file
 from platform_common.records.limits import Limits, parse, parse_whole

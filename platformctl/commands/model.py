@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from platform_common.command_line import Text, print_json, warn
+from platform_common.cli.group import Text, print_json, warn
+from platform_common.control_answers import Model, ModelSet, to_json
 from platform_common.errors import PlatformError, WrongUsageError
 from platform_common.paths import Paths
-from platform_common.views import Model, ModelSet, to_json
-from platformctl import models
-from platformctl.asking import agree, ask_secret, at_terminal, yes_option
-from platformctl.key_input import read_key
+from platformctl.keys import models
+from platformctl.keys.typed_key import read_key
 from platformctl.printing import as_json, print_table, styled
+from platformctl.prompts import agree, ask_secret, at_terminal, yes_option
 
 
 class _Group(click.Group):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from platform_common.command_line import Text, print_json, warn
+from platform_common.cli.group import Text, print_json, warn
+from platform_common.control_answers import ModelTest, to_json
 from platform_common.errors import PlatformError
 from platform_common.paths import Paths
-from platform_common.views import ModelTest, to_json
-from platformctl import key_check
-from platformctl.asking import ask_secret, at_terminal
-from platformctl.key_input import GivenKey, read_given
+from platformctl.keys import check as key_check
+from platformctl.keys.typed_key import GivenKey, read_given
 from platformctl.printing import as_json, print_facts, styled
+from platformctl.prompts import ask_secret, at_terminal
 
 
 @click.command(

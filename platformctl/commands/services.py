@@ -7,11 +7,12 @@ from pathlib import Path
 
 import click
 
-from platform_common.command_line import print_json
+from platform_common.cli.group import print_json
+from platform_common.control_answers import to_json
 from platform_common.paths import Paths
-from platform_common.views import to_json
-from platformctl import service_checks, services
 from platformctl.printing import as_json, print_table, styled
+from platformctl.services import checks as service_checks
+from platformctl.services import install as services
 
 _COLOURS = {"active": "green", "failed": "red"}
 _root = click.option(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from platform_common.command_line import print_json, warn
+from platform_common.cli.group import print_json, warn
+from platform_common.control_answers import to_json
 from platform_common.errors import PlatformError
 from platform_common.paths import Paths
-from platform_common.views import to_json
-from platformctl.asking import agree, yes_option
 from platformctl.printing import as_json
+from platformctl.prompts import agree, yes_option
 
 
 @click.group()
@@ -40,7 +40,8 @@ def plan(paths: Paths, *, contents: bool, as_json: bool) -> None:
     the wizard's memory alone; where one belongs, three dots stand.
     """
     # Here, as no other command needs the wizard.
-    from platformctl import setup, setup_text
+    from platformctl.setup import plan as setup
+    from platformctl.setup import text as setup_text
 
     found, problems = setup.plan(paths)
     if as_json:
@@ -66,7 +67,8 @@ def status(paths: Paths, *, as_json: bool) -> None:
     Each action is waiting, running, done, failed or kept: done in an earlier try. What
     was not done is done, and what was done is repeated, when they are applied once more.
     """
-    from platformctl import setup, setup_text
+    from platformctl.setup import plan as setup
+    from platformctl.setup import text as setup_text
 
     found = setup.status(paths)
     if as_json:
@@ -91,7 +93,8 @@ def apply(paths: Paths, *, yes: bool) -> None:
     that are on the device already. One that is not must be entered in the wizard. Who is
     not root has the root helper do it.
     """
-    from platformctl import setting_up, setup_text
+    from platformctl.setup import apply as setting_up
+    from platformctl.setup import text as setup_text
 
     if not paths.is_machine:
         raise PlatformError(
@@ -119,7 +122,7 @@ def again(paths: Paths, *, yes: bool) -> None:
     button is pressed once more. For root alone: whoever has the link of the wizard then
     may set the device up.
     """
-    from platformctl import setting_up
+    from platformctl.setup import apply as setting_up
 
     agree("Have this device ask its questions again?", yes=yes)
     setting_up.again(paths)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from platform_common.command_line import print_json, warn
+from platform_common.cli.group import print_json, warn
+from platform_common.control_answers import ActiveProvider, Status, to_json
 from platform_common.paths import Paths
-from platform_common.views import ActiveProvider, Status, to_json
 from platformctl import printing
 from platformctl.printing import styled
 from platformctl.status import status

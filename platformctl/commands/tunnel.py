@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from platform_common.command_line import tell
+from platform_common.cli.group import tell
 from platform_common.errors import PlatformError
 from platform_common.paths import Paths
-from platform_common.starting import ProcessError, become
+from platform_common.process.spawn import ProcessError, become
 
 # For systemd, which tries again after anything else.
 _NOTHING_HELPS = 65

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from platform_common.command_line import print_json, warn
+from platform_common.cli.group import print_json, warn
+from platform_common.control_answers import Version, to_json
 from platform_common.paths import Paths
-from platform_common.views import Version, to_json
 from platformctl import device
 from platformctl.printing import as_json, print_facts, styled
 

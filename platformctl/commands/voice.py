@@ -6,14 +6,14 @@ import unicodedata
 
 import click
 
-from platform_common.command_line import Text, print_json
+from platform_common.cli.group import Text, print_json
+from platform_common.control_answers import to_json
 from platform_common.errors import PlatformError, WrongUsageError
 from platform_common.paths import Paths
 from platform_common.records.voice import VoiceStatus, check_wake_word
-from platform_common.views import to_json
-from platformctl import voice
-from platformctl.asking import agree, yes_option
 from platformctl.printing import as_json, print_facts, styled
+from platformctl.prompts import agree, yes_option
+from platformctl.voice import voice
 
 _CONSENT = """\
 The microphone of this device will be on all the time, and what is said near it

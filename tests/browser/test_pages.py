@@ -15,7 +15,7 @@ from flask import request
 from playwright.sync_api import Page, Playwright
 
 import platform_common.web
-import platform_common.web.application
+import platform_common.web.factory
 from dev.messages import collected
 from platform_common.web.language import Language, language
 from tests.browser.conftest import OpenPage
@@ -102,7 +102,7 @@ def pseudo_or(code: str) -> Language:
 
 @pytest.fixture(autouse=True)
 def _pseudo_language_is_spoken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(platform_common.web.application, "language", pseudo_or)
+    monkeypatch.setattr(platform_common.web.factory, "language", pseudo_or)
 
 
 def without_room(page: Page, where: str) -> Iterator[str]:

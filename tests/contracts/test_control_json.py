@@ -17,17 +17,17 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from dev.distributions import ROOT
-from platform_common import views
-from platform_common.decoding import DecodingError, from_json
-from platform_common.jsonread import JsonError
+from platform_common import control_answers
+from platform_common.control_answers import to_json
+from platform_common.formats.decode import DecodingError, from_json
+from platform_common.formats.strict_json import JsonError
 from platform_common.records.limits import Limits
 from platform_common.records.profiles import Profile
 from platform_common.records.voice import VoiceCheck, VoiceStatus
-from platform_common.setup import SetupPlan, SetupStatus
-from platform_common.views import to_json
+from platform_common.root_helper.messages import SetupPlan, SetupStatus
 from platformctl.cli import main
 from platformctl.device import ProfileVerdict
-from platformctl.services import ServicesInstall, ServicesRemove, ServiceState
+from platformctl.services.install import ServicesInstall, ServicesRemove, ServiceState
 from tests.support.devices import KEYS, Device, set_up
 from tests.support.properties import examples
 from tests.support.setups import STARTED, put_answers, put_journal
@@ -57,14 +57,14 @@ class Printed:
 
 
 CALLS: Mapping[str, Call] = {
-    "status": Call(("status",), views.Status),
-    "version": Call(("version",), views.Version),
+    "status": Call(("status",), control_answers.Status),
+    "version": Call(("version",), control_answers.Version),
     "limits": Call(("limits",), Limits, open=True),
-    "cost": Call(("cost",), views.Cost),
-    "cost-ledger": Call(("cost", "ledger"), views.Ledger),
+    "cost": Call(("cost",), control_answers.Cost),
+    "cost-ledger": Call(("cost", "ledger"), control_answers.Ledger),
     # Its keys may be read by all.
-    "doctor": Call(("doctor",), views.Verdict, status=1),
-    "profile-list": Call(("profile", "list"), tuple[views.InstalledProfile, ...]),
+    "doctor": Call(("doctor",), control_answers.Verdict, status=1),
+    "profile-list": Call(("profile", "list"), tuple[control_answers.InstalledProfile, ...]),
     "profile-show": Call(("profile", "show", "khoj"), Profile),
     "profile-validate": Call(("profile", "validate"), tuple[ProfileVerdict, ...]),
     "voice-status": Call(("voice", "status"), VoiceStatus),
@@ -75,12 +75,14 @@ CALLS: Mapping[str, Call] = {
     "services-install": Call(("services", "install", "--files-only"), ServicesInstall),
     "services-remove": Call(("services", "remove"), ServicesRemove),
     "services-list": Call(("services", "list"), tuple[ServiceState, ...]),
-    "model-list": Call(("model", "list"), tuple[views.Model, ...]),
+    "model-list": Call(("model", "list"), tuple[control_answers.Model, ...]),
     # Its key is refused before anybody is asked.
-    "model-test": Call(("model", "test", "--provider", "anthropic"), views.ModelTest, status=1),
+    "model-test": Call(
+        ("model", "test", "--provider", "anthropic"), control_answers.ModelTest, status=1
+    ),
     "model-set": Call(
         ("model", "set", "--provider", "openai", "--key-from-stdin", "--yes"),
-        views.ModelSet,
+        control_answers.ModelSet,
         stdin="sk-new-key-0123456789\n",
     ),
 }
@@ -237,7 +239,9 @@ def test_every_schema_is_of_a_call() -> None:
 
 def test_models_are_read_from_an_object_too() -> None:
     listed = b'[{"id": "openai"}]'
-    assert views.read_models(b'{"providers": ' + listed + b"}") == views.read_models(listed)
+    assert control_answers.read_models(
+        b'{"providers": ' + listed + b"}"
+    ) == control_answers.read_models(listed)
 
 
 # What another program might print in the place of ours.

@@ -25,8 +25,8 @@ from tests.support.control_cli import FakeCtl
 from tests.support.devices import Device
 from tests.support.http_tables import METHODS, URLENCODED, addresses, assert_common_headers
 from tests.support.trees import tree
-from wizard_app.settings import WizardSettings
-from wizard_app.steps import STEPS
+from wizard_app.setup.settings import WizardSettings
+from wizard_app.setup.steps import STEPS
 
 CANARY = "canary-4711"
 TOKEN = "5aa5" * 16

@@ -10,8 +10,8 @@ import click
 import pytest
 from jsonschema import Draft202012Validator
 
-from platformctl.doctor import CHECKS
-from release_tools.manifest import parse, render
+from platformctl.checks.doctor import CHECKS
+from release_tools.manifest.document import parse, render
 from tests.contracts.test_cli_help import COMMANDS, EXIT_CODES, WORKING, Call
 
 ROOT = Path(__file__).resolve().parents[2]

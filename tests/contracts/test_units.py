@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dev.distributions import ROOT
-from platformctl import services
 from platformctl.cli import COMMANDS
+from platformctl.services import install as services
 from tests.support.running import printed, run
 
 UNITS = {

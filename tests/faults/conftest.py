@@ -60,7 +60,7 @@ def site(_stage: Path, key_pair: KeyPair, server: FaultServer) -> Site:
 @pytest.fixture(scope="package")
 def programs(_start: Start, _stage: Path) -> FaultServer:
     """What starts the writers of the device's files, and wizards."""
-    late = [*LATE, "tests.support.apply_setups", "wizard_app.chat_history"]
+    late = [*LATE, "tests.support.apply_setups", "wizard_app.chat.history"]
     return _start(_made(_stage / "programs"), "tests.faults.programs", late)
 
 

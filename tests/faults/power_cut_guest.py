@@ -23,17 +23,17 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from platform_common.appending import append_line, put_aside
-from platform_common.files import Owner, make_folder
 from platform_common.records import record_file
+from platform_common.storage.append_log import append_line, put_aside
+from platform_common.storage.atomic_write import Owner, make_folder
 from tests.support.apply_setups import FULL, KEY, STATE, answer, started
-from wizard_app.answers import Answers
-from wizard_app.authorized_keys import add_keys
-from wizard_app.chat_history import ChatHistory, turn
-from wizard_app.journal import Entry, Journal
-from wizard_app.state import WizardState
-from wizard_app.state_file import StateFile
-from wizard_app.steps import STEPS
+from wizard_app.chat.history import ChatHistory, turn
+from wizard_app.setup.answers import Answers
+from wizard_app.setup.apply.authorized_keys import add_keys
+from wizard_app.setup.apply.journal import Entry, Journal
+from wizard_app.setup.state import WizardState
+from wizard_app.setup.state_file import StateFile
+from wizard_app.setup.steps import STEPS
 
 DATA = "data"
 DATA_DISK, NOTES_DISK = "/dev/vda", "/dev/vdb"

@@ -16,10 +16,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from platform_common.appending import append_line, put_aside
-from platform_common.command_line import tell
+from platform_common.cli.group import tell
 from platform_common.errors import PlatformError
 from platform_common.records import record_file
+from platform_common.storage.append_log import append_line, put_aside
 from tests.support.writers import MODE, OWNER
 
 if TYPE_CHECKING:
@@ -51,13 +51,13 @@ def _put_aside(path: Path, text: str) -> None:
 
 
 def _say(path: Path, text: str) -> None:
-    from wizard_app.chat_history import ChatHistory, turn
+    from wizard_app.chat.history import ChatHistory, turn
 
     ChatHistory(path).append(turn("user", text))
 
 
 def _clear(path: Path) -> None:
-    from wizard_app.chat_history import ChatHistory
+    from wizard_app.chat.history import ChatHistory
 
     ChatHistory(path).clear()
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import html5lib
 
-from release_tools.layout import MANIFEST_NAME, SIGNATURE_SUFFIX
+from release_tools.distribution.layout import MANIFEST_NAME, SIGNATURE_SUFFIX
 from tests.faults.programs import TIME_ZONE, stored
 from tests.faults.walks import DONE, NEW, OLD, TORN, UNSURE, Subject
 from tests.support.apply_setups import (
@@ -34,12 +34,12 @@ from tests.support.faults import FaultServer, Run, Site
 from tests.support.releases import VERSION
 from tests.support.trees import hidden, tree
 from tests.support.writers import GROUP_ID, MODE, state
-from wizard_app.chat_history import ChatHistory
+from wizard_app.chat.history import ChatHistory
 
 _UNSIGNED = "dist/stable/manifest.json.unsigned"
 _NOBODY = 65534
 # What Python imports late, so that no import meets a fault.
-LATE = ("ctypes", "grp", "pwd", "platform_common.terminal")
+LATE = ("ctypes", "grp", "pwd", "platform_common.cli.terminal")
 Start = Callable[..., FaultServer]
 SubjectOf = Callable[[str], Subject]
 

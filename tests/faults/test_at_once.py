@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from platform_common.appending import append_line, put_aside
 from platform_common.records import record_file
+from platform_common.storage.append_log import append_line, put_aside
 from tests.support.writers import MODE, OWNER, state
-from wizard_app.chat_history import ChatHistory, turn
+from wizard_app.chat.history import ChatHistory, turn
 
 _FORK = multiprocessing.get_context("fork")
 _TIMEOUT_S = 240

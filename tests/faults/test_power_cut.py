@@ -28,10 +28,10 @@ from tests.support.apply_setups import (
     wizard_of,
     wrong,
 )
-from wizard_app.chat_history import ChatHistory
-from wizard_app.journal import read_try
-from wizard_app.state_file import StateFile
-from wizard_app.steps import STEPS
+from wizard_app.chat.history import ChatHistory
+from wizard_app.setup.apply.journal import read_try
+from wizard_app.setup.state_file import StateFile
+from wizard_app.setup.steps import STEPS
 
 pytestmark = pytest.mark.long
 

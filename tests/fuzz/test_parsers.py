@@ -16,11 +16,20 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from platform_common.jsonread import JsonError, load_strict
-from release_tools import secret_key as secret_key_module
-from release_tools.calver import CalVerError
-from release_tools.manifest import Manifest, ManifestError, SchemaVersionError, parse, render
-from release_tools.minisign import (
+from platform_common.formats.strict_json import JsonError, load_strict
+from release_tools.building.naming import NamingError, parse_name
+from release_tools.manifest.calver import CalVerError
+from release_tools.manifest.document import (
+    Manifest,
+    ManifestError,
+    SchemaVersionError,
+    parse,
+    render,
+)
+from release_tools.origins.urls import leaves_tree, resolve
+from release_tools.reporting import print_manifest
+from release_tools.signing import secret_key as secret_key_module
+from release_tools.signing.minisign import (
     LEGACY,
     FormatError,
     PublicKey,
@@ -30,11 +39,8 @@ from release_tools.minisign import (
     check_legacy,
     prehash,
 )
-from release_tools.naming import NamingError, parse_name
-from release_tools.policy import VerifyPolicy, check_comment, check_manifest, check_name
-from release_tools.reporting import print_manifest
-from release_tools.secret_key import parse_secret_key, render_secret_key
-from release_tools.urls import leaves_tree, resolve
+from release_tools.signing.secret_key import parse_secret_key, render_secret_key
+from release_tools.verifying.policy import VerifyPolicy, check_comment, check_manifest, check_name
 from tests.fuzz.conftest import Fuzz
 from tests.support.manifests import CASES, HOSTILE_JSON, document, encode, entry, many
 from tests.support.mutations import mutations

@@ -21,10 +21,10 @@ from tests.support.catalogues import PLACE, of_each_kind
 from tests.support.memory import in_memory
 from tests.support.rclone_program import dump
 from tests.support.systemd_environment import read_by_systemd
-from wizard_app import importing
-from wizard_app.actions import AddKeys, RunCommand, SetVariables, WriteFile
-from wizard_app.plan import build_plan
-from wizard_app.steps import STEPS
+from wizard_app.setup import answers_file
+from wizard_app.setup.plan.actions import AddKeys, RunCommand, SetVariables, WriteFile
+from wizard_app.setup.plan.plan import build_plan
+from wizard_app.setup.steps import STEPS
 
 NASTY = (
     *("\n", "\r", "\r\n", "\n[evil]\ntype = local\n", "\nEVIL=1\n", "\nPermitRootLogin yes\n"),
@@ -128,7 +128,7 @@ class Box:
                         _assert_one_word(action.key_file.secret.reveal())
 
     def _answers(self) -> dict[str, Any]:
-        saved = importing.render(wizard_of(self.client).state.answers, STEPS)
+        saved = answers_file.render(wizard_of(self.client).state.answers, STEPS)
         answers: dict[str, Any] = json.loads(saved)["answers"]
         return answers
 

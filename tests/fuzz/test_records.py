@@ -10,11 +10,12 @@ import pytest
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from platform_common.control_answers import to_json
 from platform_common.errors import PlatformError
 from platform_common.paths import Paths
-from platform_common.records import catalogue, cost_sheet, limits, profiles, record_file
+from platform_common.records import catalogue, limits, profiles, record_file
 from platform_common.resources import data_path, schema
-from platform_common.views import to_json
+from platformctl.cost import price_sheet
 from tests.fuzz.conftest import Fuzz
 from tests.support.mutations import documents, mutations, places, texts_of
 from tests.support.record_cases import CASES, GOOD, changed, toml
@@ -31,7 +32,7 @@ def _use_catalogue(data: bytes) -> bool:
 
 
 def _use_sheet(data: bytes) -> bool:
-    sheet = cost_sheet.parse(data)
+    sheet = price_sheet.parse(data)
     for provider in sheet.providers:
         cost = sheet.cost(provider, 10**6, 10**6)
         assert cost is not None

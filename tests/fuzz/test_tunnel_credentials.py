@@ -8,12 +8,12 @@ import re
 from hypothesis import example
 from hypothesis import strategies as st
 
-from platform_common.decoding import shaped
-from platform_common.sentence import Sentence
+from platform_common.formats.decode import shaped
+from platform_common.message import Sentence
 from tests.fuzz.conftest import Fuzz
 from tests.support.mutations import mutations
 from tests.support.tunnel_credentials import BAD_NAMES, CANARY, GOOD, ODD, credentials
-from wizard_app.steps.tunnel import TunnelAnswer, tunnel_of
+from wizard_app.setup.steps.tunnel import TunnelAnswer, tunnel_of
 
 SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 _LONGEST = 300

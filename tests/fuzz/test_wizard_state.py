@@ -10,20 +10,20 @@ import pytest
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from platform_common.decoding import DecodingError
+from platform_common.formats.decode import DecodingError
+from platform_common.message import Sentence
 from platform_common.resources import schema
-from platform_common.sentence import Sentence
 from tests.fuzz.conftest import Fuzz
 from tests.support.mutations import documents, mutations, places, texts_of
 from tests.support.record_cases import changed
 from tests.support.wizard_files import ANSWERS, CASES, GOOD, document
-from wizard_app import importing, state
 from wizard_app.app import create_app
-from wizard_app.machine import Machine
-from wizard_app.settings import WizardSettings
-from wizard_app.standing import Kept, Standing
-from wizard_app.state import WizardState
-from wizard_app.steps import STEPS
+from wizard_app.setup import answers_file, state
+from wizard_app.setup.device_facts import Machine
+from wizard_app.setup.settings import WizardSettings
+from wizard_app.setup.snapshot import Kept, Standing
+from wizard_app.setup.state import WizardState
+from wizard_app.setup.steps import STEPS
 
 _VALIDATOR = Draft202012Validator(schema("wizard-state"))
 _SEEDS = [json.dumps(document(case)).encode() for case in CASES if case.good]
@@ -65,7 +65,7 @@ def test_wiz_01_a_damaged_state_is_refused_or_can_be_asked_for_everything(
         for step in STEPS:
             assert standing.revision(step)
         assert all(str(lack.why) for lack in standing.lacks())
-        assert json.loads(importing.render(found.answers, STEPS))["version"] == 2
+        assert json.loads(answers_file.render(found.answers, STEPS))["version"] == 2
 
 
 def test_wiz_01_a_wizard_begins_with_whatever_is_in_its_file(fuzz: Fuzz, tmp_path: Path) -> None:
@@ -87,10 +87,10 @@ def test_a_damaged_setup_file_is_refused_in_words_or_holds_answers(
 ) -> None:
     @fuzz(2000, mutations(_SEEDS, _WORDS))
     def check(data: bytes) -> None:
-        found = importing.parse(data, STEPS, machine)
+        found = answers_file.parse(data, STEPS, machine)
         assert all(isinstance(problem, Sentence) for problem in found.problems)
         assert bool(found.problems) or found.steps > 0
-        assert found.problems or json.loads(importing.render(found.answers, STEPS))["answers"]
+        assert found.problems or json.loads(answers_file.render(found.answers, STEPS))["answers"]
 
 
 _values = documents(

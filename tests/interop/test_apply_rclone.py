@@ -19,9 +19,9 @@ from tests.support.object_store import ObjectStore
 from tests.support.properties import examples
 from tests.support.wizard_visits import SIMPLE
 from tests.wizard_app.conftest import MakeWizard
-from wizard_app.apply import execute
-from wizard_app.plan import build_plan
-from wizard_app.runners import recorded
+from wizard_app.setup.apply.command_runners import recorded
+from wizard_app.setup.apply.executor import execute
+from wizard_app.setup.plan.plan import build_plan
 
 OTHER_STEPS = {slug: dict(fields) for slug, fields in SIMPLE.items() if slug != "backup"}
 # What a key may hold: printable ASCII without blanks, quotes, backslash and back-tick; and

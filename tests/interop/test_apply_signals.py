@@ -18,7 +18,7 @@ from tests.support.stand_in_programs import HANG, OK
 from tests.support.waiting import wait_until
 from tests.support.web_servers import Served, served, unverified
 from tests.support.wizard_visits import Visitor
-from wizard_app.journal import read_try
+from wizard_app.setup.apply.journal import read_try
 
 TOKEN = "cd" * 32
 ENDS_S = 30

@@ -26,9 +26,9 @@ from tests.support.nginx import nginx
 from tests.support.waiting import wait_until
 from tests.support.web_servers import Served
 from tests.support.wizard_visits import visitor_of
-from wizard_app.chat_history import Turn
-from wizard_app.gateway import ask, health
-from wizard_app.gateway_refusals import GatewayError
+from wizard_app.chat.errors import GatewayError
+from wizard_app.chat.gateway import ask, health
+from wizard_app.chat.history import Turn
 
 COMPLETIONS = 'protocol = "chat-completions"'
 STREAM = {"Accept": "text/x-chat-stream"}

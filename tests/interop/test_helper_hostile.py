@@ -20,10 +20,10 @@ from typing import Any
 
 import pytest
 
-from platform_common.control_helper import ask
 from platform_common.errors import PlatformError
-from platform_common.locks import LockedError
-from platform_common.setup import OPERATION, SetUp
+from platform_common.root_helper.client import ask
+from platform_common.root_helper.messages import OPERATION, SetUp
+from platform_common.storage.file_lock import LockedError
 from tests.interop.test_control_helper import NOBODY, SET, STRANGER, Helped, helped, request
 from tests.interop.test_setup_helper import CANARIES, SECRETS, Setup, as_nobody, asked, setup
 from tests.support.appliances import Appliance
@@ -34,7 +34,7 @@ from tests.support.process_users import as_user
 from tests.support.setups import JOURNAL, put_answers
 from tests.support.waiting import wait_until
 from tests.support.wizard_states import ANSWERS, STATE_FILE
-from wizard_app.journal import read_try
+from wizard_app.setup.apply.journal import read_try
 
 __all__ = ["helped", "setup"]
 
@@ -126,7 +126,7 @@ def test_a_caller_who_is_killed_while_it_goes_on_stops_nothing(waiting: Setup) -
     path, arguments = waiting.helped.socket, json.dumps(asked(waiting))
     script = (
         "import json, os, sys; from pathlib import Path\n"
-        "from platform_common.control_helper import ask; from platform_common.setup import SetUp\n"
+        "from platform_common.root_helper.client import ask; from platform_common.root_helper.messages import SetUp\n"
         f"os.setgid({NOBODY}); os.setuid({NOBODY})\n"
         f"ask(Path({str(path)!r}), {OPERATION!r}, json.load(sys.stdin), SetUp,"
         " tell=lambda told: print(told['number'], flush=True))"
@@ -437,7 +437,7 @@ WIZARD = f"""
 import json, sys
 sys.path += [{PACKAGES!r}, {LIBRARIES!r}]
 from wizard_app.app import create_app
-from wizard_app.settings import WizardSettings
+from wizard_app.setup.settings import WizardSettings
 token = "0" * 64
 app = create_app(WizardSettings.from_env(dict(WIZARD_PRODUCTION="1", WIZARD_TOKEN=token)))
 client = app.test_client()

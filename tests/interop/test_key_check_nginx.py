@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from platform_common.key_check import check_key
-from platform_common.key_verdict import KeyCheck
+from platform_common.provider_key.check import check_key
+from platform_common.provider_key.result import KeyCheck
 from platform_common.records.catalogue import Kind
 from tests.support.devices import Device
 from tests.support.key_tests import CANARY, KINDS, credentials, provider

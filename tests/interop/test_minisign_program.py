@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from release_tools.keys import generate
+from release_tools.signing.keys import generate
 from tests.support import minisign_program
 from tests.support.releases import VERSION, KeyPair, Tools, pseudo_random, write_artefacts
 
@@ -250,8 +250,8 @@ def test_a_key_with_a_password_of_ours_works_in_the_program(
     tmp_path: Path, notes: Path, tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The least that libsodium takes: the program reads the cost from the file.
-    monkeypatch.setattr("release_tools.secret_key.DEFAULT_OPSLIMIT", 1_048_576)
-    monkeypatch.setattr("release_tools.secret_key.DEFAULT_MEMLIMIT", 33_554_432)
+    monkeypatch.setattr("release_tools.signing.secret_key.DEFAULT_OPSLIMIT", 1_048_576)
+    monkeypatch.setattr("release_tools.signing.secret_key.DEFAULT_MEMLIMIT", 33_554_432)
     secret = tmp_path / "our.key"
     generate(secret, tmp_path / "our.pub", "correct horse")
     wrong = minisign_program.run("-S", "-s", secret, "-m", notes, stdin="wrong horse\n")

@@ -13,23 +13,23 @@ from typing import Any
 
 import pytest
 
-from platform_common.control_helper import ask
 from platform_common.errors import PlatformError
+from platform_common.root_helper.client import ask
+from platform_common.root_helper.messages import OPERATION, SetUp
 from platform_common.secret import Secret
-from platform_common.setup import OPERATION, SetUp
 from tests.interop.test_control_helper import NOBODY, Helped, activated
 from tests.support.setups import JOURNAL, put_answers
 from tests.support.wizard_states import AUTH_KEY, CREDENTIALS, KEY, STATE_FILE
-from wizard_app.apply import ApplyError
-from wizard_app.applying import executor
-from wizard_app.journal import read_try
-from wizard_app.machine import Machine
-from wizard_app.pending import Held, PendingSecrets
-from wizard_app.plan import Plan, build_plan, mark
-from wizard_app.settings import WizardSettings
-from wizard_app.standing import Kept, Standing
-from wizard_app.state import parse
-from wizard_app.steps import STEPS
+from wizard_app.apply_job import executor
+from wizard_app.setup.apply.executor import ApplyError
+from wizard_app.setup.apply.journal import read_try
+from wizard_app.setup.device_facts import Machine
+from wizard_app.setup.pending import Held, PendingSecrets
+from wizard_app.setup.plan.plan import Plan, build_plan, mark
+from wizard_app.setup.settings import WizardSettings
+from wizard_app.setup.snapshot import Kept, Standing
+from wizard_app.setup.state import parse
+from wizard_app.setup.steps import STEPS
 
 STORE_KEY = "CaNaRy-store-key-4567"
 SECRETS: Mapping[str, dict[str, str]] = {

@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 
 from dev.distributions import ROOT
-from platform_common.files import Owner, write_atomic
-from platform_common.left_overs import remove_left_overs, temporary_name
-from platform_common.locks import LockedError, changing
 from platform_common.paths import Paths
 from platform_common.records import record_file
+from platform_common.storage.atomic_write import Owner, write_atomic
+from platform_common.storage.file_lock import LockedError, changing
+from platform_common.storage.stale_files import remove_left_overs, temporary_name
 from tests.support.process_users import as_user
-from wizard_app.apply import execute, tidy
-from wizard_app.journal import Entry, Journal, forget, read_try
-from wizard_app.token_file import TokenFile
+from wizard_app.access.token_file import TokenFile
+from wizard_app.setup.apply.executor import execute, tidy
+from wizard_app.setup.apply.journal import Entry, Journal, forget, read_try
 
 USER = 61235
 
@@ -80,7 +80,7 @@ def test_a_lock_that_is_there_is_never_opened_as_if_it_were_to_be_made(
     with one_of(first), changing(shared / "f"):
         pass
     script = (
-        "import sys; from pathlib import Path; from platform_common.locks import changing\n"
+        "import sys; from pathlib import Path; from platform_common.storage.file_lock import changing\n"
         "with changing(Path(sys.argv[1])): pass"
     )
     strace = ("strace", "-f", "-e", "trace=openat", "-P", str(shared / ".f.lock"))

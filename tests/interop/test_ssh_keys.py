@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from platform_common.sentence import Sentence
+from platform_common.message import Sentence
 from tests.support.nginx import Certificate, nginx
 from tests.wizard_app.conftest import MakeWizard
-from wizard_app import ssh_keys
-from wizard_app.code_host import Fetched, fetch_keys
+from wizard_app.setup import ssh_keys
+from wizard_app.setup.code_host import Fetched, fetch_keys
 
 # Type and bits for `ssh-keygen -t -b`, and the kind that it then lists.
 KINDS = (

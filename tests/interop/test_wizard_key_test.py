@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from platform_common.key_request import build_request
+from platform_common.provider_key.request import build_request
 from platform_common.secret import Secret
 from tests.interop.conftest import Running
 from tests.interop.test_key_check_nginx import LISTING, LOCATIONS, bad

@@ -16,7 +16,7 @@ from dev.deb import changelog
 from dev.device_files import PROGRAMS
 from dev.distributions import ROOT
 from platform_common.version import VERSION
-from platformctl import services
+from platformctl.services import install as services
 from tests.support.debian_package import NAME, built_package, field, unpacked
 
 LONG_S = 300
@@ -56,7 +56,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 from jinja2 import Environment
 from platform_common.resources import templates
-from platform_common.web.application import new_application
+from platform_common.web.factory import new_application
 def compiles(*words, **options):
     raise AssertionError(words)
 Environment.compile = compiles

@@ -16,11 +16,11 @@ from unittest.mock import Mock
 
 import pytest
 
-from platform_common import appending, locks
-from platform_common.appending import append_line, drop_lines, put_aside
 from platform_common.errors import UnreadableError
-from platform_common.files import ExistsError
-from platform_common.locks import LockedError
+from platform_common.storage import append_log, file_lock
+from platform_common.storage.append_log import append_line, drop_lines, put_aside
+from platform_common.storage.atomic_write import ExistsError
+from platform_common.storage.file_lock import LockedError
 from tests.support.odd_files import LINKS, NOT_REGULAR, make, picture
 from tests.support.own_process import umask
 
@@ -102,7 +102,7 @@ def test_nobody_waits_for_ever_for_the_end_of_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "f").write_bytes(b"old\n")
-    monkeypatch.setattr(locks.hold, "__kwdefaults__", {"wait_s": 0.02})
+    monkeypatch.setattr(file_lock.hold, "__kwdefaults__", {"wait_s": 0.02})
     with held_by_another(tmp_path / "f"):
         with pytest.raises(LockedError, match="f is being changed by another program"):
             append_line(tmp_path / "f", b"new")
@@ -162,7 +162,7 @@ def away_once_locked(
 ) -> Callable[[int], list[Path]]:
     """Have another program put the file aside so many times, just before we get its lock."""
     (tmp_path / "f").write_bytes(b"old\n")
-    hold = locks.hold
+    hold = file_lock.hold
 
     def away(times: int) -> list[Path]:
         gone: list[Path] = []
@@ -172,7 +172,7 @@ def away_once_locked(
                 gone.append(locked.rename(locked.with_name(f"away.{len(gone)}")))
             hold(descriptor, locked)
 
-        monkeypatch.setattr(appending, "hold", wait)
+        monkeypatch.setattr(append_log, "hold", wait)
         return gone
 
     return away
@@ -203,14 +203,14 @@ def test_putting_aside_takes_the_file_that_has_the_name_now(
 ) -> None:
     (tmp_path / "f").write_bytes(b"a\nb\n")
     (tmp_path / "new").write_bytes(b"a\n")
-    hold = locks.hold
+    hold = file_lock.hold
 
     def wait(descriptor: int, locked: Path) -> None:
         with contextlib.suppress(FileNotFoundError):
             (tmp_path / "new").rename(locked)
         hold(descriptor, locked)
 
-    monkeypatch.setattr(appending, "hold", wait)
+    monkeypatch.setattr(append_log, "hold", wait)
     assert put_aside(tmp_path / "f", tmp_path / "aside")
     assert (tmp_path / "aside").read_bytes() == b"a\n"
 
@@ -224,7 +224,7 @@ def test_a_file_that_somebody_else_makes_in_the_meantime_keeps_its_lines(
         path.write_bytes(b"theirs\n")
         raise ExistsError("there it is")
 
-    monkeypatch.setattr(appending, "create_exclusive", theirs_first)
+    monkeypatch.setattr(append_log, "create_exclusive", theirs_first)
     append_line(path, b"ours")
     assert path.read_bytes() == b"theirs\nours\n"
 
@@ -291,7 +291,7 @@ def test_fs_03_a_disk_that_fails_under_the_lock_is_told(
 _DROPPER = """\
 import sys
 from pathlib import Path
-from platform_common.appending import append_line, drop_lines
+from platform_common.storage.append_log import append_line, drop_lines
 path = Path(sys.argv[1])
 print("ready", flush=True)
 while True:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from platform_common.aside import begun_aside
 from platform_common.errors import PlatformError
+from wizard_app.launch.aside import begun_aside
 
 
 def test_work_is_done_in_another_process(tmp_path: Path) -> None:

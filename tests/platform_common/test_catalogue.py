@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from platform_common.decoding import DecodingError
+from platform_common.formats.decode import DecodingError
 from platform_common.records.catalogue import Catalogue, parse
 from platform_common.resources import data_path
 from tests.support.record_cases import GOOD, HOSTILE_VARIABLES, changed

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from platform_common import connecting
-from platform_common.connecting import RefusedAddressError, connect, is_offline, is_refused
-from platform_common.key_check import check_key
+from platform_common.net import connect as connecting
+from platform_common.net.connect import RefusedAddressError, connect, is_offline, is_refused
+from platform_common.provider_key.check import check_key
 from tests.support.key_tests import credentials, provider
 from tests.support.network import free_port
 from tests.support.raw_server import RawServer, serving
@@ -196,7 +196,7 @@ def test_a_name_that_leads_nowhere_is_told(
         raise socket.gaierror(code, "in the words of the system")
 
     monkeypatch.setattr(socket, "getaddrinfo", fail)
-    monkeypatch.setattr("platform_common.exchange_errors.is_offline", lambda: offline)
+    monkeypatch.setattr("platform_common.net.errors.is_offline", lambda: offline)
     check = check_key(provider(), credentials(), endpoint="https://api.example/v1").check
     assert (check.ok, check.message) == (False, message)
 

@@ -10,11 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from platform_common.control import BusyError, SubprocessCli, View, object_view, plain
-from platform_common.processes import Finished
-from platform_common.records.limits import Limits
-from platform_common.sentence import Sentence
-from platform_common.views import (
+from platform_common.control_answers import (
     Check,
     Cost,
     Model,
@@ -24,6 +20,10 @@ from platform_common.views import (
     Version,
     read_models,
 )
+from platform_common.message import Sentence
+from platform_common.process.run import Finished
+from platform_common.records.limits import Limits
+from pwa_app.control_client import BusyError, SubprocessCli, View, object_view, plain
 from tests.support.control_cli import FakeCtl
 from tests.support.waiting import wait_until
 

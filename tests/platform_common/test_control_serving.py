@@ -15,11 +15,12 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from platform_common import control_helper, control_serving
-from platform_common.control_helper import PROGRESS_LIMIT_BYTES, ask
-from platform_common.control_serving import Operation, Tell, serve
 from platform_common.errors import PlatformError, UnreadableError
 from platform_common.paths import Paths
+from platform_common.root_helper import client as control_helper
+from platform_common.root_helper.client import PROGRESS_LIMIT_BYTES, ask
+from platformctl.root_helper import server as control_serving
+from platformctl.root_helper.server import Operation, Tell, serve
 
 CANARY = "sk-canary-0123456789"
 MUCH = b'{"progress": "%s"}\n' % (b"x" * 999) * 5_000

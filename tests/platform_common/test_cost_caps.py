@@ -8,9 +8,9 @@ import tomllib
 import pytest
 from jsonschema import Draft202012Validator
 
-from platform_common.decoding import DecodingError
-from platform_common.records.cost_caps import Behaviour, Caps, CostCaps, edited, parse
+from platform_common.formats.decode import DecodingError
 from platform_common.resources import schema
+from platformctl.cost.caps import Behaviour, Caps, CostCaps, edited, parse
 
 VALIDATOR = Draft202012Validator(schema("cost"))
 WHOLE = b"""\

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from platform_common.reading_back import LINE_BYTES
-from platform_common.records.cost_ledger import (
+from platform_common.resources import schema
+from platform_common.storage.reverse_lines import LINE_BYTES
+from platformctl.cost.ledger import (
     DAYS,
     DEAREST,
     NANO,
@@ -25,7 +26,6 @@ from platform_common.records.cost_ledger import (
     priced,
     spent,
 )
-from platform_common.resources import schema
 from tests.support.properties import steady
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from platform_common.decoding import DecodingError
-from platform_common.records.cost_sheet import CostSheet, Rate, parse
+from platform_common.formats.decode import DecodingError
 from platform_common.resources import data_path
+from platformctl.cost.price_sheet import CostSheet, Rate, parse
 
 SHIPPED = parse(data_path("cost-defaults.json").read_bytes())
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 from msgspec import Struct
 
-from platform_common.decoding import DecodingError, check_member, from_json, from_toml, shaped
+from platform_common.formats.decode import DecodingError, check_member, from_json, from_toml, shaped
 
 
 class _Item(Struct, frozen=True):
@@ -103,7 +103,7 @@ def test_a_message_does_not_grow_with_the_value() -> None:
 FIRST_USES = """
 import sys, threading
 from msgspec import defstruct
-from platform_common.decoding import shaped
+from platform_common.formats.decode import shaped
 sys.setswitchinterval(1e-6)
 for _ in range(150):
     parts = [defstruct(f"Part{n}", [(f"a{m}", str, "") for m in range(8)], frozen=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from platform_common.errors import PlatformError, UnreadableError
-from platform_common.files import (
+from platform_common.storage.atomic_write import (
     ExistsError,
     NotDurableError,
     create_exclusive,

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import pytest
 
-from platform_common.flights import Flights
+from pwa_app.single_flight import Flights
 
 LONG_S = 20.0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from platform_common.installed_profiles import active_profile, installed_profiles, profile
+from platform_common.records.installed_profiles import active_profile, installed_profiles, profile
 from platform_common.records.record_file import MissingRecordError, RecordError
 from tests.support.devices import Device
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from platform_common.jsonread import JsonError, load_strict
+from platform_common.formats.strict_json import JsonError, load_strict
 from tests.support.manifests import HOSTILE_JSON
 from tests.support.properties import examples
 

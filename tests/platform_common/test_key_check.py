@@ -18,10 +18,10 @@ from urllib.parse import quote
 
 import pytest
 
-from platform_common.exchange import LIMIT_BYTES, fetch
-from platform_common.exchange_errors import ExchangeError
-from platform_common.key_check import BusyError, check_key
-from platform_common.key_verdict import KeyCheck
+from platform_common.net.client import LIMIT_BYTES, fetch
+from platform_common.net.errors import ExchangeError
+from platform_common.provider_key.check import BusyError, check_key
+from platform_common.provider_key.result import KeyCheck
 from platform_common.records.catalogue import Kind
 from tests.support.key_tests import CANARY, KINDS, SECRET_CANARY, credentials, provider
 from tests.support.network import free_port
@@ -147,7 +147,7 @@ def test_key_06_ten_seconds_are_the_end_of_everything() -> None:
 
 GROWTH = """
 import pathlib, re, sys
-from platform_common.key_check import check_key
+from platform_common.provider_key.check import check_key
 from tests.support.key_tests import credentials, provider
 def peak():
     status = pathlib.Path("/proc/self/status").read_text()

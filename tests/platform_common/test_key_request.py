@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from platform_common.errors import PlatformError
-from platform_common.key_request import build_request
+from platform_common.provider_key.request import build_request
 from platform_common.records.catalogue import Kind
 from platform_common.secret import Secret
 from tests.support.key_tests import CANARY, KINDS, SECRET_CANARY, credentials, provider

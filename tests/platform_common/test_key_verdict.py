@@ -7,10 +7,10 @@ from datetime import date
 import msgspec
 import pytest
 
-from platform_common import key_verdict
-from platform_common.exchange import Answer
-from platform_common.key_request import KeyRequest
-from platform_common.key_verdict import KeyCheck, verdict
+from platform_common.net.client import Answer
+from platform_common.provider_key import result as key_verdict
+from platform_common.provider_key.request import KeyRequest
+from platform_common.provider_key.result import KeyCheck, verdict
 from platform_common.records.catalogue import Kind
 from platform_common.secret import Secret
 from tests.support.key_tests import credentials, provider

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from platform_common.errors import UnreadableError
-from platform_common.left_overs import (
+from platform_common.storage.stale_files import (
     nothing_left_in,
     remove_left_overs,
     signals_held,

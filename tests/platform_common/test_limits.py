@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from platform_common.decoding import from_json
+from platform_common.formats.decode import from_json
 from platform_common.records.limits import Limits, parse
 from platform_common.resources import data_path
 

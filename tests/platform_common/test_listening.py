@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from platform_common.errors import WrongUsageError
-from platform_common.web import listening
-from platform_common.web.listening import addresses
+from platform_common.web.serving import listening
+from platform_common.web.serving.listening import addresses
 
 HERE = "127.0.0.1:0"
 # Where they are for these tests: far from what the test runner has open.

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from platform_common.errors import UnreadableError
-from platform_common.locks import LockedError, changing, hold
+from platform_common.storage.file_lock import LockedError, changing, hold
 from tests.support.odd_files import LINKS, NOT_REGULAR, make, picture
 from tests.support.own_process import umask
 

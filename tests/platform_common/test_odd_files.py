@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from platform_common.appending import append_line, drop_lines, put_aside
 from platform_common.errors import PlatformError
-from platform_common.files import Owner
 from platform_common.paths import Found
-from platform_common.reading import read_own
-from platform_common.reading_back import blocks_from_end
 from platform_common.records import record_file
+from platform_common.storage.append_log import append_line, drop_lines, put_aside
+from platform_common.storage.atomic_write import Owner
+from platform_common.storage.reverse_lines import blocks_from_end
+from platform_common.storage.safe_read import read_own
 from tests.support.odd_files import LINKS, NOT_REGULAR, make, picture
 
 ROOT = Owner("root", "root")

@@ -15,8 +15,8 @@ from typing import NoReturn
 
 import pytest
 
-from platform_common.feeding import feeding
-from platform_common.processes import Finished, ProcessError, run
+from platform_common.process.run import Finished, ProcessError, run
+from release_tools.verifying.streaming_process import feeding
 from tests.support.own_process import limited
 from tests.support.waiting import no_thread_left, wait_until
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from platform_common.decoding import DecodingError
+from platform_common.formats.decode import DecodingError
 from platform_common.records.profiles import Chat, Profile, parse
 from platform_common.resources import data_path
 

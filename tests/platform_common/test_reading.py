@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from platform_common.errors import UnreadableError
-from platform_common.reading import descriptor_of, open_regular, read_bounded, read_own
+from platform_common.storage.safe_read import descriptor_of, open_regular, read_bounded, read_own
 from tests.support.odd_files import NOT_REGULAR, make, picture
 
 
@@ -110,7 +110,7 @@ def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path) -> None:
     program = (
         "import os; from pathlib import Path\n"
         "from platform_common.errors import UnreadableError\n"
-        "from platform_common.reading import read_bounded\n"
+        "from platform_common.storage.safe_read import read_bounded\n"
         "if os.geteuid() == 0: os.setgid(65534), os.setuid(65534)\n"
         "for name in 'fg':\n"
         "    try: read_bounded(Path(name), 10)\n"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from platform_common.errors import UnreadableError
-from platform_common.reading_back import LINE_BYTES, blocks_from_end
+from platform_common.storage.reverse_lines import LINE_BYTES, blocks_from_end
 from tests.support.properties import steady
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from platform_common.decoding import DecodingError
 from platform_common.errors import UnreadableError
-from platform_common.files import Owner
-from platform_common.left_overs import temporary_name
+from platform_common.formats.decode import DecodingError
 from platform_common.paths import Found
 from platform_common.records import record_file
 from platform_common.records.record_file import MissingRecordError, RecordError
+from platform_common.storage.atomic_write import Owner
+from platform_common.storage.stale_files import temporary_name
 from tests.support.odd_files import make
 from tests.support.own_process import umask
 from tests.support.process_users import another_user

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from platform_common.decoding import DecodingError
-from platform_common.records import catalogue, cost_sheet, limits, profiles
+from platform_common.formats.decode import DecodingError
+from platform_common.records import catalogue, limits, profiles
 from platform_common.resources import data_path, schema
+from platformctl.cost import price_sheet
 from tests.support.record_cases import CASES, GOOD, Case, toml
 
 _RECORDS = tuple(GOOD)
@@ -27,7 +28,7 @@ def _providers(data: bytes) -> None:
 
 _PARSERS: dict[str, Callable[[bytes], object]] = {
     "providers": _providers,
-    "cost-defaults": cost_sheet.parse,
+    "cost-defaults": price_sheet.parse,
     "limits": limits.parse,
     "profile": lambda data: profiles.parse(data, "x"),
 }

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from platform_common.terminal import human_size, printable
+from platform_common.cli.terminal import human_size, printable
 from tests.support.properties import examples
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from platform_common.decoding import DecodingError
-from platform_common.toml_editing import with_values
+from platform_common.formats.decode import DecodingError
+from platform_common.formats.toml_edit import with_values
 from tests.support.properties import examples
 
 ENABLED = ("voice", "enabled")

@@ -8,7 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from platform_common.decoding import DecodingError
+from platform_common.formats.decode import DecodingError
 from platform_common.records import limits
 from platform_common.records.limits import Capabilities, Limits
 from platform_common.records.voice import (

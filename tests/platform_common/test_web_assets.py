@@ -11,8 +11,8 @@ from flask.testing import FlaskClient
 
 import pwa_app
 from dev.distributions import ROOT
-from platform_common.web.application import new_application
 from platform_common.web.assets import Assets
+from platform_common.web.factory import new_application
 from tests.support.http_tables import assert_common_headers
 
 SCRIPTS = sorted([*ROOT.glob("*_app/static/*.js"), *ROOT.glob("platform_common/web/static/*.js")])

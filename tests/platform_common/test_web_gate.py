@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from platform_common.errors import WrongUsageError
-from platform_common.web.gate import allowed_hosts, comes_from_another_site, host_is_ours
+from platform_common.web.request_guard import allowed_hosts, comes_from_another_site, host_is_ours
 
 OWN_NAME = "Kitchen"
 LISTED = "dash.example.org, agent.tailnet.example."

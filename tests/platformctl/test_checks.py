@@ -18,7 +18,7 @@ from platformctl.checks.hardening import (
 )
 from platformctl.checks.services import judge_clock
 from platformctl.checks.storage import judge_mounts, judge_room, judge_swap
-from platformctl.systemd import UnitState
+from platformctl.services.systemd import UnitState
 
 MB = 1_000_000
 

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from platform_common import views
-from platform_common.decoding import from_json
+from platform_common import control_answers
 from platform_common.errors import PlatformError
-from platformctl import costs, spending
+from platform_common.formats.decode import from_json
+from platformctl.cost import service as spending
+from platformctl.cost import summary as costs
 from tests.platformctl.conftest import typed_on
 from tests.support.devices import Device
 from tests.support.memory import peak_kib
@@ -40,11 +41,11 @@ def line(days_ago: float = 0, **members: Any) -> str:
     return json.dumps({"timestamp": when, "provider": "openai", "model": "gpt-4o"} | members) + "\n"
 
 
-def cost(device: Device, **env: str) -> views.Cost:
+def cost(device: Device, **env: str) -> control_answers.Cost:
     """The answer to `cost --json`, read as the applications read it."""
     done = device.call("cost", "--json", env=env)
     assert done.returncode == 0, done.stderr
-    return from_json(done.stdout.encode(), views.Cost)
+    return from_json(done.stdout.encode(), control_answers.Cost)
 
 
 def test_the_answer_is_what_was_spent_and_how_close_that_is_to_the_caps(device: Device) -> None:
@@ -239,7 +240,7 @@ def test_the_ledger_shows_the_newest_messages_last(device: Device) -> None:
     ]
     device.put(LEDGER, "".join(lines))
     done = device.call("cost", "ledger", "--lines", "3", "--json")
-    answer = from_json(done.stdout.encode(), views.Ledger)
+    answer = from_json(done.stdout.encode(), control_answers.Ledger)
     found = [
         (one.provider, one.cost_usd, one.estimated, one.cost_unknown) for one in answer.entries
     ]

@@ -12,8 +12,8 @@ import pytest
 
 from platform_common.errors import PlatformError
 from platform_common.paths import Paths
+from platformctl.checks.doctor import CHECKS, Row, examine
 from platformctl.checks.finding import Finding, passed
-from platformctl.doctor import CHECKS, Row, examine
 from tests.support.devices import Device, set_up
 from tests.support.network import free_port
 from tests.support.raw_server import RawServer, Request

@@ -21,7 +21,7 @@ import pytest
 from platform_common.errors import PlatformError
 from platform_common.resources import schema
 from platform_common.secret import Secret, SecretError
-from platformctl.key_input import read_key
+from platformctl.keys.typed_key import read_key
 from tests.platformctl.conftest import run_on
 from tests.support.devices import Device
 from tests.support.odd_files import make

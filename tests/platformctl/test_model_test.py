@@ -11,9 +11,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from platform_common.decoding import from_json
+from platform_common.control_answers import ModelTest, to_json
+from platform_common.formats.decode import from_json
 from platform_common.resources import schema
-from platform_common.views import ModelTest, to_json
 from tests.support.devices import Device
 from tests.support.key_tests import CANARY, KINDS, SECRET_CANARY
 from tests.support.network import free_port

@@ -13,9 +13,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from platform_common.errors import PlatformError, UnreadableError
-from platform_common.files import write_atomic
-from platformctl import service_checks, services
+from platform_common.storage.atomic_write import write_atomic
 from platformctl.cli import main
+from platformctl.services import checks as service_checks
+from platformctl.services import install as services
 from tests.support.trees import tree
 
 LOCAL = services.LOCAL

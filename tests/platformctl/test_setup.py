@@ -23,8 +23,8 @@ from tests.support.setups import (
     put_journal,
 )
 from tests.support.wizard_states import CREDENTIALS, SECRETS, STATE_FILE
-from wizard_app.actions import TITLES
-from wizard_app.launching import Serving, ServingFile
+from wizard_app.launch.launch_url import Serving, ServingFile
+from wizard_app.setup.plan.actions import TITLES
 
 HOSTNAME = {"action": 0, "at": "2026-11-20T10:00:01Z"}
 
@@ -176,9 +176,9 @@ def test_a_journal_that_cannot_be_read_is_a_sentence(device: Device) -> None:
 @pytest.mark.parametrize(
     ("statement", "without"),
     [
-        ("import platformctl.cli, platformctl.operations", {"wizard_app"}),
+        ("import platformctl.cli, platformctl.root_helper.operations", {"wizard_app"}),
         ("import platformctl.commands.setup", {"wizard_app"}),
-        ("import platformctl.setup", {"flask", "werkzeug", "jinja2", "requests"}),
+        ("import platformctl.setup.plan", {"flask", "werkzeug", "jinja2", "requests"}),
     ],
     ids=["others", "its-help", "its-plan"],
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from platform_common.errors import PlatformError
-from platformctl.systemd import UnitState, disable_now, enable_now, parse, unit_states
+from platformctl.services.systemd import UnitState, disable_now, enable_now, parse, unit_states
 from tests.support.stand_in import stand_in
 
 BLOCK = (

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from platform_common.decoding import from_json
 from platform_common.errors import PlatformError
+from platform_common.formats.decode import from_json
 from platform_common.paths import Paths
 from platform_common.records.voice import VoiceCheck, VoiceStatus
 from platform_common.resources import data_path
-from platformctl import microphone, voice
+from platformctl.voice import microphone, voice
 from tests.platformctl.conftest import run_on, typed_on
 from tests.support.devices import Device
 from tests.support.releases import program

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from platform_common.flights import Flights
 from pwa_app.app import create_app
 from pwa_app.settings import PwaSettings
+from pwa_app.single_flight import Flights
 from tests.support.control_cli import FakeCtl
 from tests.support.devices import Device
 

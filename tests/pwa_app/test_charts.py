@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from platform_common.views import Day
+from platform_common.control_answers import Day
 from platform_common.web.language import language
-from pwa_app.charts import Chart, cost_chart
+from pwa_app.dashboard.charts import Chart, cost_chart
 from tests.support.properties import examples
 
 ENGLISH = language("en")

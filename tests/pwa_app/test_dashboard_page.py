@@ -16,8 +16,8 @@ from flask.testing import FlaskClient
 from hypothesis import given
 from hypothesis import strategies as st
 
-from platform_common.processes import Finished
-from platform_common.sentence import Sentence
+from platform_common.message import Sentence
+from platform_common.process.run import Finished
 from pwa_app.app import create_app
 from pwa_app.settings import PwaSettings
 from tests.pwa_app.conftest import Dashboard

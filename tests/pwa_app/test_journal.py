@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from platform_common.control import Slice
+from platform_common.control_answers import Agent, Status, Tunnel
+from platform_common.message import Sentence
 from platform_common.paths import Paths
-from platform_common.sentence import Sentence
-from platform_common.views import Agent, Status, Tunnel
-from pwa_app.journal import Extract, Journal, Units, number_of_lines, place_of, units_of
-from pwa_app.journal_entries import Entry, read_entries, shown, visible
-from pwa_app.known_secrets import KnownSecrets
-from pwa_app.log_rows import Filters, newest, rows_of
+from pwa_app.control_client import Slice
+from pwa_app.keys.known_secrets import KnownSecrets
+from pwa_app.logs.journal import Extract, Journal, Units, number_of_lines, place_of, units_of
+from pwa_app.logs.journal_entries import Entry, read_entries, shown, visible
+from pwa_app.logs.rows import Filters, newest, rows_of
 from tests.support.devices import Device
 from tests.support.journals import BOOT, HOSTILE, NEXT_BOOT, NOON_US, UNIT, Logged, RealJournal
 from tests.support.properties import examples

@@ -17,7 +17,7 @@ from msgspec import structs
 
 import pwa_app
 from pwa_app.app import create_app
-from pwa_app.journal_entries import LONGEST_TEXT, visible
+from pwa_app.logs.journal_entries import LONGEST_TEXT, visible
 from pwa_app.settings import PwaSettings
 from tests.pwa_app.conftest import Dashboard
 from tests.support.control_cli import FakeCtl

@@ -14,7 +14,7 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from pwa_app.subscriptions import FILE
+from pwa_app.push.subscriptions import FILE
 from tests.pwa_app.conftest import Dashboard
 from tests.pwa_app.test_subscriptions import BAD_BODIES, GOOD, at
 from tests.support.control_cli import FakeCtl

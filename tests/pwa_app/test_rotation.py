@@ -19,8 +19,8 @@ import requests
 from flask import Flask
 from flask.testing import FlaskClient
 
-from pwa_app import rotation
 from pwa_app.app import create_app
+from pwa_app.keys import rotation
 from pwa_app.settings import PwaSettings
 from tests.pwa_app.conftest import Dashboard
 from tests.support import key_states

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from platform_common.decoding import DecodingError
 from platform_common.errors import PlatformError, UnreadableError
+from platform_common.formats.decode import DecodingError
 from platform_common.resources import schema
-from platform_common.web.rate import RateLimit
-from pwa_app.subscriptions import FILE, FullError, Subscriptions, parse
+from platform_common.web.rate_limit import RateLimit
+from pwa_app.push.subscriptions import FILE, FullError, Subscriptions, parse
 from tests.support.odd_files import LINKS, NOT_REGULAR, make, picture
 from tests.support.push_receivers import Receiver, base64url
 from tests.wizard_app.conftest import Clock

@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from py_vapid import Vapid02
 
-from pwa_app.vapid import FILE, PushKey
+from pwa_app.push.vapid import FILE, PushKey
 from tests.support.odd_files import LINKS, NOT_REGULAR, make, picture
 from tests.support.releases import clean_environment
 from tests.support.waiting import wait_until
@@ -166,7 +166,7 @@ def test_push_07_where_no_file_can_be_made_push_is_off(
 _PUBLIC = """\
 import sys
 from pathlib import Path
-from pwa_app.vapid import PushKey
+from pwa_app.push.vapid import PushKey
 print(PushKey(Path(sys.argv[1])).public())
 """
 
@@ -189,7 +189,7 @@ def test_push_07_fs_02_a_folder_that_is_read_only_turns_push_off(tmp_path: Path)
 def test_without_a_generator_when_the_app_starts_push_is_off(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pwa_app.vapid.find_spec", lambda name: None)
+    monkeypatch.setattr("pwa_app.push.vapid.find_spec", lambda name: None)
     without = PushKey(tmp_path)
     monkeypatch.undo()
     for key in (without, PushKey(tmp_path, generator=False)):
@@ -203,7 +203,7 @@ def test_the_key_is_loaded_with_nothing_before_it_is_asked_for(tmp_path: Path) -
     script = """\
 import sys
 from pathlib import Path
-from pwa_app.vapid import PushKey
+from pwa_app.push.vapid import PushKey
 key = PushKey(Path(sys.argv[1]))
 loaded = {"cryptography", "py_vapid"} & set(sys.modules)
 print(sorted(loaded), bool(key.public()))
@@ -233,7 +233,7 @@ def test_push_06_100_threads_make_one_key(tmp_path: Path, caplog: pytest.LogCapt
 _MANY = """\
 import os, sys, time
 from pathlib import Path
-from pwa_app.vapid import PushKey, _generate
+from pwa_app.push.vapid import PushKey, _generate
 _generate()
 ready, go = Path(sys.argv[2]), Path(sys.argv[3])
 for _ in range(10):

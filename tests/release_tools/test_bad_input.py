@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from release_tools.keys import generate
+from release_tools.signing.keys import generate
 from tests.release_tools.conftest import run
 from tests.support.releases import (
     VERSION,

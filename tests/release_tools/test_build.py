@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from release_tools.minisign import Signature
+from release_tools.signing.minisign import Signature
 from tests.support.releases import (
     REFERENCE,
     VERSION,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from release_tools.calver import CalVer, CalVerError, compare
+from release_tools.manifest.calver import CalVer, CalVerError, compare
 from tests.support.properties import examples
 
 _SUFFIX = "abcdefghijklmnopqrstuvwxyz0123456789.-"

@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from release_tools import cli, secret_key
-from release_tools.build import BuildRequest, build_release
-from release_tools.calver import CalVer
-from release_tools.keys import generate, take_secret_key
-from release_tools.secret_key import SecretKey
+from release_tools import cli
+from release_tools.building.build import BuildRequest, build_release
+from release_tools.manifest.calver import CalVer
+from release_tools.signing import secret_key
+from release_tools.signing.keys import generate, take_secret_key
+from release_tools.signing.secret_key import SecretKey
 from tests.release_tools.conftest import run
 from tests.support.releases import (
     VERSION,

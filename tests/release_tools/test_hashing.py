@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from release_tools.hashing import BUFFER_BYTES, TooLongError, digest_stream
-from release_tools.minisign import prehash
+from release_tools.signing.minisign import prehash
 from tests.support.releases import pseudo_random
 from tests.support.waiting import no_thread_left
 

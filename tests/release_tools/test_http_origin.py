@@ -12,7 +12,7 @@ import pytest
 
 from platform_common.errors import UnreadableError
 from release_tools.hashing import TooLongError, digest_stream
-from release_tools.origin import MissingError, Origin, RefusedUrlError, SlowError
+from release_tools.origins.origin import MissingError, Origin, RefusedUrlError, SlowError
 from tests.support.raw_server import Answer, RawServer, Request, response
 from tests.support.releases import pseudo_random
 
@@ -23,7 +23,7 @@ LIMIT = 1 << 20
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("release_tools.http_origin._RESUME_PAUSE_S", 0.0)
+    monkeypatch.setattr("release_tools.origins.http_origin._RESUME_PAUSE_S", 0.0)
 
 
 def fetch(answer: Answer, *, timeout_s: float = 5.0) -> tuple[bytes, list[Request]]:

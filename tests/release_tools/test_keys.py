@@ -12,7 +12,7 @@ from typing import NoReturn
 import pytest
 
 from platform_common.errors import PlatformError, UnreadableError
-from release_tools.keys import (
+from release_tools.signing.keys import (
     KeyExistsError,
     KeyFileError,
     candidates,
@@ -22,8 +22,8 @@ from release_tools.keys import (
     take_secret_key,
     writable_by_others,
 )
-from release_tools.minisign import SignatureError, prehash, show_key_id
-from release_tools.secret_key import SecretKey, parse_secret_key, render_secret_key
+from release_tools.signing.minisign import SignatureError, prehash, show_key_id
+from release_tools.signing.secret_key import SecretKey, parse_secret_key, render_secret_key
 from tests.support.own_process import umask
 from tests.support.signatures import MESSAGE, secret_key, signed
 
@@ -199,8 +199,8 @@ def test_pub_02_a_bad_signing_key_is_an_error_that_does_not_show_it(
 def test_pub_02_a_password_is_asked_for_once_and_only_when_needed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("release_tools.secret_key.DEFAULT_OPSLIMIT", 1 << 20)
-    monkeypatch.setattr("release_tools.secret_key.DEFAULT_MEMLIMIT", 1 << 25)
+    monkeypatch.setattr("release_tools.signing.secret_key.DEFAULT_OPSLIMIT", 1 << 20)
+    monkeypatch.setattr("release_tools.signing.secret_key.DEFAULT_MEMLIMIT", 1 << 25)
     locked = render_secret_key(secret_key(), "x", salt=bytes(32)).decode()
     asked = []
 

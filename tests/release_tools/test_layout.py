@@ -8,9 +8,14 @@ from typing import Any
 import pytest
 
 from platform_common.errors import UnreadableError
-from release_tools.layout import UnsignedError, artefact_url, manifests_at, unexpected_files
-from release_tools.manifest import Manifest, parse
-from release_tools.origin import Origin
+from release_tools.distribution.layout import (
+    UnsignedError,
+    artefact_url,
+    manifests_at,
+    unexpected_files,
+)
+from release_tools.manifest.document import Manifest, parse
+from release_tools.origins.origin import Origin
 from tests.support.manifests import document, encode, entry
 from tests.support.raw_server import serving
 from tests.support.releases import VERSION

@@ -11,10 +11,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from platform_common.resources import schema
-from release_tools.calver import CalVer, CalVerError
-from release_tools.manifest import ManifestError, SchemaVersionError, parse, render
-from release_tools.manifest_rules import MOST_PROBLEMS
-from release_tools.vocabulary import CHANNELS, FORMATS
+from release_tools.manifest.calver import CalVer, CalVerError
+from release_tools.manifest.document import ManifestError, SchemaVersionError, parse, render
+from release_tools.manifest.rules import MOST_PROBLEMS
+from release_tools.manifest.vocabulary import CHANNELS, FORMATS
 from tests.support.manifests import (
     ABSENT,
     CASES,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from nacl.exceptions import CryptoError
 from nacl.signing import VerifyKey
 
-from release_tools.minisign import (
+from release_tools.signing.minisign import (
     LEGACY,
     PREHASHED,
     FormatError,

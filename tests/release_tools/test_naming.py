@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from platform_common.errors import PlatformError
 from platform_common.resources import data_path
-from release_tools.calver import CalVer
-from release_tools.naming import (
+from release_tools.building.naming import (
     ArtefactName,
     NamingError,
     WrongReleaseError,
@@ -22,7 +21,8 @@ from release_tools.naming import (
     profile_ids,
     target_matrix,
 )
-from release_tools.vocabulary import CHANNELS, FORMATS
+from release_tools.manifest.calver import CalVer
+from release_tools.manifest.vocabulary import CHANNELS, FORMATS
 from tests.support.properties import examples
 
 PROFILES = ("hermes", "khoj", "openclaw")

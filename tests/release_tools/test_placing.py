@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from platform_common.errors import UnreadableError
+from release_tools.building.copy_and_digest import ChangedError, digest_file, place
 from release_tools.hashing import BUFFER_BYTES
-from release_tools.placing import ChangedError, digest_file, place
 from tests.support.faults import FaultServer
 from tests.support.releases import VERSION, pseudo_random, write_artefacts
 from tests.support.trees import tree

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from platform_common.errors import PlatformError
-from release_tools.calver import CalVer
-from release_tools.manifest import Manifest, parse
-from release_tools.policy import (
+from release_tools.manifest.calver import CalVer
+from release_tools.manifest.document import Manifest, parse
+from release_tools.verifying.policy import (
     STALE_AFTER,
     Finding,
     VerifyPolicy,

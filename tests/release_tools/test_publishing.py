@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from platform_common.errors import UnreadableError
-from release_tools.calver import CalVer
-from release_tools.placing import digest_file
-from release_tools.publishing import (
+from release_tools.building.copy_and_digest import digest_file
+from release_tools.distribution.publish import (
     BuildError,
     locked,
     made_folder,
@@ -17,6 +16,7 @@ from release_tools.publishing import (
     refuse_other_bytes,
     staging_folder,
 )
+from release_tools.manifest.calver import CalVer
 from tests.support.faults import FaultServer, make_site
 from tests.support.releases import VERSION, KeyPair, Tools, write_artefacts
 from tests.support.trees import hidden, tree

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from release_tools.manifest import parse
-from release_tools.policy import Finding
-from release_tools.report import CheckedArtefact, ReleaseReport
+from release_tools.manifest.document import parse
 from release_tools.reporting import overall_exit_code
+from release_tools.verifying.policy import Finding
+from release_tools.verifying.report import CheckedArtefact, ReleaseReport
 from tests.support.manifests import document, encode
 
 ARTEFACT = parse(encode(document())).artefacts[0]

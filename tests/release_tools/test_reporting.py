@@ -6,15 +6,15 @@ import json
 
 import pytest
 
-from release_tools.manifest import parse
-from release_tools.policy import Finding
-from release_tools.report import CheckedArtefact, ReleaseReport
+from release_tools.manifest.document import parse
 from release_tools.reporting import (
     print_manifest,
     print_verification,
     verdict,
     verification_json,
 )
+from release_tools.verifying.policy import Finding
+from release_tools.verifying.report import CheckedArtefact, ReleaseReport
 from tests.support.manifests import SHA256, document, encode, entry
 from tests.support.signatures import secret_key, signed
 

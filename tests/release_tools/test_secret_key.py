@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from release_tools import secret_key as module
-from release_tools.minisign import FormatError, SignatureError, prehash
-from release_tools.secret_key import SecretKey, parse_secret_key, render_secret_key, sign
+from release_tools.signing import secret_key as module
+from release_tools.signing.minisign import FormatError, SignatureError, prehash
+from release_tools.signing.secret_key import SecretKey, parse_secret_key, render_secret_key, sign
 from tests.support.properties import examples
 from tests.support.signatures import MESSAGE, secret_key
 
@@ -164,7 +164,7 @@ def test_too_little_memory_for_a_password_is_said() -> None:
         "import base64, resource\n"
         "import nacl.pwhash, nacl.signing\n"
         "from platform_common.errors import PlatformError\n"
-        "from release_tools.secret_key import SecretKey, render_secret_key\n"
+        "from release_tools.signing.secret_key import SecretKey, render_secret_key\n"
         "resource.setrlimit(resource.RLIMIT_AS, (600 << 20, 600 << 20))\n"
         "try:\n"
         "    render_secret_key(SecretKey(bytes(8), bytes(32)), 'x', salt=bytes(32))\n"

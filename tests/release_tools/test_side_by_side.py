@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from release_tools.side_by_side import Pace, StoppedError, side_by_side
+from release_tools.parallel import Pace, StoppedError, side_by_side
 from tests.support.waiting import no_thread_left
 
 TIMEOUT_S = 10

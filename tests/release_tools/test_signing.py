@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from release_tools.minisign import Signature
+from release_tools.signing.minisign import Signature
 from tests.support.releases import VERSION, KeyPair, Tools, artefact_files, write_artefacts
 from tests.support.trees import tree
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from release_tools.urls import leaves_tree, resolve
+from release_tools.origins.urls import leaves_tree, resolve
 
 HTTPS = "https://dl.example/stable/manifest.json"
 LOCAL = "http://127.0.0.1:8080/dist/stable/manifest.json?token=a/b"

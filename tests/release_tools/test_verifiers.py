@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from release_tools.keys import load_public_key
-from release_tools.minisign import Signature, SignatureError, prehash
-from release_tools.verifiers import open_verifier
+from release_tools.signing.keys import load_public_key
+from release_tools.signing.minisign import Signature, SignatureError, prehash
+from release_tools.verifying.verifiers import open_verifier
 from tests.support.releases import VERSION, KeyPair, Tools
 from tests.support.resigning import change_manifest, sign_bytes, sign_file
 from tests.support.stand_in import path_without, stand_in
@@ -77,7 +77,7 @@ def test_rel_22_a_program_that_does_not_say_yes_is_no_yes(
 ) -> None:
     # What does not hang may take its time.
     limit_s = 1.5 if code == "E_VERIFIER" else 20.0
-    monkeypatch.setattr("release_tools.system_verifier._PROGRAM_TIMEOUT_S", limit_s)
+    monkeypatch.setattr("release_tools.verifying.system_verifier._PROGRAM_TIMEOUT_S", limit_s)
     monkeypatch.setenv("PATH", stand_in(tmp_path, "minisign", script)["PATH"])
     # So little that it waits for the end, and more than a pipe holds.
     for data in (DATA, DATA * 1000):

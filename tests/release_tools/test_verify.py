@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from release_tools.keys import load_public_key
-from release_tools.report import ReleaseReport
-from release_tools.verify import VerifyRequest, verify_location
+from release_tools.signing.keys import load_public_key
+from release_tools.verifying.report import ReleaseReport
+from release_tools.verifying.verify import VerifyRequest, verify_location
 from tests.support import minisign_program
 from tests.support.raw_server import RawServer, Request, response, serving
 from tests.support.releases import VERSION, KeyPair, Tools, pseudo_random
@@ -169,7 +169,7 @@ def test_rel_06_a_bad_signature_in_a_folder_stops_at_once_before_the_manifest_is
 ) -> None:
     (channel / "manifest.json").write_bytes(b"[" * 100_000)
     pauses: list[float] = []
-    monkeypatch.setattr("release_tools.verify.time.sleep", pauses.append)
+    monkeypatch.setattr("release_tools.verifying.verify.time.sleep", pauses.append)
     report = verify(channel, key_pair)
     assert (codes(report), report.manifest, pauses) == (["E_SIG"], None, [])
 
@@ -327,7 +327,7 @@ def test_rel_06_a_pair_that_does_not_match_is_fetched_again_twice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr("release_tools.verify.time.sleep", pauses.append)
+    monkeypatch.setattr("release_tools.verifying.verify.time.sleep", pauses.append)
     with _stale_signature(signed_release, key_pair, times) as server:
         report = verify(f"{server.url}/stable", key_pair)
     assert codes(report) == found

@@ -6,8 +6,8 @@ import subprocess
 import sys
 
 from platform_common.resources import data_path
-from release_tools.naming import target_matrix
-from release_tools.vocabulary import FORMATS
+from release_tools.building.naming import target_matrix
+from release_tools.manifest.vocabulary import FORMATS
 
 
 def test_no_format_is_the_end_of_another() -> None:
@@ -27,7 +27,7 @@ def test_the_shipped_target_matrix_is_that_of_the_contract() -> None:
 
 def test_the_words_are_read_without_importing_anything_else() -> None:
     program = (
-        "import sys; before = set(sys.modules); import release_tools.vocabulary;"
+        "import sys; before = set(sys.modules); import release_tools.manifest.vocabulary;"
         "print(sorted(set(sys.modules) - before))"
     )
     done = subprocess.run(
@@ -37,4 +37,4 @@ def test_the_words_are_read_without_importing_anything_else() -> None:
         timeout=30,
         check=True,
     )
-    assert done.stdout.strip() == "['release_tools', 'release_tools.vocabulary']"
+    assert done.stdout.strip() == "['release_tools', 'release_tools.manifest.vocabulary']"

@@ -14,8 +14,8 @@ from flask.testing import FlaskClient
 
 from tests.support.trees import tree
 from wizard_app.app import create_app
-from wizard_app.flow import Wizard
-from wizard_app.settings import WizardSettings
+from wizard_app.setup.settings import WizardSettings
+from wizard_app.wizard import Wizard
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me@home"
 STATE = "var/lib/platform/wizard-state.json"

@@ -9,8 +9,7 @@ from typing import Any
 
 import msgspec
 
-from platform_common.records.limits import Capabilities
-from platform_common.views import (
+from platform_common.control_answers import (
     ActiveProvider,
     Agent,
     Check,
@@ -28,6 +27,7 @@ from platform_common.views import (
     Version,
     to_json,
 )
+from platform_common.records.limits import Capabilities
 from tests.support.control_cli import FakeCtl
 
 LONG = "x" * 10_000

@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any, NoReturn, Self
 
 import release_tools
+from platform_common.cli.leaving import run_and_leave
 from platform_common.errors import PlatformError
-from platform_common.leaving import run_and_leave
-from release_tools.keys import load_public_key
-from release_tools.verify import VerifyRequest, verify_location
+from release_tools.signing.keys import load_public_key
+from release_tools.verifying.verify import VerifyRequest, verify_location
 from tests.support.releases import (
     REFERENCE,
     VERSION,

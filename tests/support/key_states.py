@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from platform_common.views import Model, to_json
+from platform_common.control_answers import Model, to_json
 from tests.support.control_cli import FakeCtl
 
 LIST = "model list --json"

@@ -17,14 +17,14 @@ from typing import Any
 import msgspec
 from playwright.sync_api import Page
 
-from platform_common.channel_names import channel_name
-from platform_common.sentence import Sentence
+from platform_common.message import Sentence
+from platform_common.records.channel_names import channel_name
 from platform_common.version import VERSION
 from platform_common.web.language import SOURCE, Language
+from pwa_app.dashboard.updates import CHECK
 from pwa_app.overview import MODELS, OVERVIEW
 from pwa_app.stub import StubCli
-from pwa_app.updates import CHECK
-from pwa_app.voice import VOICE_CHECK, VOICE_STATUS
+from pwa_app.voice.page import VOICE_CHECK, VOICE_STATUS
 from tests.support.control_cli import FakeCtl
 
 VIEWS = (*OVERVIEW, MODELS, CHECK, VOICE_STATUS, VOICE_CHECK)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from release_tools.minisign import prehash
-from release_tools.policy import render_comment
-from release_tools.secret_key import parse_secret_key, sign
+from release_tools.signing.minisign import prehash
+from release_tools.signing.secret_key import parse_secret_key, sign
+from release_tools.verifying.policy import render_comment
 from tests.support.releases import KeyPair
 
 

@@ -13,7 +13,7 @@ from tests.support import wizard_files
 from tests.support.devices import Device
 from tests.support.wizard_states import ANSWERS, SSH_KEY, STATE_FILE
 from wizard_app.app import create_app
-from wizard_app.settings import WizardSettings
+from wizard_app.setup.settings import WizardSettings
 
 JOURNAL = "/var/lib/platform/apply-journal.jsonl"
 STARTED = "2026-11-20T10:00:00Z"

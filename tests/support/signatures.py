@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
-from release_tools.minisign import LEGACY, Signature, prehash
-from release_tools.secret_key import SecretKey, sign
+from release_tools.signing.minisign import LEGACY, Signature, prehash
+from release_tools.signing.secret_key import SecretKey, sign
 
 MESSAGE = b"bytes of an artefact\n"
 COMMENT = "timestamp:1793534400\tfile:artefact\thashed"

@@ -7,9 +7,18 @@ from typing import Any
 
 from msgspec import Struct
 
+from platform_common.message import Sentence
 from platform_common.secret import Secret
-from platform_common.sentence import Sentence
-from wizard_app.steps.step import Accepted, Again, Errors, Form, Passed, Question, Step, in_memory
+from wizard_app.setup.steps.base import (
+    Accepted,
+    Again,
+    Errors,
+    Form,
+    Passed,
+    Question,
+    Step,
+    in_memory,
+)
 
 WORD = "CaNaRy-word-0123456789"
 # Before a secret word is held, there is time to do something else.

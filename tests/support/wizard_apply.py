@@ -7,16 +7,16 @@ from collections.abc import Mapping
 
 from flask import Flask
 
-from platform_common.sentence import Sentence
-from wizard_app import review
-from wizard_app.actions import RunCommand
+from platform_common.message import Sentence
 from wizard_app.app import create_app
-from wizard_app.apply import execute
-from wizard_app.applying import Applying
-from wizard_app.plan import Plan
-from wizard_app.runners import CommandError
-from wizard_app.settings import WizardSettings
-from wizard_app.standing import Standing
+from wizard_app.apply_job import Applying
+from wizard_app.pages import review
+from wizard_app.setup.apply.command_runners import CommandError
+from wizard_app.setup.apply.executor import execute
+from wizard_app.setup.plan.actions import RunCommand
+from wizard_app.setup.plan.plan import Plan
+from wizard_app.setup.settings import WizardSettings
+from wizard_app.setup.snapshot import Standing
 
 _LONGEST_S = 60
 

@@ -14,7 +14,7 @@ import msgspec
 from flask import Flask
 from playwright.sync_api import Page, Response
 
-from platform_common.channel_names import channel_name
+from platform_common.records.channel_names import channel_name
 from platform_common.records.limits import Capabilities, Limitation, Limits
 from platform_common.resources import data_path
 from tests.support import chat_states, gateways
@@ -26,9 +26,9 @@ from tests.support.key_tests import KINDS
 from tests.support.pseudo_language import leaves
 from tests.support.wizard_apply import Commands, PowerCutError, wizard_with
 from wizard_app.app import create_app
-from wizard_app.flow import Wizard
-from wizard_app.plan import build_plan
-from wizard_app.settings import WizardSettings
+from wizard_app.setup.plan.plan import build_plan
+from wizard_app.setup.settings import WizardSettings
+from wizard_app.wizard import Wizard
 
 Fields = Mapping[str, str | list[str]]
 

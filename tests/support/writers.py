@@ -6,7 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-from platform_common.files import Owner
+from platform_common.storage.atomic_write import Owner
 
 MODE = 0o640
 # Everywhere on Debian, and not the group that a new file has by itself.

@@ -14,9 +14,9 @@ from tests.support.wizard_apply import Commands, wizard_with
 from tests.support.wizard_states import ANSWERS, answer
 from tests.wizard_app.step_pages import StepPage
 from wizard_app.app import create_app
-from wizard_app.settings import WizardSettings
-from wizard_app.steps import STEPS
-from wizard_app.steps.step import AnyStep
+from wizard_app.setup.settings import WizardSettings
+from wizard_app.setup.steps import STEPS
+from wizard_app.setup.steps.base import AnyStep
 
 MakeWizard = Callable[..., FlaskClient]
 MakeReady = Callable[..., FlaskClient]

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.wizard_app.conftest import Clock
-from wizard_app.access import LIFETIME_S, Access, boot_time, new_token
-from wizard_app.token_file import TokenFile
-from wizard_app.wiping import ALONE_S, Wiping
+from wizard_app.access.secret_expiry import ALONE_S, Wiping
+from wizard_app.access.sessions import LIFETIME_S, Access, boot_time, new_token
+from wizard_app.access.token_file import TokenFile
 
 THREADS, ROUNDS = 20, 50
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from tests.support.small_steps import ColourAnswer, WordAnswer
-from wizard_app.answers import Answers
+from wizard_app.setup.answers import Answers
 
 
 class OptionalAnswer(Struct, frozen=True):

@@ -14,13 +14,16 @@ from typing import Any
 import pytest
 
 from platform_common.errors import PlatformError
-from platform_common.files import Owner
-from platform_common.key_store import store_keys
 from platform_common.paths import SECRETS, Paths
+from platform_common.records.key_store import store_keys
 from platform_common.secret import Secret
+from platform_common.storage.atomic_write import Owner
 from tests.support import odd_files
 from tests.support.apply_setups import FULL, KEY_FILE
-from wizard_app.actions import (
+from wizard_app.app import create_app
+from wizard_app.setup.apply.command_runners import on_machine, recorded
+from wizard_app.setup.apply.executor import ApplyError, execute
+from wizard_app.setup.plan.actions import (
     MESH_VPN_KEY,
     TUNNEL_CREDENTIALS,
     Action,
@@ -33,11 +36,8 @@ from wizard_app.actions import (
     WriteFile,
     write,
 )
-from wizard_app.app import create_app
-from wizard_app.apply import ApplyError, execute
-from wizard_app.plan import Item
-from wizard_app.runners import on_machine, recorded
-from wizard_app.settings import COMMANDS, WizardSettings
+from wizard_app.setup.plan.plan import Item
+from wizard_app.setup.settings import COMMANDS, WizardSettings
 
 
 def _nothing(command: RunCommand) -> None:

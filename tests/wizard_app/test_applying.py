@@ -26,8 +26,8 @@ from tests.support.apply_setups import (
     wizard_of,
 )
 from tests.support.wizard_secrets import found, held
-from wizard_app.plan import Plan, build_plan
-from wizard_app.standing import Standing
+from wizard_app.setup.plan.plan import Plan, build_plan
+from wizard_app.setup.snapshot import Standing
 
 _APPLY = "/wizard/review/apply"
 

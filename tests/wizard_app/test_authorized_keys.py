@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from platform_common.errors import PlatformError
-from platform_common.files import Owner
+from platform_common.storage.atomic_write import Owner
 from tests.support import odd_files
 from tests.support.trees import tree
-from wizard_app import authorized_keys
-from wizard_app.authorized_keys import add_keys
+from wizard_app.setup.apply import authorized_keys
+from wizard_app.setup.apply.authorized_keys import add_keys
 
 _ONE, _TWO = "ssh-ed25519 AAAAone a@home", "ssh-ed25519 AAAAtwo b@home"
 _AGENT = Owner("agent", "agent")

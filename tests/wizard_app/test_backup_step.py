@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from platform_common.decoding import DecodingError, shaped
+from platform_common.formats.decode import DecodingError, shaped
 from tests.support import rclone_program
 from tests.wizard_app.step_pages import StepPage
-from wizard_app.steps.backup import BackupAnswer
+from wizard_app.setup.steps.backup import BackupAnswer
 
 SLUG = "backup"
 HOST = "r2.cloudflarestorage.com"

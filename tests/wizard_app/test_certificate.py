@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from platform_common.errors import PlatformError, WrongUsageError
-from platform_common.web import tls
-from wizard_app import certificate
-from wizard_app.certificate import fingerprint, own_certificate
+from platform_common.web.serving import tls
+from wizard_app.access import certificate
+from wizard_app.access.certificate import fingerprint, own_certificate
 
 ADDRESSES = ("192.0.2.7", "2001:db8::7")
 FORMAT = "%b %d %H:%M:%S %Y %Z"
@@ -32,7 +32,7 @@ def openssl(path: Path, *options: str) -> str:
 def at(clock: str, folder: Path) -> Path:
     """What is made by a device whose clock says so."""
     code = (
-        "import sys; from pathlib import Path; from wizard_app.certificate import own_certificate;"
+        "import sys; from pathlib import Path; from wizard_app.access.certificate import own_certificate;"
         "own_certificate(Path(sys.argv[1]), 'kitchen', [])"
     )
     subprocess.run(["faketime", clock, sys.executable, "-c", code, str(folder)], check=True)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from platform_common.channel_names import channel_name
-from platform_common.installed_profiles import installed_profiles
 from platform_common.paths import Paths
+from platform_common.records.channel_names import channel_name
+from platform_common.records.installed_profiles import installed_profiles
 from tests.support.dashboard_states import MARKUP
 from tests.support.devices import Device
 from tests.wizard_app.step_pages import StepPage

@@ -25,8 +25,8 @@ from tests.support.markup import parse_errors
 from tests.support.odd_files import make
 from tests.support.raw_server import Answer, response
 from tests.wizard_app.conftest import MakeWizard
-from wizard_app.chat import LONGEST_BYTES
-from wizard_app.conversation import MOST_AT_ONCE
+from wizard_app.chat.conversation import MOST_AT_ONCE
+from wizard_app.chat.routes import LONGEST_BYTES
 
 STREAM = {"Accept": "text/x-chat-stream"}
 COMPLETIONS = 'protocol = "chat-completions"'

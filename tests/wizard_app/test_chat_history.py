@@ -15,8 +15,8 @@ from platform_common.errors import PlatformError, UnreadableError
 from platform_common.paths import Paths
 from tests.support.gateways import profile
 from tests.support.odd_files import LINKS, NOT_REGULAR, make, picture
-from wizard_app import chat_export
-from wizard_app.chat_history import SHOWN_BYTES, ChatHistory, Turn, history_of, parse, turn
+from wizard_app.chat import export
+from wizard_app.chat.history import SHOWN_BYTES, ChatHistory, Turn, history_of, parse, turn
 
 
 @pytest.fixture
@@ -212,14 +212,14 @@ def test_an_export_has_every_turn_that_can_be_read(history: ChatHistory) -> None
     assert not history.last()
     assert not list(history.lines())
     assert not history.clear()
-    assert b"".join(chat_export.opened(history, "jsonl")) == b""
-    assert b"".join(chat_export.opened(history, "md")) == b"# Chat\n"
+    assert b"".join(export.opened(history, "jsonl")) == b""
+    assert b"".join(export.opened(history, "md")) == b"# Chat\n"
     history.path.parent.mkdir()
     good = b'{"role":"user","content":"# hi","at":"2026-01-01T00:00:00Z","mood":1}'
     failed = b'{"role":"assistant","content":"nobody","error":true}'
     history.path.write_bytes(b"\n".join([good, b"bad", failed, b'{"role":"assis']))
-    assert b"".join(chat_export.opened(history, "jsonl")) == good + b"\n" + failed + b"\n"
-    assert b"".join(chat_export.opened(history, "md")).decode() == (
+    assert b"".join(export.opened(history, "jsonl")) == good + b"\n" + failed + b"\n"
+    assert b"".join(export.opened(history, "md")).decode() == (
         "# Chat\n\n## You, 2026-01-01T00:00:00Z\n\n# hi\n\n## No answer\n\nnobody\n"
     )
 
@@ -234,8 +234,8 @@ def test_an_export_takes_the_memory_of_a_line(history: ChatHistory) -> None:
             file.write(line)
     tracemalloc.start()
     try:
-        for kind in chat_export.CONTENT_TYPES:
-            size = sum(map(len, chat_export.opened(history, kind)))
+        for kind in export.CONTENT_TYPES:
+            size = sum(map(len, export.opened(history, kind)))
             assert size > 20_000_000
         assert tracemalloc.get_traced_memory()[1] < 5_000_000
     finally:
@@ -244,4 +244,4 @@ def test_an_export_takes_the_memory_of_a_line(history: ChatHistory) -> None:
 
 def test_an_export_is_called_after_the_device() -> None:
     for device, name in (("box", "box"), ("My Böx", "my-b-x"), ('a"\r\nX: y', "a-x-y")):
-        assert chat_export.file_name(device, "md") == f"chat-{name}.md"
+        assert export.file_name(device, "md") == f"chat-{name}.md"

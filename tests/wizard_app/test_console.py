@@ -17,10 +17,10 @@ import pytest
 import segno
 
 from platform_common.errors import PlatformError, UnreadableError
-from wizard_app import console, launching
-from wizard_app.console_text import Screen, text
-from wizard_app.launching import Serving, ServingFile
-from wizard_app.token_file import TokenFile
+from wizard_app.access.token_file import TokenFile
+from wizard_app.launch import console, launch_url
+from wizard_app.launch.console_text import Screen, text
+from wizard_app.launch.launch_url import Serving, ServingFile
 
 TOKEN = "0123456789abcdef" * 4
 MARK = ":".join(["AB"] * 32)
@@ -118,12 +118,12 @@ def test_leak_02_what_another_user_says_changes_nothing_on_a_screen(tmp_path: Pa
     ):
         ServingFile(file).path.write_text(json.dumps({"pid": os.getpid(), **said}))
         with pytest.raises(PlatformError, match="characters that none has"):
-            launching.served(file)
+            launch_url.served(file)
 
 
 def test_addresses_are_those_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
     late = Serving(1, ("https://kitchen.local:8088",), MARK, bind="[::]:8088")
-    monkeypatch.setattr(launching, "own_addresses", lambda families: ["192.0.2.7"])
+    monkeypatch.setattr(launch_url, "own_addresses", lambda families: ["192.0.2.7"])
     assert late.now().bases[0] == "https://192.0.2.7:8088"
     behind = Serving(1, ("https://setup.example.org",), bind="127.0.0.1:8088", behind_proxy=True)
     assert behind.now() == behind
@@ -196,7 +196,7 @@ def token_file(tmp_path: Path, owners: Owners) -> Path:
 
 
 def test_tok_09_root_believes_who_serves_in_their_folder(token_file: Path, owners: Owners) -> None:
-    assert launching.waiting_token(token_file) == TOKEN
+    assert launch_url.waiting_token(token_file) == TOKEN
     with pytest.raises(UnreadableError, match="another user"):
         TokenFile(token_file).read()
     # For their own file alone, and not where everybody may write.
@@ -204,7 +204,7 @@ def test_tok_09_root_believes_who_serves_in_their_folder(token_file: Path, owner
         owners.give(token_file, user, user)
         token_file.parent.chmod(mode)
         with pytest.raises(UnreadableError, match="another user"):
-            launching.waiting_token(token_file)
+            launch_url.waiting_token(token_file)
 
 
 def test_tok_09_root_follows_no_link_in_the_tokens_place(token_file: Path, tmp_path: Path) -> None:
@@ -214,4 +214,4 @@ def test_tok_09_root_follows_no_link_in_the_tokens_place(token_file: Path, tmp_p
         token_file.unlink()
         plant(victim)
         with pytest.raises(UnreadableError, match=kind):
-            launching.waiting_token(token_file)
+            launch_url.waiting_token(token_file)

@@ -14,9 +14,10 @@ from tests.support.markup import parse_errors
 from tests.support.raw_server import serving
 from tests.support.wizard_states import SECRETS, SSH_KEY
 from tests.wizard_app.conftest import MakeReady, MakeWizard
-from wizard_app import done, launching
 from wizard_app.app import create_app
-from wizard_app.settings import WizardSettings
+from wizard_app.launch import launch_url
+from wizard_app.pages import done
+from wizard_app.setup.settings import WizardSettings
 
 APPLY, DONE, GATEWAY = "/wizard/review/apply", "/wizard/done", "/wizard/done/gateway"
 RECORD, SIGN_OUT = "/wizard/record.json", "/wizard/sign-out"
@@ -61,7 +62,7 @@ def test_before_the_end_these_lead_to_the_step_that_is_reached(client: FlaskClie
 def test_the_page_says_what_comes_next(
     ready: MakeReady, device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launching, "network_addresses", lambda: ["192.0.2.9"])
+    monkeypatch.setattr(launch_url, "network_addresses", lambda: ["192.0.2.9"])
     client = finished(ready, device)
     text = page(client)
     assert "<h1>agent-kitchen is ready</h1>" in text
@@ -75,7 +76,7 @@ def test_the_page_says_what_comes_next(
     assert "your tunnel kitchen" in text
     assert "has joined it" in text
     # In dev mode on this machine the dashboard is here, too.
-    monkeypatch.setattr(launching, "network_addresses", list)
+    monkeypatch.setattr(launch_url, "network_addresses", list)
     text = page(client, "http://127.0.0.1:8088")
     assert re.findall(r'<li><a href="([^"]+)"', text)[0] == "http://127.0.0.1:8089"
 

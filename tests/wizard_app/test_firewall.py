@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from wizard_app.firewall import ALWAYS, ruleset, told
+from wizard_app.setup.plan.firewall import ALWAYS, ruleset, told
 
 _PORTS = re.compile(r"^    (tcp|udp) dport \{ ([0-9, ]+) \} accept\n", re.MULTILINE)
 

@@ -12,7 +12,7 @@ from tests.support.small_steps import WORD
 from tests.support.wizard_files import GOOD
 from tests.wizard_app.conftest import SMALL, MakeWizard
 from tests.wizard_app.step_pages import StepPage
-from wizard_app.steps import STEPS
+from wizard_app.setup.steps import STEPS
 
 SLUGS = [step.slug for step in STEPS]
 

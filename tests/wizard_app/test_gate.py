@@ -12,15 +12,15 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from platform_common.web.rate import RateLimit
+from platform_common.web.rate_limit import RateLimit
 from tests.support.devices import Device
 from tests.support.http_tables import METHODS, addresses, assert_common_headers
 from tests.support.trees import tree
 from tests.wizard_app.conftest import Clock
-from wizard_app.access import new_token
+from wizard_app.access.sessions import new_token
 from wizard_app.app import create_app
-from wizard_app.settings import WizardSettings
-from wizard_app.steps import STEPS
+from wizard_app.setup.settings import WizardSettings
+from wizard_app.setup.steps import STEPS
 
 CANARY = "canary-4711"
 TOKEN = "0123456789abcdef" * 4

@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from dev.gateway import Manner
-from platform_common.decoding import DecodingError
-from platform_common.exchange_errors import UnwantedError
+from platform_common.formats.decode import DecodingError
+from platform_common.net.errors import UnwantedError
 from platform_common.records.profiles import Profile
 from platform_common.secret import Secret
 from tests.support.gateways import (
@@ -29,10 +29,10 @@ from tests.support.gateways import (
     stand_in,
 )
 from tests.support.raw_server import Request, response
-from wizard_app.chat_history import Turn
-from wizard_app.gateway import LIMIT_BYTES, ask, base_of, health
-from wizard_app.gateway_refusals import GatewayError
-from wizard_app.gateway_stream import Halves, streamed
+from wizard_app.chat.errors import GatewayError
+from wizard_app.chat.event_stream import Halves, streamed
+from wizard_app.chat.gateway import LIMIT_BYTES, ask, base_of, health
+from wizard_app.chat.history import Turn
 
 COMPLETIONS = 'protocol = "chat-completions"'
 BOTH_WAYS = [*itertools.product(("", COMPLETIONS), (False, True))]

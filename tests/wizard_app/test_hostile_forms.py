@@ -14,7 +14,7 @@ from werkzeug.test import TestResponse
 
 from tests.support.http_tables import URLENCODED, assert_common_headers
 from tests.wizard_app.conftest import MakeWizard
-from wizard_app.steps import STEPS
+from wizard_app.setup.steps import STEPS
 
 STEP_PAGES = [f"/wizard/{step.slug}" for step in STEPS]
 

@@ -13,7 +13,7 @@ import pytest
 from platform_common.errors import PlatformError
 from tests.support import odd_files
 from tests.wizard_app.conftest import MakeReady
-from wizard_app.journal import Entry, Journal, forget, read_try
+from wizard_app.setup.apply.journal import Entry, Journal, forget, read_try
 
 _ENTRIES = [Entry("a", "Write /a"), Entry("b", "Write /b", "kept"), Entry("c", "Run: c")]
 

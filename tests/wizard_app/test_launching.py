@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from platform_common.errors import PlatformError
-from wizard_app import codes, launching
-from wizard_app.launching import Serving, ServingFile, bases
+from wizard_app.launch import launch_url, qr_code
+from wizard_app.launch.launch_url import Serving, ServingFile, bases
 
 TOKEN = "0123456789abcdef" * 4
 
@@ -38,29 +38,29 @@ def test_a_server_on_every_address_is_reached_by_address_and_by_name() -> None:
 
 
 def test_without_an_address_name_and_machine_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launching, "own_addresses", lambda families: [])
-    monkeypatch.setattr(launching, "interface_addresses", list)
+    monkeypatch.setattr(launch_url, "own_addresses", lambda families: [])
+    monkeypatch.setattr(launch_url, "interface_addresses", list)
     name, here = bases("[::]:8088", "http")
     assert name.endswith(".local:8088")
     assert here == "http://127.0.0.1:8088"
-    monkeypatch.setattr(launching, "own_addresses", lambda families: ["2001:db8::7"])
+    monkeypatch.setattr(launch_url, "own_addresses", lambda families: ["2001:db8::7"])
     assert bases("[::]:8088", "http")[0] == "http://[2001:db8::7]:8088"
 
 
 def test_the_interfaces_have_the_addresses_that_the_system_tells() -> None:
-    for address in launching.interface_addresses():
+    for address in launch_url.interface_addresses():
         with socket.socket() as probe:
             probe.bind((address, 0))
 
 
 def test_the_codes_have_their_quiet_zone_and_are_black_on_white() -> None:
     url = f"https://192.0.2.2:8088/?token={TOKEN}"
-    lines = codes.on_terminal(url, colour=False).splitlines()
+    lines = qr_code.on_terminal(url, colour=False).splitlines()
     assert {len(line) for line in lines} == {len(lines[0])}
     assert len(lines[0]) <= 80
     assert set(lines[0]) == set(lines[1]) == {"█"}
-    assert codes.on_terminal(url).startswith("\x1b[97;40m")
-    image = codes.as_image(url)
+    assert qr_code.on_terminal(url).startswith("\x1b[97;40m")
+    image = qr_code.as_image(url)
     assert image.startswith("data:image/svg+xml")
     assert "fff" in image
     assert "style" not in image
@@ -73,8 +73,8 @@ def token_file(tmp_path: Path) -> Path:
 
 def test_while_a_wizard_is_served_others_know_where(token_file: Path) -> None:
     here = Serving(os.getpid(), ("http://127.0.0.1:8088",), "AB")
-    with launching.announced(token_file, here):
-        assert launching.served(token_file) == here
+    with launch_url.announced(token_file, here):
+        assert launch_url.served(token_file) == here
         assert ServingFile(token_file).path.stat().st_mode & 0o7777 == 0o600
         token_file.write_text(TOKEN)
     assert not token_file.exists()
@@ -83,7 +83,7 @@ def test_while_a_wizard_is_served_others_know_where(token_file: Path) -> None:
 
 def test_tok_09_the_token_goes_when_the_program_ends_in_whatever_way(token_file: Path) -> None:
     def end() -> None:
-        with launching.announced(token_file, Serving(os.getpid())):
+        with launch_url.announced(token_file, Serving(os.getpid())):
             token_file.write_text(TOKEN)
             raise SystemExit(3)
 
@@ -97,7 +97,7 @@ def test_a_wizard_that_was_killed_is_not_served(token_file: Path) -> None:
     ended.wait()
     ServingFile(token_file).write(Serving(ended.pid))
     with pytest.raises(PlatformError, match="No wizard is running"):
-        launching.served(token_file)
+        launch_url.served(token_file)
 
 
 def test_a_file_that_is_damaged_or_too_much_for_a_screen_is_told_of(token_file: Path) -> None:
@@ -110,8 +110,8 @@ def test_a_file_that_is_damaged_or_too_much_for_a_screen_is_told_of(token_file: 
     ):
         ServingFile(token_file).path.write_text(json.dumps({"pid": os.getpid(), **members}))
         with pytest.raises(PlatformError, match="address"):
-            launching.served(token_file)
+            launch_url.served(token_file)
     for content in ("", "[]", '{"pid": "x"}', '{"pid": 1e9}', "\0", '{"pid": -1}'):
         ServingFile(token_file).path.write_text(content)
         with pytest.raises(PlatformError):
-            launching.served(token_file)
+            launch_url.served(token_file)

@@ -13,8 +13,8 @@ import pytest
 from markupsafe import Markup
 
 from tests.support.hostile_text import XSS
-from wizard_app import markdown
-from wizard_app.markdown import LONGEST, MOST_MARKS, Renderer, plain
+from wizard_app.chat import markdown
+from wizard_app.chat.markdown import LONGEST, MOST_MARKS, Renderer, plain
 
 _PLAIN = (
     *("p", "br", "em", "strong", "s", "code", "pre", "blockquote", "hr", "ul", "li"),

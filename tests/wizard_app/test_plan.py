@@ -9,7 +9,7 @@ from platform_common.paths import SECRETS
 from tests.support.apply_setups import CANARIES, FULL, RULES, Forms, answer, started, wizard_of
 from tests.support.trees import tree
 from tests.support.wizard_secrets import found
-from wizard_app.actions import (
+from wizard_app.setup.plan.actions import (
     MESH_VPN_KEY,
     STORE_ACCESS,
     TUNNEL_CREDENTIALS,
@@ -18,7 +18,7 @@ from wizard_app.actions import (
     SetVariables,
     WriteFile,
 )
-from wizard_app.plan import Plan, build_plan, mark
+from wizard_app.setup.plan.plan import Plan, build_plan, mark
 
 _ANOTHER: Forms = {
     "system": {"hostname": "attic", "timezone": "UTC"},

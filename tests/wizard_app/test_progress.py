@@ -7,7 +7,9 @@ from typing import cast
 import pytest
 
 from platform_common.secret import Secret
-from wizard_app.actions import (
+from wizard_app.setup.apply.journal import Entry, State, Try
+from wizard_app.setup.apply.progress import Row, progress
+from wizard_app.setup.plan.actions import (
     NOT_HELD,
     Action,
     AddKeys,
@@ -19,9 +21,7 @@ from wizard_app.actions import (
     WriteFile,
     write,
 )
-from wizard_app.journal import Entry, State, Try
-from wizard_app.plan import Item
-from wizard_app.progress import Row, progress
+from wizard_app.setup.plan.plan import Item
 
 NAME = write("/etc/hostname", "kitchen")
 SET_NAME = RunCommand(("hostnamectl", "set-hostname", "kitchen"), 5)

@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 import pytest
 
-from platform_common.key_check import BusyError
-from platform_common.key_verdict import Outcome
+from platform_common.provider_key.check import BusyError
+from platform_common.provider_key.result import Outcome
 from platform_common.records.catalogue import Provider
 from platform_common.secret import Secret
 from tests.support.catalogues import entry, form, install, of_each_kind
@@ -22,9 +22,9 @@ from tests.support.key_tests import CANARY, KINDS, SECRET_CANARY
 from tests.support.raw_server import RawServer, Request, response, serving
 from tests.wizard_app.conftest import MakeStep, MakeWizard
 from tests.wizard_app.step_pages import StepPage
-from wizard_app.key_hints import looks_like
-from wizard_app.steps import STEPS
-from wizard_app.steps.provider import ProviderStep
+from wizard_app.setup.steps import STEPS
+from wizard_app.setup.steps.key_prefixes import looks_like
+from wizard_app.setup.steps.provider import ProviderStep
 
 SLUG = "provider"
 NOWHERE = "http://127.0.0.1:9"

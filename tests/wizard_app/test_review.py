@@ -14,7 +14,7 @@ import html5lib
 import pytest
 from flask.testing import FlaskClient
 
-from platform_common.sentence import Sentence
+from platform_common.message import Sentence
 from tests.support.markup import parse_errors
 from tests.support.small_steps import WORD, ColourAnswer, ColourStep
 from tests.support.wizard_apply import Commands, PowerCutError
@@ -22,10 +22,10 @@ from tests.support.wizard_files import ANSWERS, GOOD
 from tests.support.wizard_states import ANSWERS as FORMS
 from tests.support.wizard_states import SECRETS, answer
 from tests.wizard_app.conftest import MakeReady, MakeWizard
-from wizard_app.actions import Phase, Planned, RunCommand, write
-from wizard_app.settings import COMMANDS
-from wizard_app.steps import STEPS
-from wizard_app.steps.step import Question
+from wizard_app.setup.plan.actions import Phase, Planned, RunCommand, write
+from wizard_app.setup.settings import COMMANDS
+from wizard_app.setup.steps import STEPS
+from wizard_app.setup.steps.base import Question
 
 APPLY, STATUS = "/wizard/review/apply", "/wizard/apply/status"
 

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from platform_common.sentence import Sentence
+from platform_common.message import Sentence
 from tests.support.properties import examples
 from tests.support.raw_server import RawServer, Request, response, serving
 from tests.wizard_app.conftest import MakeWizard
 from tests.wizard_app.step_pages import StepPage
-from wizard_app import code_host, ssh_keys
-from wizard_app.code_host import Fetched, fetch_keys
-from wizard_app.ssh_keys import LONGEST_LINE, MOST_KEYS, PREFIXES
-from wizard_app.steps.ssh import SshAnswer
+from wizard_app.setup import code_host, ssh_keys
+from wizard_app.setup.code_host import Fetched, fetch_keys
+from wizard_app.setup.ssh_keys import LONGEST_LINE, MOST_KEYS, PREFIXES
+from wizard_app.setup.steps.ssh import SshAnswer
 
 SLUG = "ssh"
 # No key at all, as the spec's rules look at the beginning alone.

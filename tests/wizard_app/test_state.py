@@ -10,13 +10,13 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from platform_common.clock import now
-from platform_common.decoding import DecodingError
+from platform_common.formats.decode import DecodingError
 from platform_common.resources import schema
 from tests.support.record_cases import Case
 from tests.support.wizard_files import ANSWERS, CASES, GOOD, document
-from wizard_app import state
-from wizard_app.answers import Answers, members
-from wizard_app.steps import STEPS
+from wizard_app.setup import state
+from wizard_app.setup.answers import Answers, members
+from wizard_app.setup.steps import STEPS
 
 _SCHEMA = schema("wizard-state")
 _VALIDATOR = Draft202012Validator(_SCHEMA)

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from platform_common.decoding import DecodingError, shaped
+from platform_common.formats.decode import DecodingError, shaped
 from tests.support.tunnel_credentials import BAD_NAMES, CANARY, GOOD, ID, ODD, credentials
 from tests.support.wizard_secrets import found
 from tests.wizard_app.step_pages import StepPage
-from wizard_app.steps.tunnel import TunnelAnswer
+from wizard_app.setup.steps.tunnel import TunnelAnswer
 
 SLUG = "tunnel"
 NAMED = {"choice": "named"}

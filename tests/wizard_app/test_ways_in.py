@@ -10,8 +10,8 @@ from flask.testing import FlaskClient
 
 from platform_common.paths import Paths
 from tests.support.wizard_states import ANSWERS, answer
-from wizard_app.settings import WizardSettings
-from wizard_app.ways_in import ways_in
+from wizard_app.setup.plan.open_ports import ways_in
+from wizard_app.setup.settings import WizardSettings
 
 
 @pytest.fixture

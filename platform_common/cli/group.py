@@ -1,0 +1,135 @@
+"""What the command lines share: known errors as one sentence, JSON, and an exit code."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import sys
+from typing import Any, NoReturn
+
+import click
+
+from platform_common.errors import PlatformError, WrongUsageError
+
+_AS_JSON = "platform_common.as_json"
+
+
+class CommandGroup(click.Group):
+    """Turns every known error into a sentence on stderr and an exit code.
+
+    A program says which code belongs to which error, and, where its `--json`
+    has one, what document stands for a failure.
+    """
+
+    usage_exit_code = 2
+
+    def exit_code(self, error: PlatformError) -> int:
+        """The exit code that stands for `error`: that of wrong usage, or 1."""
+        return self.usage_exit_code if isinstance(error, WrongUsageError) else 1
+
+    def failure(self, exit_code: int, error: PlatformError) -> Any:
+        """The JSON document for a failed call; None for none."""
+        return None
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Note whether JSON is wanted, then do as click does."""
+        # Here and not by the option, which a command with another wrong option never reaches.
+        ctx.meta[_AS_JSON] = "--json" in (args[: args.index("--")] if "--" in args else args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            return self._misused(ctx, error)
+        except OSError as error:  # Help is printed here.
+            return self._broken(ctx, error)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; what it raises becomes a sentence and an exit code."""
+        try:
+            return super().invoke(ctx)
+        except PlatformError as error:
+            self._tell(ctx, error)
+        except click.UsageError as error:
+            self._misused(ctx, error)
+        except OSError as error:
+            self._broken(ctx, error)
+        except (KeyboardInterrupt, click.Abort):
+            click.secho("Interrupted; nothing half-done was left behind.", err=True)
+            ctx.exit(130)
+
+    def _misused(self, ctx: click.Context, error: click.UsageError) -> NoReturn:
+        error.show()
+        self._end(ctx, self.usage_exit_code, PlatformError(error.format_message()))
+
+    def _broken(self, ctx: click.Context, error: OSError) -> NoReturn:
+        from platform_common.errors import UnreadableError
+
+        # Whoever reads our output has enough: click ends the program quietly.
+        if error.errno == errno.EPIPE:
+            raise error
+        if error.filename is None:
+            _discard_output()
+        self._tell(ctx, UnreadableError.of(error.filename or "reading or writing", error))
+
+    def _tell(self, ctx: click.Context, error: PlatformError) -> NoReturn:
+        tell(error)
+        self._end(ctx, self.exit_code(error), error)
+
+    def _end(self, ctx: click.Context, exit_code: int, error: PlatformError) -> NoReturn:
+        document = self.failure(exit_code, error)
+        if ctx.meta[_AS_JSON] and document is not None:
+            print_json(document)
+        ctx.exit(exit_code)
+
+
+def tell(error: PlatformError, *, word: str = "error", colour: str = "red") -> None:
+    """Say on stderr what went wrong, and what to do next."""
+    from platform_common.cli.terminal import printable
+
+    said = click.style(f"{word}:", fg=colour, bold=True)
+    click.echo(f"{said} {printable(error.message)}", err=True)
+    if error.hint:
+        click.echo(f"{click.style('hint:', fg='yellow')} {printable(error.hint)}", err=True)
+
+
+def warn(error: PlatformError) -> None:
+    """Say on stderr what is wrong but did not stop us."""
+    tell(error, word="warning", colour="yellow")
+
+
+def print_json(document: Any) -> None:
+    """Print one JSON document on stdout."""
+    click.echo(json.dumps(document, indent=2))
+
+
+def prepare(ctx: click.Context) -> None:
+    """Before any command: no core files, colours as is wanted, SIGTERM as an ordinary end."""
+    from platform_common.secret import keep_out_of_core_files
+
+    keep_out_of_core_files()
+    if os.environ.get("NO_COLOR"):
+        ctx.color = False
+    signal.signal(signal.SIGTERM, _ended)
+
+
+class Text(click.ParamType[str]):
+    """Text that can be written again: UTF-8, in whatever locale."""
+
+    name = "text"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Refuse what no text is."""
+        # Bytes that are not UTF-8 arrive as lone surrogates, which no JSON can hold.
+        if any("\ud800" <= c <= "\udfff" for c in value):
+            self.fail(f"{value!a} is not UTF-8.", param, ctx)
+        return value
+
+
+def _discard_output() -> None:
+    """Keep this program from failing once more, now over telling what stdout did not take."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _ended(signal_number: int, frame: object) -> None:
+    sys.exit(128 + signal_number)

@@ -1,0 +1,171 @@
+"""TCP connections to addresses that somebody typed: bounded in time, and not to anywhere.
+
+This machine and its network are legal, for models run at home. Link-local and
+reserved addresses are not, where clouds keep the secrets of their machines; nor
+are our own web pages.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import socket
+import threading
+import time
+from collections.abc import Collection, Iterator
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from platform_common.errors import PlatformError
+from platform_common.message import Sentence
+
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+_SocketAddress = tuple[socket.AddressFamily, tuple[Any, ...]]
+
+OWN_PORTS = frozenset({8088, 8089})
+_NEVER = [
+    ipaddress.ip_network(network)
+    for network in (
+        *("169.254.0.0/16", "fe80::/10"),  # Link-local.
+        *("224.0.0.0/4", "240.0.0.0/4", "ff00::/8"),  # Multicast, reserved, broadcast.
+        # What clouds serve to their own machines from elsewhere.
+        *("fd00:ec2::254/128", "100.100.100.200/32", "192.0.0.192/32", "168.63.129.16/32"),
+    )
+]
+# Networks of IPv6 whose last 32 bits are an address of IPv4.
+_CARRIERS = [ipaddress.ip_network(net) for net in ("::/96", "::ffff:0:0/96", "64:ff9b::/96")]
+# Addresses of documentation: nothing is sent by connecting a datagram socket to them.
+_OUTSIDE = {socket.AF_INET: "192.0.2.1", socket.AF_INET6: "2001:db8::1"}
+FAMILIES = frozenset(_OUTSIDE)
+
+_OTHER_ADDRESS = Sentence("Put in the address of the provider.")
+
+
+class RefusedAddressError(PlatformError):
+    """An address that nothing is sent to."""
+
+
+def connect(host: str, port: int, deadline: float, *, loopback: bool = False) -> socket.socket:
+    """A connection to the first address of `host` that takes one, before `deadline`.
+
+    With `loopback` every address of it must be this machine's own. Nothing has been
+    sent on it. Raises `RefusedAddressError`, and what sockets raise: `OSError`,
+    `UnicodeError`. The deadline is on the monotonic clock.
+    """
+    addresses = list(_resolved(host, port, deadline))
+    for _, (ip, *_) in addresses:
+        if loopback and not ipaddress.ip_address(ip).is_loopback:
+            raise RefusedAddressError(
+                Sentence("{host} is {address}, which is not this device", host=host, address=ip)
+            )
+        if is_refused(ip):
+            raise RefusedAddressError(
+                Sentence(
+                    "No key is sent to {address}: it is a link-local or reserved address",
+                    address=ip,
+                ),
+                hint=_OTHER_ADDRESS,
+            )
+        if port in OWN_PORTS and _is_this_machine(ip):
+            raise _own_page(host, port)
+    failures = []
+    for tried, address in enumerate(addresses):
+        try:
+            connection = _connected(address, left(deadline) / (len(addresses) - tried))
+        except OSError as error:
+            failures.append(error)
+            continue
+        if port in OWN_PORTS and connection.getpeername()[0] == connection.getsockname()[0]:
+            connection.close()
+            raise _own_page(host, port)
+        return connection
+    # The system sorts the most promising address to the front.
+    raise failures[0]
+
+
+def left(deadline: float) -> float:
+    """How many seconds are left; raises `TimeoutError` when none are."""
+    seconds = deadline - time.monotonic()
+    if seconds <= 0:
+        raise TimeoutError
+    return seconds
+
+
+def is_refused(ip: str) -> bool:
+    """Whether nothing is sent to the address `ip`, however it is written."""
+    return any(reading in network for reading in _readings(ip) for network in _NEVER)
+
+
+def own_addresses(families: Collection[socket.AddressFamily] = FAMILIES) -> list[str]:
+    """The addresses by which this machine speaks to others, at most one of each family."""
+    found = []
+    for family, outside in _OUTSIDE.items():
+        if family in families:
+            with (
+                contextlib.suppress(OSError),
+                socket.socket(family, socket.SOCK_DGRAM) as probe,
+            ):
+                probe.connect((outside, 9))
+                found.append(str(probe.getsockname()[0]))
+    return found
+
+
+def is_offline() -> bool:
+    """Whether this device has no way to anywhere else."""
+    return not own_addresses()
+
+
+def _resolved(host: str, port: int, deadline: float) -> Iterator[_SocketAddress]:
+    """The addresses of `host`, looked up on a thread: no time-out bounds the system's resolver."""
+    answers: SimpleQueue[list[_SocketAddress] | OSError | UnicodeError] = SimpleQueue()
+
+    def look_up() -> None:
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            answers.put(error)
+        else:
+            answers.put([(family, address) for family, _, _, _, address in found])
+
+    threading.Thread(target=look_up, daemon=True).start()
+    try:
+        answer = answers.get(timeout=left(deadline))
+    except Empty:
+        answer = socket.gaierror(socket.EAI_AGAIN, "the resolver does not answer")
+    if isinstance(answer, Exception):
+        raise answer
+    yield from answer
+
+
+def _connected(address: _SocketAddress, timeout_s: float) -> socket.socket:
+    family, socket_address = address
+    connection = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        connection.settimeout(timeout_s)
+        connection.connect(socket_address)
+    except OSError:
+        connection.close()
+        raise
+    return connection
+
+
+def _own_page(host: str, port: int) -> RefusedAddressError:
+    return RefusedAddressError(
+        Sentence("Port {port} of {host} is a web page of this device itself", port=port, host=host),
+        hint=_OTHER_ADDRESS,
+    )
+
+
+def _is_this_machine(ip: str) -> bool:
+    return any(reading.is_loopback or reading.is_unspecified for reading in _readings(ip))
+
+
+def _readings(ip: str) -> Iterator[_Address]:
+    """What `ip` stands for: itself, and the address of IPv4 that it carries."""
+    address = ipaddress.ip_address(ip)
+    yield address
+    if isinstance(address, ipaddress.IPv6Address):
+        if any(address in network for network in _CARRIERS):
+            yield ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
+        if address.sixtofour is not None:
+            yield address.sixtofour

@@ -1,0 +1,138 @@
+"""Why there is no answer: each cause in a sentence of ours.
+
+What the libraries say of it is not used: it may hold a whole address, and with it
+a key.
+"""
+
+from __future__ import annotations
+
+import errno
+import http.client
+import socket
+import ssl
+
+from platform_common.clock import is_implausible, today
+from platform_common.errors import PlatformError
+from platform_common.message import Sentence
+from platform_common.net.connect import is_offline
+
+_TRY_AGAIN = Sentence("Try again later.")
+_CHECK_ADDRESS = Sentence("Check the address, and that the service is running.")
+# OpenSSL's X509_V_ERR_CERT_NOT_YET_VALID and its like (x509_vfy.h).
+_NOT_YET_VALID = 9
+_UNKNOWN_AUTHORITY = Sentence("it is signed by an authority that this device does not know")
+_UNTRUSTED = {
+    10: Sentence("it has expired"),
+    18: Sentence("it is signed by itself"),
+    19: _UNKNOWN_AUTHORITY,
+    20: _UNKNOWN_AUTHORITY,
+    21: _UNKNOWN_AUTHORITY,
+    62: Sentence("it is for another name"),
+    64: Sentence("it is for another address"),
+}
+_UNREACHABLE = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EHOSTDOWN})
+
+
+class ExchangeError(PlatformError):
+    """There is no answer that can be used; the message names the server and holds no secret."""
+
+
+class TooLongAnswerError(ExchangeError):
+    """The answer is longer than it may be."""
+
+
+class UnwantedError(PlatformError):
+    """Whoever asked went away before the answer came."""
+
+
+class TooMuchError(ValueError):
+    """More bytes than we take."""
+
+
+def told(error: Exception, server: str, host: str | None, limit_s: float) -> ExchangeError:
+    """What happened, in a sentence of ours: a table, the special before the general."""
+    match error:
+        case ssl.SSLCertVerificationError():
+            return _distrusted(error.verify_code, server)
+        case socket.gaierror() | UnicodeError():
+            return _unknown(error, host)
+        case TimeoutError():
+            seconds = f"{round(limit_s, 1):g}"
+            said = Sentence(
+                "{server} did not answer within {seconds} s", server=server, seconds=seconds
+            )
+            return ExchangeError(said, hint=_TRY_AGAIN)
+        case ConnectionRefusedError():
+            said = Sentence("{server} refused the connection", server=server)
+            return ExchangeError(said, hint=_CHECK_ADDRESS)
+        case OSError(errno=number) if number in _UNREACHABLE:
+            said = Sentence("There is no way from this device to {server}", server=server)
+            return _unreachable(said, _CHECK_ADDRESS)
+        case ConnectionError() | http.client.IncompleteRead() | ssl.SSLEOFError():
+            said = Sentence(
+                "{server} closed the connection before its answer was complete", server=server
+            )
+            return ExchangeError(said, hint=_TRY_AGAIN)
+        case ssl.SSLError():
+            said = Sentence("{server} does not speak TLS as this device does", server=server)
+            return ExchangeError(said, hint=Sentence("Is its address one with http:// instead?"))
+        case TooMuchError():
+            return TooLongAnswerError(
+                Sentence("{server} sends more than a list of models can be", server=server)
+            )
+        case http.client.HTTPException() | ValueError():
+            said = Sentence("{server} answers with something that is not HTTP", server=server)
+            return ExchangeError(said, hint=_CHECK_ADDRESS)
+        case _:
+            said = Sentence("{server} could not be reached", server=server)
+            return ExchangeError(said, hint=_CHECK_ADDRESS)
+
+
+def _distrusted(verify_code: int, server: str) -> ExchangeError:
+    day = today()
+    if is_implausible(day):
+        return wrong_clock()
+    if verify_code == _NOT_YET_VALID:
+        return ExchangeError(
+            Sentence(
+                "The certificate of {server} is not valid yet, or the device's clock is wrong"
+                " ({day})",
+                server=server,
+                day=day,
+            ),
+            hint=Sentence("Set the clock if that is not the date."),
+        )
+    reason = _UNTRUSTED.get(verify_code, Sentence("it does not prove who that is"))
+    return ExchangeError(
+        Sentence(
+            "The certificate of {server} is not trusted: {reason}", server=server, reason=reason
+        ),
+        hint=Sentence("Check the address, and the device's clock (it says {day}).", day=day),
+    )
+
+
+def wrong_clock() -> ExchangeError:
+    """The sentence for a device that has not been told what day it is."""
+    return ExchangeError(
+        Sentence("The device's clock is wrong ({day})", day=today()),
+        hint=Sentence("Connect the device to the internet, or set the clock with timedatectl."),
+    )
+
+
+def _unknown(error: Exception, host: str | None) -> ExchangeError:
+    if isinstance(error, socket.gaierror) and error.errno == socket.EAI_AGAIN:
+        return _unreachable(
+            Sentence("The name {host} could not be looked up: no name server answers", host=host),
+            Sentence("Check the device's network."),
+        )
+    said = Sentence("There is no server called {host}", host=host)
+    return _unreachable(said, Sentence("Check the address for a slip."))
+
+
+def _unreachable(said: Sentence, hint: Sentence) -> ExchangeError:
+    if is_offline():
+        return ExchangeError(
+            Sentence("This device has no internet connection"),
+            hint=Sentence("Connect it to a network."),
+        )
+    return ExchangeError(said, hint=hint)

@@ -1,0 +1,75 @@
+"""The key test: does a provider take this key? One for the control CLI and the wizard.
+
+Every message is a sentence of ours, without the key in any form.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from platform_common.errors import PlatformError
+from platform_common.message import Sentence
+from platform_common.net.client import Answer, fetch
+from platform_common.provider_key.request import KeyRequest, build_request
+from platform_common.provider_key.result import Outcome, outcome, verdict
+from platform_common.records.catalogue import Provider
+from platform_common.secret import Secret
+
+LIMIT_S = 10.0
+_AT_ONCE = 4
+_PATIENCE_S = 2.0
+_slots = threading.BoundedSemaphore(_AT_ONCE)
+
+
+class BusyError(PlatformError):
+    """As many keys as may be are being tested already."""
+
+
+def check_key(
+    provider: Provider,
+    credentials: Mapping[str, Secret],
+    *,
+    endpoint: str = "",
+    model: str = "",
+    limit_s: float = LIMIT_S,
+    ca_file: Path | None = None,
+) -> Outcome:
+    """Ask `provider` whether it takes `credentials` (values by variable), in `limit_s` at most.
+
+    `endpoint` stands in for the provider's own. Whatever goes wrong is an outcome
+    that is not ok; raises only `BusyError`, when four tests are running and none
+    ends within two seconds.
+    """
+    began = time.monotonic()
+    request = None
+    try:
+        request = build_request(provider, credentials, endpoint=endpoint, model=model)
+        answer = _answer(request, began + limit_s, ca_file)
+        found = verdict(provider, credentials, request, answer)
+    except BusyError:
+        raise
+    except PlatformError as error:
+        found = outcome(error.said, error.advice)
+    check = msgspec.structs.replace(
+        found.check,
+        elapsed_ms=round((time.monotonic() - began) * 1000),
+        endpoint=request.endpoint if request else "",
+    )
+    return found._replace(check=check)
+
+
+def _answer(request: KeyRequest, deadline: float, ca_file: Path | None) -> Answer:
+    if not _slots.acquire(timeout=_PATIENCE_S):
+        raise BusyError(
+            Sentence("Other keys are being tested"), hint=Sentence("Try again in a few seconds.")
+        )
+    try:
+        limit_s = deadline - time.monotonic()
+        return fetch(request.url, request.headers, limit_s=limit_s, ca_file=ca_file)
+    finally:
+        _slots.release()

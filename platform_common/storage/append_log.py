@@ -1,0 +1,184 @@
+"""Files of lines: one durable line at a time is added; single ones may go again."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from platform_common.errors import UnreadableError
+from platform_common.storage.atomic_write import (
+    ExistsError,
+    Owner,
+    confirm,
+    create_exclusive,
+    opened_folder,
+    rename_to_free,
+    write_atomic,
+)
+from platform_common.storage.file_lock import LockedError, changing, hold
+from platform_common.storage.safe_read import close, descriptor_of, read_open
+from platform_common.storage.stale_files import remove_left_overs
+
+_TRIES = 100
+
+
+def append_line(path: Path, line: bytes, *, mode: int = 0o640, owner: Owner | None = None) -> None:
+    """Add `line`, without its line feed, to the file at `path`, made if need be.
+
+    When this returns, the line is on the disk, whole and on a line of its own,
+    even behind one that a power cut tore. Raises `UnreadableError`, no line
+    then added, or `LockedError`.
+    """
+    if b"\n" in line:
+        raise ValueError("one line holds no line feed")
+    for _ in range(_TRIES):
+        with contextlib.suppress(FileNotFoundError), _locked(path) as descriptor:
+            return _append(descriptor, path, line)
+        _create(path, mode, owner)
+    raise LockedError(f"{path} is put aside again and again by another program")
+
+
+def put_aside(path: Path, to: Path) -> bool:
+    """Rename the file at `path` to `to`, between two lines of it; False when there is none.
+
+    The next line begins a new file. Raises `ExistsError` when there is anything
+    at `to`, `UnreadableError`, both files then as they were, `NotDurableError`
+    or `LockedError`.
+    """
+    try:
+        with _locked(path):
+            _rename(path, to)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def remove(path: Path) -> bool:
+    """Remove the file at `path`, between two lines of it; False when there is none.
+
+    The next line begins a new file. Raises `UnreadableError`, the file then as it
+    was, `NotDurableError` or `LockedError`.
+    """
+    try:
+        with _locked(path), opened_folder(path.parent) as folder:
+            os.unlink(path.name, dir_fd=folder)
+            confirm(folder, f"{path} is removed")
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise UnreadableError.of(path, error) from error
+    return True
+
+
+def drop_lines(
+    path: Path,
+    unwanted: Callable[[bytes], bool],
+    *,
+    limit_bytes: int,
+    mode: int = 0o640,
+    owner: Owner | None = None,
+) -> int:
+    """Take the lines for which `unwanted` says so out of the file at `path`: how many.
+
+    A reader sees the old file or the new one, whose mode and owner are those given;
+    a line that is added meanwhile stays. Raises `UnreadableError`, also for a file
+    of more than `limit_bytes`, which is then as it was, `NotDurableError` or
+    `LockedError`.
+    """
+    if not _is_there(path):
+        return 0
+    # Whoever makes the file holds this lock too, and none of the file's own.
+    with changing(path):
+        remove_left_overs(path.parent, of_name=path.name)
+        with contextlib.suppress(FileNotFoundError), _locked(path) as descriptor:
+            kept, dropped = _split(read_open(descriptor, path, limit_bytes), unwanted)
+            if dropped:
+                write_atomic(path, kept, mode=mode, owner=owner)
+            return dropped
+    return 0
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise UnreadableError.of(path, error) from error
+    return True
+
+
+def _split(data: bytes, unwanted: Callable[[bytes], bool]) -> tuple[bytes, int]:
+    """What is left of `data` without the unwanted lines, and how many those are."""
+    lines = io.BytesIO(data).readlines()
+    kept = [line for line in lines if not unwanted(line.removesuffix(b"\n"))]
+    return b"".join(kept), len(lines) - len(kept)
+
+
+def _rename(path: Path, to: Path) -> None:
+    try:
+        with opened_folder(to.parent) as target, opened_folder(path.parent) as source:
+            rename_to_free(str(path), str(to))
+            for folder in (target, source):
+                confirm(folder, f"{path} is now {to}")
+    except FileExistsError as error:
+        raise ExistsError(f"{to} exists already and is not overwritten") from error
+    except OSError as error:
+        raise UnreadableError.of(to, error) from error
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[int]:
+    """A descriptor of the file at `path`, locked; raises `FileNotFoundError` when there is none."""
+    for _ in range(_TRIES):
+        descriptor = descriptor_of(path, os.O_RDWR | os.O_APPEND)
+        try:
+            hold(descriptor, path)
+            # While we waited, the file may have been put aside, or another written.
+            if _is_at(path, descriptor):
+                yield descriptor
+                return
+        finally:
+            close(descriptor)
+    raise LockedError(f"{path} is replaced again and again by another program")
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(path.lstat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise UnreadableError.of(path, error) from error
+
+
+def _create(path: Path, mode: int, owner: Owner | None) -> None:
+    with changing(path):
+        remove_left_overs(path.parent, of_name=path.name)
+        # Who comes second finds the file of who came first.
+        with contextlib.suppress(ExistsError):
+            create_exclusive(path, b"", mode=mode, owner=owner, durable=False)
+
+
+def _append(descriptor: int, path: Path, line: bytes) -> None:
+    try:
+        size = os.fstat(descriptor).st_size
+        if size == 0:
+            # Nobody has made its name durable yet, or may have ended before that.
+            with opened_folder(path.parent) as folder:
+                os.fsync(folder)
+        torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+        record = (b"\n" if torn else b"") + line + b"\n"
+        try:
+            if os.write(descriptor, record) != len(record):
+                raise UnreadableError(f"{path}: the disk took only a part of the line")
+            os.fsync(descriptor)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.ftruncate(descriptor, size)
+            raise
+    except OSError as error:
+        raise UnreadableError.of(path, error) from error

@@ -1,0 +1,229 @@
+"""Files that others read: the one way to write one whole."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from platform_common.errors import PlatformError, UnreadableError
+from platform_common.storage.safe_read import close
+from platform_common.storage.stale_files import signals_held, temporary_name
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+# renameat2(2), which Python does not offer: paths as usual; over nothing.
+_AT_FDCWD = -100
+_RENAME_NOREPLACE = 1
+# An owner for chown(2), which a service may be forbidden even where it changes nothing.
+_UNCHANGED = (-1, -1)
+
+
+class ExistsError(PlatformError):
+    """A file that was to be made is there already."""
+
+
+class NotDurableError(UnreadableError):
+    """The change is there to see, but may or may not outlast a power cut; repeating it is safe."""
+
+
+class Owner(NamedTuple):
+    """The user and the group that a file is to belong to, by name."""
+
+    user: str
+    group: str
+
+
+def write_atomic(path: Path, data: bytes, *, mode: int = 0o644, owner: Owner | None = None) -> None:
+    """Put `data` at `path` with `mode`: a reader sees the old file or the new one.
+
+    The bytes, the mode and the owner are on the disk before the name is, and
+    the name before this returns. The owner counts for root alone, and as far as
+    such a user and group exist. Raises `UnreadableError`, the old file then
+    untouched, or `NotDurableError`.
+    """
+    write_atomic_together({path: data}, mode=mode, owner=owner)
+
+
+def write_atomic_together(
+    contents: dict[Path, bytes], *, mode: int = 0o644, owner: Owner | None = None
+) -> None:
+    """Like `write_atomic` for several files of one directory, renamed in the order given.
+
+    All bytes are durable before the first name changes, so that running out of
+    space changes nothing and the renames follow each other at once. A rename
+    that fails takes those before it back.
+    """
+    *_, last = contents
+    ids = ids_of(owner)
+    staged = {path.name: temporary_name(path.name) for path in contents}
+    kept = {path.name: temporary_name(path.name) for path in contents if path is not last}
+    try:
+        with opened_folder(last.parent) as folder:
+            with _temporary(folder, [*staged.values(), *kept.values()]):
+                for path, data in contents.items():
+                    _write_durable(folder, staged[path.name], data, mode, ids)
+                for name, temporary in kept.items():
+                    # Without hard links a failed rename leaves no pair that anyone would trust.
+                    with contextlib.suppress(OSError):
+                        _link(folder, name, temporary)
+                with signals_held():
+                    _rename_all(folder, staged, kept)
+            confirm(folder, f"{last} is written")
+    except OSError as error:
+        raise UnreadableError.of(last, error) from error
+
+
+def _rename_all(folder: int, staged: dict[str, str], kept: dict[str, str]) -> None:
+    done: list[str] = []
+    try:
+        for name, temporary in staged.items():
+            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+            done.append(name)
+    except OSError:
+        for name in done:
+            with contextlib.suppress(OSError):
+                try:
+                    os.rename(kept[name], name, src_dir_fd=folder, dst_dir_fd=folder)
+                except FileNotFoundError:
+                    os.unlink(name, dir_fd=folder)
+        raise
+
+
+def create_exclusive(
+    path: Path, data: bytes, *, mode: int, owner: Owner | None = None, durable: bool = True
+) -> None:
+    """Write a new file; raises `ExistsError` when there is one.
+
+    Without `durable` its name is not: for a caller who will see to that.
+    """
+    temporary = temporary_name(path.name)
+    try:
+        with opened_folder(path.parent) as folder:
+            with _temporary(folder, [temporary]):
+                _write_durable(folder, temporary, data, mode, ids_of(owner))
+                rename_to_free(temporary, path.name, folder)
+            if durable:
+                confirm(folder, f"{path} is written")
+    except FileExistsError as error:
+        raise ExistsError(f"{path} exists already and is not overwritten") from error
+    except OSError as error:
+        raise UnreadableError.of(path, error) from error
+
+
+def rename_to_free(source: str, target: str, folder: int = _AT_FDCWD) -> None:
+    """Rename, both names seen from `folder`; raises `FileExistsError` when `target` is taken."""
+    import ctypes
+
+    names = os.fsencode(source), os.fsencode(target)
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.renameat2(folder, names[0], folder, names[1], _RENAME_NOREPLACE) == 0:
+        return
+    number = ctypes.get_errno()
+    if number != errno.EINVAL:
+        raise OSError(number, os.strerror(number))
+    # NFS, for one, cannot; there the file has two names for a moment.
+    _link(folder, source, target)
+    os.unlink(source, dir_fd=folder)
+
+
+def _link(folder: int, source: str, target: str) -> None:
+    os.link(source, target, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+
+
+@contextlib.contextmanager
+def _temporary(folder: int, names: Iterable[str]) -> Iterator[None]:
+    """Whatever has one of `names` is gone when the block ends, also by a signal."""
+
+    def remove() -> None:
+        with signals_held():
+            for name in names:
+                with contextlib.suppress(OSError):
+                    os.unlink(name, dir_fd=folder)
+
+    try:
+        try:
+            yield
+        finally:
+            remove()
+    finally:
+        # Once more, as a signal may have come before the first time had begun.
+        remove()
+
+
+def _write_durable(folder: int, name: str, data: bytes, mode: int, ids: tuple[int, int]) -> None:
+    descriptor = os.open(name, _NEW, 0o600, dir_fd=folder)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        if ids != _UNCHANGED:
+            os.fchown(descriptor, *ids)
+        os.fchmod(descriptor, mode)
+        os.fsync(descriptor)
+
+
+def ids_of(owner: Owner | None) -> tuple[int, int]:
+    """The numbers of an owner; -1, which changes nothing, for who does not exist or is not asked.
+
+    Only root may give a file away.
+    """
+    user, group = _UNCHANGED
+    if owner is None or os.geteuid() != 0:
+        return user, group
+    import grp
+    import pwd
+
+    with contextlib.suppress(KeyError):
+        user = pwd.getpwnam(owner.user).pw_uid
+    with contextlib.suppress(KeyError):
+        group = grp.getgrnam(owner.group).gr_gid
+    return user, group
+
+
+@contextlib.contextmanager
+def opened_folder(folder: Path) -> Iterator[int]:
+    """A descriptor of `folder`, which stays the same folder whatever its path becomes."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield descriptor
+    finally:
+        close(descriptor)
+
+
+def confirm(folder: int, done: str) -> None:
+    """Make the names in an opened folder durable; raises `NotDurableError` about what is `done`."""
+    try:
+        os.fsync(folder)
+    except OSError as error:
+        raise NotDurableError(
+            f"{done}, but may or may not outlast a power cut: {error.strerror}",
+            hint="Check the disk, then do the same once more; that is safe.",
+        ) from error
+
+
+def make_folder(folder: Path, *, owner: Owner | None = None) -> None:
+    """Make `folder` and those above it where missing, durably; raises `UnreadableError`.
+
+    Those that are made belong to `owner`, as far as a file would.
+    """
+    try:
+        if folder.is_dir():
+            return
+        make_folder(folder.parent, owner=owner)
+        # Another program may be making it, too.
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(0o755)
+            if (ids := ids_of(owner)) != _UNCHANGED:
+                os.chown(folder, *ids, follow_symlinks=False)
+        with opened_folder(folder.parent) as above:
+            os.fsync(above)
+    except OSError as error:
+        raise UnreadableError.of(folder, error) from error
+
+
+def fsync_directory(directory: Path) -> None:
+    """Make the names in `directory` durable."""
+    with opened_folder(directory) as folder:
+        os.fsync(folder)

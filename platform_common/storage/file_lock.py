@@ -1,0 +1,128 @@
+"""Locks between programs: one of them at a time changes a file."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from platform_common.errors import PlatformError, UnreadableError
+from platform_common.storage.safe_read import close, descriptor_of
+
+_WAIT_S = 10.0
+_LOOK_AGAIN_S = 0.01
+_TRIES = 100
+_OWN_MODE, _SHARED_MODE = 0o600, 0o660
+
+
+class LockedError(PlatformError):
+    """Another program holds the lock, and did not let go of it in time."""
+
+
+@contextlib.contextmanager
+def changing(path: Path, *, wait_s: float = _WAIT_S) -> Iterator[None]:
+    """Read, change and replace `path` without another program in between.
+
+    The lock is on the file `.<name>.lock` beside it, which stays: `path` itself
+    is another file after each change. Raises `LockedError` or `UnreadableError`.
+    """
+    lock = path.with_name(f".{path.name}.lock")
+    try:
+        descriptor = opened_lock(lock)
+    except FileNotFoundError as error:
+        raise UnreadableError.of(path, error) from error
+    except UnreadableError as error:
+        said = f"{path} cannot be changed: {error.message}"
+        raise UnreadableError(said, hint=error.hint) from error
+    try:
+        hold(descriptor, path, wait_s=wait_s)
+        yield
+    finally:
+        close(descriptor)
+
+
+def hold(descriptor: int, path: Path, *, wait_s: float = _WAIT_S) -> None:
+    """Lock an open file until it is closed; `path` is for the message.
+
+    Raises `LockedError` or `UnreadableError`.
+    """
+    deadline = time.monotonic() + wait_s
+    while True:
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                raise LockedError(
+                    f"{path} is being changed by another program",
+                    hint="Try again when that has ended.",
+                ) from None
+        except OSError as error:
+            raise UnreadableError.of(path, error) from error
+        time.sleep(_LOOK_AGAIN_S)
+
+
+def opened_lock(lock: Path, flags: int = os.O_RDWR) -> int:
+    """The file of a lock, opened; made if need be, for all who may write in its folder.
+
+    Raises `FileNotFoundError` without that folder, and `UnreadableError`.
+    """
+    for _ in range(_TRIES):
+        # First without O_CREAT, as the kernel lets not even root have it on a file of another
+        # user in a folder of many (fs.protected_regular).
+        with contextlib.suppress(FileNotFoundError):
+            return descriptor_of(lock, flags)
+        _make(lock)
+    raise UnreadableError(f"{lock} is removed again and again by another program")
+
+
+def _make(lock: Path) -> None:
+    """Make the lock's file, for all who share its folder; others may be quicker.
+
+    Raises `FileNotFoundError` without the folder, and `UnreadableError`.
+    """
+    try:
+        group = _sharing(lock.parent)
+        if group is None:
+            close(os.open(lock, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, _OWN_MODE))
+        else:
+            _make_shared(lock, group)
+    except FileExistsError:
+        pass
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise UnreadableError.of(lock, error) from error
+
+
+def _sharing(folder: Path) -> int | None:
+    """The group that shares a folder with root, when we are root; None for a folder of one."""
+    status = folder.stat()
+    if os.geteuid() == 0 and status.st_uid == 0 and status.st_mode & stat.S_IWGRP:
+        return status.st_gid
+    return None
+
+
+def _make_shared(lock: Path, group: int) -> None:
+    """Make the lock with its group and its mode at once: else who is in the group is refused."""
+    from platform_common.storage.atomic_write import opened_folder, rename_to_free
+    from platform_common.storage.stale_files import remove_left_overs, temporary_name
+
+    remove_left_overs(lock.parent, of_name=lock.name)
+    temporary = temporary_name(lock.name)
+    with opened_folder(lock.parent) as folder:
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        descriptor = os.open(temporary, flags, _OWN_MODE, dir_fd=folder)
+        try:
+            os.fchown(descriptor, -1, group)
+            os.fchmod(descriptor, _SHARED_MODE)
+            # Another root's sweep may have taken it for a left-over: then it is made once more.
+            with contextlib.suppress(FileNotFoundError):
+                rename_to_free(temporary, lock.name, folder)
+        finally:
+            close(descriptor)
+            with contextlib.suppress(OSError):
+                os.unlink(temporary, dir_fd=folder)

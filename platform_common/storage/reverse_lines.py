@@ -1,0 +1,50 @@
+"""Reading a file of lines from its end, in flat memory: what is newest comes first."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from pathlib import Path
+
+from platform_common.errors import UnreadableError
+from platform_common.storage.safe_read import open_regular
+
+BLOCK_BYTES = 1 << 20
+LINE_BYTES = 1 << 16
+LIMIT_BYTES = 1 << 29
+
+
+def blocks_from_end(
+    path: Path, *, block_bytes: int = BLOCK_BYTES, limit_bytes: int = LIMIT_BYTES
+) -> Generator[list[bytes]]:
+    """The lines of `path`, without line feeds, block by block from the last to the first.
+
+    Within a block they are in the order of the file; empty ones are left out.
+    Of a line longer than `LINE_BYTES` only the end may be there, and is still
+    longer than that. Raises `FileNotFoundError` as it is, and `UnreadableError`,
+    also when more than `limit_bytes` are asked for.
+    """
+    with open_regular(path, follow_link=False, one_name=True) as descriptor:
+        try:
+            yield from _blocks(descriptor, path, block_bytes, limit_bytes)
+        except OSError as error:
+            raise UnreadableError.of(path, error) from error
+
+
+def _blocks(
+    descriptor: int, path: Path, block_bytes: int, limit_bytes: int
+) -> Generator[list[bytes]]:
+    end = size = os.fstat(descriptor).st_size
+    begun = b""  # The end of the line that begins before what was read.
+    while end:
+        start = max(end - block_bytes, 0)
+        if size - start > limit_bytes:
+            raise UnreadableError(
+                f"{path}: what is asked for lies more than {limit_bytes:,} bytes before its end"
+            )
+        first, *lines = (os.pread(descriptor, end - start, start) + begun).split(b"\n")
+        if not start:
+            lines.insert(0, first)
+        begun = first[-LINE_BYTES - 1 :]
+        yield [line for line in lines if line]
+        end = start

@@ -1,0 +1,211 @@
+"""What both apps are made of: one Flask application with its gate, headers, errors and words."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Collection, Iterable
+from datetime import datetime
+from pathlib import Path
+
+from flask import Flask, Response, current_app, g, request
+from jinja2 import ModuleLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from platform_common import web
+from platform_common.errors import WrongUsageError
+from platform_common.message import Sentence
+from platform_common.resources import compiled_templates, templates
+from platform_common.version import VERSION
+from platform_common.web import errors, headers, preferences, request_guard
+from platform_common.web.assets import Assets
+from platform_common.web.language import LANGUAGES, SOURCE, Language, language, preferred
+from platform_common.web.request_body import WholeRequest
+
+FORM_LIMIT_BYTES = 256 << 10
+_MOST_FORM_PARTS = 1000
+_DEVICE_NAME = "device_name"
+
+
+def new_application(
+    name: str,
+    *,
+    static: Iterable[Path] = (),
+    allowed_hosts: Collection[str] = (),
+    after_preferences: str,
+    device_name: Callable[[], str] = socket.gethostname,
+) -> Flask:
+    """An application with what every page needs, and `/healthz`, but no page yet.
+
+    `static` are folders beside the shared one; `after_preferences` is where a browser
+    goes once it has chosen its theme or language. Raises `WrongUsageError` for a
+    process in Flask's debug mode, which would show values of a request.
+    """
+    app = Flask(name, template_folder=str(templates()), static_folder=None)
+    app.request_class = WholeRequest
+    if app.debug:
+        raise WrongUsageError(
+            "This app does not run in debug mode", hint="Start it without FLASK_DEBUG."
+        )
+    # A redirect of the routing's would be built from the request's Host.
+    app.url_map.merge_slashes = False
+    app.config.update(
+        MAX_CONTENT_LENGTH=FORM_LIMIT_BYTES,
+        MAX_FORM_MEMORY_SIZE=FORM_LIMIT_BYTES,
+        MAX_FORM_PARTS=_MOST_FORM_PARTS,
+        AFTER_PREFERENCES=after_preferences,
+    )
+    _set_up_templates(app)
+    app.jinja_env.globals["device_name"] = app.extensions[_DEVICE_NAME] = device_name
+    assets = Assets([Path(web.__path__[0], "static"), *static])
+    assets.install(app)
+    app.extensions["assets"] = assets
+    app.after_request(_in_its_language)
+    headers.install(app)
+    errors.install(app)
+    # Setting up gives the device its time zone, which a program reads but once by itself.
+    app.before_request(time.tzset)
+    app.before_request(_gate(allowed_hosts))
+    app.add_url_rule("/healthz", "healthz", _healthz)
+    app.register_blueprint(preferences.blueprint)
+    return app
+
+
+def called() -> str:
+    """What the device is called."""
+    name: str = current_app.extensions[_DEVICE_NAME]()
+    return name
+
+
+def spoken() -> Language:
+    """The language of this request: its owner's choice, else the browser's, else English."""
+    found: Language | None = g.get("language")
+    if found is None:
+        code = preferences.chosen("language")
+        if code == "auto":
+            code = preferred(request.accept_languages)
+        found = g.language = language(code)
+    return found
+
+
+def say(sentence: Sentence | str) -> str:
+    """A sentence in the language of this request."""
+    if isinstance(sentence, Sentence):
+        return sentence.said(spoken().gettext)
+    return spoken().gettext(sentence)
+
+
+def tell(sentence: Sentence) -> Markup:
+    """The same for a page: what a program said in it is marked as English."""
+    spoken_ = spoken()
+    if spoken_.code == SOURCE:
+        return escape(say(sentence))
+    values = {
+        name: tell(value) if isinstance(value, Sentence) else value
+        for name, value in sentence.values.items()
+    }
+    if "why" in values and not isinstance(values["why"], Markup):
+        values["why"] = Markup('<span lang="{}">{}</span>').format(SOURCE, values["why"])
+    text = escape(spoken_.gettext(sentence.text))
+    return text.format_map(values) if values else text
+
+
+def _gate(allowed: Collection[str]) -> Callable[[], Response | None]:
+    def check() -> Response | None:
+        host = request.environ.get("HTTP_HOST", "")
+        if not request_guard.host_is_ours(host, allowed):
+            return _misdirected(request_guard.name_of(host))
+        site, origin = map(request.headers.get, ("Sec-Fetch-Site", "Origin"))
+        if request_guard.comes_from_another_site(
+            request.method, site, origin, scheme=request.scheme, host=host
+        ):
+            return errors.error_page(403)
+        if request.is_multiprocess:
+            return errors.error_page(
+                503,
+                what=Sentence(
+                    "This app runs in several processes, which know nothing of each other."
+                ),
+                todo=Sentence("Start its server with one worker."),
+            )
+        return None
+
+    return check
+
+
+def _misdirected(name: str | None) -> Response:
+    """The page for who calls this device by a name that is not its own.
+
+    A page of a foreign site may read it, so it does not say which device this is. Links
+    on it would lead to itself.
+    """
+    if name is None:
+        return errors.error_page(421, device_name=_unnamed)
+    return errors.error_page(
+        421,
+        what=Sentence("This device does not answer to the name {name}.", name=name),
+        device_name=_unnamed,
+        name=name,
+        setting=request_guard.ALLOWED_HOSTS_VARIABLE,
+    )
+
+
+def _unnamed() -> str:
+    return "Platform"
+
+
+def _in_its_language(response: Response) -> Response:
+    """Say in which language an answer is, and what chose it, where it is in one."""
+    found: Language | None = g.get("language")
+    if found is not None:
+        response.content_language.add(found.code)
+        response.vary.update(("Accept-Language", "Cookie"))
+    return response
+
+
+def _healthz() -> Response:
+    return Response("ok", content_type="text/plain; charset=utf-8")
+
+
+def _set_up_templates(app: Flask) -> None:
+    environment = app.jinja_env
+    if compiled_templates().is_dir():
+        # A page takes less to be shown than its templates take to be compiled.
+        environment.loader = ModuleLoader(compiled_templates())
+    environment.undefined = StrictUndefined
+    environment.trim_blocks = environment.lstrip_blocks = True
+    environment.add_extension("jinja2.ext.i18n")
+    environment.install_gettext_callables(  # type: ignore[attr-defined]  # the extension adds it
+        lambda text: spoken().gettext(text),
+        lambda one, many, count: spoken().ngettext(one, many, count),
+        newstyle=True,
+    )
+    environment.globals.update(
+        spoken=spoken,
+        theme=lambda: preferences.chosen("theme"),
+        chosen=preferences.chosen,
+        themes=preferences.THEMES,
+        languages=LANGUAGES,
+        now=lambda: datetime.now().astimezone(),
+        version=VERSION,
+    )
+    environment.filters.update(
+        say=say,
+        tell=tell,
+        money=lambda usd: spoken().money(usd),
+        number=lambda value: spoken().number(value),
+        percent=lambda value: spoken().percent(value),
+        duration=lambda seconds: spoken().duration(seconds),
+        clock=lambda when: spoken().time(when),
+        moment=lambda when: spoken().moment(when),
+        day=lambda date: spoken().day(date),
+        breakable=_breakable,
+    )
+
+
+def _breakable(text: str) -> Markup:
+    """A long name that may go on in the next line behind its joints."""
+    escaped = str(escape(text))
+    for joint in "_/":
+        escaped = escaped.replace(joint, f"{joint}<wbr>")
+    return Markup(escaped)  # noqa: S704 - escaped above

@@ -1,0 +1,100 @@
+"""Serving an app with gunicorn, in this process and with the settings of `gunicorn_conf`."""
+
+from __future__ import annotations
+
+import resource
+import tempfile
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NoReturn
+
+from flask import Flask
+from gunicorn.app.base import BaseApplication
+from gunicorn.arbiter import Arbiter
+
+from platform_common.errors import PlatformError, UnreadableError, WrongUsageError
+from platform_common.web.serving import gunicorn_conf
+from platform_common.web.serving.listening import addresses
+
+# What stays free of the files that a process may open: for the calls of the control CLI,
+# and for what the server itself has open.
+_SPARE_FILES = 256
+# A connection, and what one of gunicorn's threads waits for it with.
+_FILES_PER_CONNECTION = 2
+_NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+def serve(app: Flask, bind: str, *, settings: Mapping[str, Any] = _NONE) -> NoReturn:
+    """Serve `app` on `bind` until a signal ends this process.
+
+    Sockets that systemd passed on take the place of `bind`.
+    `GUNICORN_CMD_ARGS` may hold further options of gunicorn's, such as `--certfile`;
+    `settings` are some of gunicorn's that nobody else decides. Raises `WrongUsageError`
+    and `UnreadableError` for what cannot be served.
+    """
+    server = _Server(app, addresses(bind), settings)
+    if server.cfg.workers != 1:
+        raise WrongUsageError(gunicorn_conf.ONE_WORKER)
+    if server.cfg.worker_tmp_dir is None:
+        _check_temporary()
+    try:
+        Arbiter(server).run()
+    except (RuntimeError, ValueError) as error:
+        raise PlatformError(f"The server did not start: {error}") from error
+    raise SystemExit(0)
+
+
+def _check_temporary() -> None:
+    """Raise `UnreadableError` where there is no place for the file that gunicorn makes."""
+    try:
+        tempfile.gettempdir()
+    except FileNotFoundError as error:
+        raise UnreadableError(
+            "There is no folder for temporary files that can be written",
+            hint="Mount a tmpfs on /tmp, or on /dev/shm.",
+        ) from error
+
+
+class _Server(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
+    """What gunicorn asks for settings and the app.
+
+    Its own program would let modules in the current folder take the place of installed
+    ones, and read a file of settings there.
+    """
+
+    def __init__(self, app: Flask, bind: list[str], settings: Mapping[str, Any]) -> None:
+        self._app = app
+        self._bind = bind
+        self._settings = settings
+        super().__init__()
+
+    def load_config(self) -> None:
+        for name, value in vars(gunicorn_conf).items():
+            if name in self.cfg.settings:
+                self.cfg.set(name, value)
+        words = self.cfg.get_cmd_args_from_env()
+        given: dict[str, Any] = vars(self.cfg.parser().parse_args(words))
+        for name, value in given.items():
+            if value is not None and name != "args":
+                self.cfg.set(name, value)
+        for name, value in self._settings.items():
+            self.cfg.set(name, value)
+        self._fit_descriptors()
+        self.cfg.set("bind", self._bind)
+        # Made before the fork: what is wrong with it has been told by then.
+        self.cfg.set("preload_app", True)
+
+    def _fit_descriptors(self) -> None:
+        """Have room for every connection: a server that cannot open a file more ends."""
+        wanted = _SPARE_FILES + _FILES_PER_CONNECTION * self.cfg.worker_connections
+        limit, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if limit < wanted:
+            limit = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, most))
+        connections = max(8, (limit - _SPARE_FILES) // _FILES_PER_CONNECTION)
+        if connections < self.cfg.worker_connections:
+            self.cfg.set("worker_connections", connections)
+            self.cfg.set("threads", min(self.cfg.threads, connections * 7 // 8))
+
+    def load(self) -> Flask:
+        return self._app

@@ -1,0 +1,143 @@
+"""Whether the device is well: every check at once, none for long."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from platform_common.cli.group import warn
+from platform_common.control_answers import Check, Outcome, Verdict
+from platform_common.errors import PlatformError, UnreadableError
+from platform_common.paths import LAST_DOCTOR, PROFILES, Paths, Place
+from platform_common.records import record_file
+from platform_common.root_helper import client as control_helper
+from platform_common.storage.atomic_write import Owner
+from platform_common.storage.file_lock import changing
+from platformctl.checks import gateway, hardening, last_doctor, services, storage, stored
+from platformctl.checks.finding import Finding, failed, skipped
+
+_TIME_LIMIT_S = 5.0
+# One after the other is enough for the helper, whoever asks how often. In a folder of root's.
+_ALONE = Place("/etc/platform/doctor")
+_ALONE_WAIT_S = 3.0
+_AGAIN = "Correct that, then run platformctl doctor again"
+
+
+class Row(NamedTuple):
+    """How one check looks; `machine` when it looks at the machine that we run on."""
+
+    look: Callable[[Paths], Finding]
+    machine: bool = False
+
+
+CHECKS: Mapping[str, Row] = {
+    "active-profile-manifest": Row(gateway.active_profile_manifest),
+    "records-readable": Row(stored.records_readable),
+    "secrets-mode": Row(stored.secrets_mode),
+    "agent-user-exists": Row(services.agent_user_exists, machine=True),
+    "active-profile-unit": Row(gateway.active_profile_unit, machine=True),
+    "profile-health-endpoint": Row(gateway.profile_health_endpoint),
+    "data-partition-free": Row(storage.data_partition_free),
+    "mounts-health": Row(storage.mounts_health, machine=True),
+    "time-sync": Row(services.time_sync, machine=True),
+    "ssh-key-only": Row(hardening.ssh_key_only, machine=True),
+    "firewall-default-drop": Row(hardening.firewall_default_drop, machine=True),
+    "apparmor-enforcing": Row(hardening.apparmor_enforcing, machine=True),
+    "hardened-sysctls": Row(hardening.hardened_sysctls, machine=True),
+    "fail2ban-running": Row(services.fail2ban_running, machine=True),
+    "clamav-healthy": Row(services.clamav_healthy, machine=True),
+    "zram-swap": Row(storage.zram_swap, machine=True),
+}
+
+
+def verdict(paths: Paths) -> Verdict:
+    """How the device is; where there is the root helper, also what only root may see.
+
+    Raises `LockedError` while the helper looks for somebody else.
+    """
+    socket = control_helper.socket_for(paths, *stored.RECORDS, PROFILES)
+    if socket is not None:
+        try:
+            return control_helper.ask(socket, "doctor", {}, Verdict)
+        except UnreadableError as error:
+            # What is wrong with the helper does not keep us from looking at the rest.
+            warn(error)
+    found = examine(paths)
+    remember(paths, found, time.time())
+    return found
+
+
+def examine_asked(paths: Paths) -> Verdict:
+    """The helper's operation `doctor`."""
+    with changing(paths.writable(_ALONE), wait_s=_ALONE_WAIT_S):
+        found = examine(paths)
+    remember(paths, found, time.time())
+    return found
+
+
+def examine(
+    paths: Paths, checks: Mapping[str, Row] = CHECKS, *, time_limit_s: float = _TIME_LIMIT_S
+) -> Verdict:
+    """Run all checks side by side; one that hangs or breaks is a Fail that says so."""
+    found: dict[str, Finding] = {}
+    threads = {
+        name: threading.Thread(
+            target=lambda name=name, row=row: found.update({name: _look(row, paths)}), daemon=True
+        )
+        for name, row in checks.items()
+    }
+    deadline = time.monotonic() + time_limit_s
+    for thread in threads.values():
+        thread.start()
+    for thread in threads.values():
+        thread.join(max(0.0, deadline - time.monotonic()))
+    return _verdict({name: found.get(name) or _too_long(time_limit_s) for name in checks})
+
+
+def _look(row: Row, paths: Paths) -> Finding:
+    if row.machine and not paths.is_machine:
+        return skipped("this is a device in a folder")
+    try:
+        return row.look(paths)
+    except PlatformError as error:
+        return failed(error.message, error.hint or _AGAIN)
+    except OSError as error:
+        return failed(UnreadableError.of(error.filename or "the system", error).message, _AGAIN)
+    except Exception as error:  # noqa: BLE001 - a check that is wrong hides no other
+        return failed(f"internal error: {type(error).__name__}", "Report it: the check is wrong")
+
+
+def _too_long(time_limit_s: float) -> Finding:
+    return failed(
+        f"it did not end in {time_limit_s:g} s",
+        "See what the machine waits for with: dmesg -l err,warn and systemctl list-jobs",
+    )
+
+
+def _verdict(found: Mapping[str, Finding]) -> Verdict:
+    kinds = [finding.kind for finding in found.values()]
+    return Verdict(
+        checks=tuple(
+            Check(name, Outcome(finding.kind, finding.detail), finding.fix)
+            for name, finding in found.items()
+        ),
+        fails=kinds.count("Fail"),
+        warns=kinds.count("Warn"),
+        passes=kinds.count("Pass"),
+        skips=kinds.count("Skip"),
+    )
+
+
+def remember(paths: Paths, verdict: Verdict, now_s: float) -> None:
+    """Keep how it went for `status`, if we may; a look makes no device."""
+    if not paths.root.is_dir():
+        return
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now_s))
+    data = last_doctor.render(last_doctor.LastDoctor(checked_at=at, fails=verdict.fails))
+    with contextlib.suppress(PlatformError, OSError):
+        record_file.replace(
+            paths.writable(LAST_DOCTOR), data, mode=0o644, owner=Owner("root", "root")
+        )

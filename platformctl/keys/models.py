@@ -1,0 +1,207 @@
+"""The keys of the model providers: which are there, and setting one of them.
+
+Who is not root has the root helper do it, where there is one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from msgspec import Struct
+
+from platform_common.control_answers import Model, ModelSet
+from platform_common.endpoints import check_base_url
+from platform_common.errors import PlatformError, UnreadableError, WrongUsageError
+from platform_common.paths import (
+    ACTIVE_ENDPOINT,
+    ACTIVE_MODEL,
+    ACTIVE_PROVIDER,
+    AIRGAP,
+    PROVIDERS,
+    SECRETS,
+    Paths,
+    Place,
+)
+from platform_common.records import catalogue, record_file
+from platform_common.records.catalogue import Catalogue, Provider
+from platform_common.records.key_store import read_keys, store_keys
+from platform_common.records.secrets_env import SecretsEnv
+from platform_common.root_helper import client as control_helper
+from platform_common.secret import Secret, parse_secret
+from platform_common.storage.atomic_write import Owner
+
+_ROOT = Owner("root", "root")
+
+
+class Listing(Struct, frozen=True):
+    """The providers to choose from, and what could not be used."""
+
+    models: tuple[Model, ...]
+    problems: tuple[str, ...] = ()
+
+
+class Nothing(Struct, frozen=True, forbid_unknown_fields=True):
+    """No arguments."""
+
+
+class Setting(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the helper is asked to set; without `variable` the provider's key."""
+
+    provider: str
+    key: str
+    variable: str = ""
+
+
+class Testing(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the helper is asked to test; `given` stands in for stored values, by variable."""
+
+    provider: str
+    model: str = ""
+    given: dict[str, str] = {}
+
+
+def list_models(paths: Paths) -> Listing:
+    """The providers with the state of their keys; raises `PlatformError`."""
+    socket = helper(paths)
+    if socket is not None:
+        return control_helper.ask(socket, "model-list", {}, Listing)
+    return list_here(paths)
+
+
+def set_key(paths: Paths, provider_id: str, variable: str, value: Secret) -> ModelSet:
+    """Store one variable of a provider, and make that the active one; raises `PlatformError`."""
+    socket = helper(paths)
+    if socket is not None:
+        setting = {"provider": provider_id, "variable": variable, "key": value.reveal()}
+        return control_helper.ask(socket, "model-set", setting, ModelSet)
+    return set_here(paths, provider_id, variable, value)
+
+
+def named(paths: Paths, provider_id: str, variable: str) -> tuple[Provider, str]:
+    """The provider, and the variable of it that is meant; raises `WrongUsageError`."""
+    provider = next((p for p in _offered(paths, _catalogue(paths)) if p.id == provider_id), None)
+    if provider is None:
+        raise WrongUsageError(
+            # What was given may be a key in the wrong place, and this goes to a log as well.
+            "There is no provider of that id on this device",
+            hint="See which there are with: platformctl model list",
+        )
+    if variable and variable not in provider.variables:
+        raise WrongUsageError(
+            f"{provider.id} has no such variable",
+            hint=f"It has {', '.join(provider.variables)}.",
+        )
+    return provider, variable or provider.key_env_var
+
+
+def list_here(paths: Paths) -> Listing:
+    """As `list_models`, from the files."""
+    keys = read_keys(paths)
+    found = _catalogue(paths)
+    problems = [f"{paths.find(PROVIDERS).path}: {problem}" for problem in found.problems]
+
+    def line(place: Place) -> str:
+        try:
+            return record_file.read_line(paths.writable(place)) or ""
+        except PlatformError as error:
+            problems.append(error.message)
+            return ""
+
+    active, chosen = line(ACTIVE_PROVIDER), line(ACTIVE_ENDPOINT)
+    try:
+        check_base_url(chosen or "http://none")
+    except ValueError as error:  # It is not shown: it may hold a password.
+        problems.append(f"{paths.writable(ACTIVE_ENDPOINT)}: {error}")
+        chosen = ""
+    models = tuple(
+        _model(provider, keys, active=provider.id == active, chosen=chosen)
+        for provider in _offered(paths, found)
+    )
+    return Listing(models, tuple(problems))
+
+
+def set_here(paths: Paths, provider_id: str, variable: str, value: Secret) -> ModelSet:
+    """As `set_key`, in the files; when it fails, each provider has the keys that it had."""
+    provider, name = named(paths, provider_id, variable)
+    if provider.takes_address and name == provider.key_env_var:
+        try:
+            check_base_url(value.reveal())
+        except ValueError as error:
+            raise PlatformError(f"The address {error}") from None
+    keys = store_keys(paths, {name: value}, mode=0o600)
+    try:
+        _make_active(paths, provider.id)
+    except PlatformError as error:
+        raise PlatformError(
+            f"{name} is stored, but {provider.id} is not the active provider: {error.message}",
+            hint="Repair that, then run the command again.",
+        ) from error
+    missing = tuple(name for name in provider.variables if keys.get(name) is None)
+    return ModelSet(provider.id, name, ok=True, missing=missing, unit=_gateway(paths))
+
+
+def list_asked(paths: Paths, _: Nothing) -> Listing:
+    """The helper's operation `model-list`."""
+    return list_here(paths)
+
+
+def set_asked(paths: Paths, setting: Setting) -> ModelSet:
+    """The helper's operation `model-set`."""
+    return set_here(paths, setting.provider, setting.variable, parse_secret(setting.key))
+
+
+def helper(paths: Paths) -> Path | None:
+    """The helper's socket, for who cannot do it himself; None for who is root."""
+    return control_helper.socket_for(paths, SECRETS, PROVIDERS)
+
+
+def _catalogue(paths: Paths) -> Catalogue:
+    return record_file.read(paths.find(PROVIDERS), catalogue.parse)
+
+
+def _offered(paths: Paths, found: Catalogue) -> tuple[Provider, ...]:
+    return found.offered(offline=paths.has(AIRGAP))
+
+
+def _model(provider: Provider, keys: SecretsEnv, *, active: bool, chosen: str) -> Model:
+    """`chosen` is the endpoint that was chosen for the active provider, if any."""
+    key = keys.get(provider.key_env_var)
+    return Model(
+        id=provider.id,
+        display_name=provider.display_name,
+        kind=provider.kind,
+        configured=all(keys.get(name) is not None for name in provider.variables),
+        key_env_var=provider.key_env_var,
+        default_model=provider.default_model,
+        masked_key_prefix="" if key is None else key.masked(),
+        active=active,
+        key_format=provider.key_format,
+        endpoint=(chosen if active else "") or provider.endpoint_default,
+        variables=provider.variables,
+        takes_address=provider.takes_address,
+    )
+
+
+def _make_active(paths: Paths, provider_id: str) -> None:
+    path = paths.writable(ACTIVE_PROVIDER)
+    with contextlib.suppress(PlatformError):
+        if record_file.read_line(path) == provider_id:
+            return
+    # They were chosen for another provider: its address must never get this one's key.
+    for chosen in map(paths.writable, (ACTIVE_ENDPOINT, ACTIVE_MODEL)):
+        try:
+            chosen.unlink(missing_ok=True)
+        except OSError as error:
+            raise UnreadableError.of(chosen, error) from error
+    record_file.replace(path, f"{provider_id}\n".encode(), mode=0o644, owner=_ROOT)
+
+
+def _gateway(paths: Paths) -> str:
+    """The unit of the active profile; empty when there is none, or it cannot be told."""
+    from platform_common.records.installed_profiles import active_profile
+
+    with contextlib.suppress(PlatformError):
+        profile = active_profile(paths)
+        return profile.unit if profile else ""
+    return ""

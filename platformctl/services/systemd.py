@@ -1,0 +1,88 @@
+"""What systemd says of units, and switching one on or off."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from platform_common.control_answers import UNAVAILABLE
+from platform_common.errors import PlatformError
+from platform_common.process.run import ProcessError, run
+
+_ASK_TIMEOUT_S = 3.0
+_SWITCH_TIMEOUT_S = 30.0
+_PROPERTIES = ("LoadState", "ActiveState", "UnitFileState", "ActiveEnterTimestampMonotonic")
+_NAME = re.compile(r"[A-Za-z0-9:_.\\@][A-Za-z0-9:_.\\@-]{0,254}")
+_UP = ("active", "reloading", "refreshing")
+
+
+class UnitState(Struct, frozen=True):
+    """How a unit is; `unavailable` when nobody could say."""
+
+    active_state: str = UNAVAILABLE
+    load_state: str = UNAVAILABLE
+    enabled: bool = False
+    uptime_seconds: int | None = None
+
+
+def unit_states(units: Sequence[str]) -> Mapping[str, UnitState]:
+    """The state of each of `units`, from one question to systemd.
+
+    Never raises: without systemd, or without a good answer of it in time, all
+    are `unavailable`.
+    """
+    states = dict.fromkeys(units, UnitState())
+    # No unit has such a name, and `*` would stand for many.
+    named = [unit for unit in units if _NAME.fullmatch(unit)]
+    if not named:
+        return states
+    question = ("systemctl", "show", f"--property={','.join(_PROPERTIES)}", "--", *named)
+    try:
+        answer = run(question, timeout_s=_ASK_TIMEOUT_S)
+    except ProcessError:
+        return states
+    blocks = answer.output.decode("utf-8", "replace").strip().split("\n\n")
+    if answer.status == 0 and len(blocks) == len(named):
+        now_s = time.clock_gettime(time.CLOCK_MONOTONIC)
+        states |= {unit: parse(block, now_s) for unit, block in zip(named, blocks, strict=True)}
+    return states
+
+
+def parse(block: str, now_s: float) -> UnitState:
+    """The state that a block of `systemctl show` tells; `now_s` is on the monotonic clock."""
+    said = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
+    if not said.get("ActiveState") or not said.get("LoadState"):
+        return UnitState()
+    # Microseconds of the monotonic clock, which nobody sets; 0 for a unit that never was active.
+    entered = said.get("ActiveEnterTimestampMonotonic", "")
+    since_s = int(entered) / 1e6 if re.fullmatch(r"[0-9]{1,18}", entered) else 0.0
+    up = said["ActiveState"] in _UP and 0 < since_s <= now_s
+    return UnitState(
+        active_state=said["ActiveState"],
+        load_state=said["LoadState"],
+        enabled=said.get("UnitFileState", "").startswith("enabled"),
+        uptime_seconds=int(now_s - since_s) if up else None,
+    )
+
+
+def enable_now(unit: str) -> None:
+    """Start `unit` and have it started at every boot; raises `PlatformError`."""
+    _switch("enable", unit)
+
+
+def disable_now(unit: str) -> None:
+    """Stop `unit` and no longer start it at boot; raises `PlatformError`."""
+    _switch("disable", unit)
+
+
+def _switch(verb: str, unit: str) -> None:
+    done = run(("systemctl", verb, "--now", "--", unit), timeout_s=_SWITCH_TIMEOUT_S)
+    if done.status:
+        said = done.last_line or f"it ended with status {done.status}"
+        raise PlatformError(
+            f"systemctl could not {verb} {unit}: {said}",
+            hint=f"See what happened with: systemctl status {unit}",
+        )

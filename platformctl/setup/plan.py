@@ -1,0 +1,126 @@
+"""Setting up, seen from beside the wizard: its plan, and how far it came.
+
+Answers come from the wizard's own file, and from nowhere else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from platform_common.errors import PlatformError
+from platform_common.formats.decode import shaped
+from platform_common.paths import Found, Paths
+from platform_common.records import record_file
+from platform_common.records.record_file import MissingRecordError
+from platform_common.root_helper.messages import (
+    Missing,
+    SetupAction,
+    SetupPlan,
+    SetupStatus,
+    TriedAction,
+)
+from wizard_app.launch.launch_url import ServingFile
+from wizard_app.setup import state as states
+from wizard_app.setup.apply.completion import completion
+from wizard_app.setup.apply.journal import Try, read_try
+from wizard_app.setup.device_facts import Machine
+from wizard_app.setup.pending import PendingSecrets
+from wizard_app.setup.plan.actions import TITLES, Phase
+from wizard_app.setup.plan.plan import Item, build_plan, mark
+from wizard_app.setup.settings import JOURNAL, WizardSettings
+from wizard_app.setup.snapshot import Kept, Lack, Standing
+from wizard_app.setup.state import DONE
+from wizard_app.setup.steps import STEPS
+
+BY_SLUG = {step.slug: step for step in STEPS}
+
+
+def plan(paths: Paths) -> tuple[SetupPlan, list[str]]:
+    """What applying the wizard's answers will do, and which records could not be used.
+
+    It is what the review page shows. Raises `PlatformError` when there are no answers.
+    """
+    standing = standing_of(paths)
+    planned = build_plan(standing)
+    shown = SetupPlan(
+        step=DONE if completion(paths) else standing.state.step,
+        mark=mark(planned),
+        lacks=_missing([*standing.unanswered(), *standing.unfit()]),
+        secrets=tuple(_secrets(standing)),
+        actions=tuple(map(_shown, planned)),
+    )
+    return shown, standing.machine.problems
+
+
+def heading(phase: str) -> str:
+    """What a phase of the plan is called."""
+    return str(next(title for one, title in TITLES.items() if _slug(one) == phase))
+
+
+def status(paths: Paths) -> SetupStatus:
+    """How far the last try came; raises `PlatformError` when that cannot be read."""
+    last, complete = read_try(paths.writable(JOURNAL)), completion(paths)
+    is_complete, completed_at = complete is not None, complete.completed_at if complete else ""
+    if last is None:
+        if paths.has(JOURNAL):
+            raise PlatformError(
+                f"{paths.writable(JOURNAL)} cannot be read", hint="Run this as root."
+            )
+        return SetupStatus(is_complete, completed_at, "none")
+    tried = tuple(TriedAction(one.id, one.what, one.state, one.at, one.why) for one in last.entries)
+    return SetupStatus(is_complete, completed_at, _outcome(last), last.at, tried)
+
+
+def standing_of(paths: Paths, pending: PendingSecrets = PendingSecrets()) -> Standing:  # noqa: B008 - never changed
+    """Where the wizard of this device stands by its file; raises `PlatformError`."""
+    settings = WizardSettings(paths=paths, device=paths, production=True)
+    try:
+        state = record_file.read(Found(settings.state_file), lambda data: states.parse(data, STEPS))
+    except MissingRecordError as error:
+        raise PlatformError(
+            f"{error.message}: nothing has been answered yet",
+            hint="Start the wizard with: wizard-app serve --production",
+        ) from error
+    return Standing(BY_SLUG, Machine(_as_served(settings)), Kept(state, pending))
+
+
+def _as_served(settings: WizardSettings) -> WizardSettings:
+    """The settings with the address on which the wizard is served now, if it is."""
+    serving = None
+    with contextlib.suppress(PlatformError):
+        serving = ServingFile(settings.token_file).read()
+    if serving is None:
+        return settings
+    return msgspec.structs.replace(settings, bind=serving.bind, behind_proxy=serving.behind_proxy)
+
+
+def _missing(lacks: Iterable[Lack]) -> tuple[Missing, ...]:
+    order = list(BY_SLUG)
+    found = sorted(lacks, key=lambda lack: order.index(lack.step.slug))
+    return tuple(Missing(lack.step.slug, str(lack.why)) for lack in found)
+
+
+def _secrets(standing: Standing) -> Iterator[Missing]:
+    for step in standing.answered():
+        if not standing.is_stored(step):
+            for name in step.needs(standing.answer(step), standing.asked(step)):
+                yield Missing(step.slug, str(name))
+
+
+def _shown(item: Item) -> SetupAction:
+    action = item.action
+    said = {"phase": _slug(item.phase), "id": action.id, "said": str(action.said)}
+    return shaped({**action.shown, **said, "kept": item.kept}, SetupAction)
+
+
+def _slug(phase: Phase) -> str:
+    return phase.name.lower().replace("_", "-")
+
+
+def _outcome(last: Try) -> str:
+    if last.ended:
+        return "done"
+    return "failed" if any(one.state == "failed" for one in last.entries) else "unfinished"

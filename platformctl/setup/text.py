@@ -1,0 +1,86 @@
+"""What setting up does, and how far it came, in words for people."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from operator import attrgetter
+
+import click
+
+from platform_common.root_helper.messages import (
+    Missing,
+    SetupAction,
+    SetupPlan,
+    SetupProgress,
+    SetupStatus,
+)
+from platformctl.printing import styled
+from platformctl.setup.plan import heading
+
+_DONE = "done"
+# What an action of a try looks like: a sign and a colour.
+_LOOKS = {
+    "waiting": ("○", ""),
+    "running": ("◐", "yellow"),
+    "done": ("✓", "green"),
+    "failed": ("✗", "red"),
+    "kept": ("✓", ""),
+}
+_OUTCOMES = {
+    "none": "Nothing was applied yet.",
+    "unfinished": "Setting up goes on, or was interrupted; it began at {at}.",
+    "failed": "Setting up failed; it began at {at}.",
+    "done": "All is applied; it began at {at}.",
+}
+
+
+def print_plan(plan: SetupPlan, *, contents: bool) -> None:
+    """The answer to `setup plan`."""
+    if plan.step == _DONE:
+        click.echo("This device is set up: nothing of this is done any more.\n")
+    for phase, actions in groupby(plan.actions, attrgetter("phase")):
+        click.echo(styled(heading(phase), bold=True))
+        for action in actions:
+            _print_action(action, contents=contents)
+    if plan.step != _DONE:
+        _print_missing("Missing, so that nothing can be applied yet", plan.lacks)
+        _print_missing("Secrets that the wizard must hold in memory", plan.secrets)
+
+
+def _print_action(action: SetupAction, *, contents: bool) -> None:
+    done = styled("  (done before a restart)", dim=True) if action.kept else ""
+    click.echo(f"  {styled(action.said)}{done}")
+    if contents:
+        for line in (*action.content.splitlines(), *action.keys):
+            click.echo(f"    {styled(line, dim=True)}".rstrip())
+
+
+def _print_missing(heading: str, missing: tuple[Missing, ...]) -> None:
+    if missing:
+        click.echo(f"\n{styled(heading, 'yellow')}")
+    for one in missing:
+        click.echo(f"  {styled(one.step)}: {styled(one.what)}")
+
+
+def print_status(status: SetupStatus) -> None:
+    """The answer to `setup status`."""
+    if status.complete:
+        since = f" since {styled(status.completed_at)}" if status.completed_at else ""
+        click.echo(f"This device is set up{since}.")
+    click.echo(_OUTCOMES[status.outcome].format(at=styled(status.began_at)))
+    for action in status.actions:
+        _print_tried(action.state, action.said, action.why)
+
+
+def print_progress(told: SetupProgress) -> None:
+    """What became of one action of `setup apply`; that it has begun is worth no line."""
+    if told.state != "running":
+        click.echo(f"{told.number:>3}/{told.of}", nl=False)
+        _print_tried(told.state, told.said, told.why)
+
+
+def _print_tried(state: str, said: str, why: str) -> None:
+    sign, colour = _LOOKS.get(state, ("", ""))
+    click.echo(f"  {styled(sign, colour)} {styled(state.ljust(7), colour)}  {styled(said)}")
+    if why:
+        click.echo(f"             {styled(why, colour)}")

@@ -1,0 +1,35 @@
+"""What the wizard's answers say of a device that is set up: `/var/lib/platform/wizard-state.json`.
+
+The wizard alone writes that file, and reads all of it.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from platform_common.formats.decode import check_member, from_json
+from platform_common.names import check_id
+
+_DONE = "done"
+_MOST = 64
+
+
+class _Answers(Struct, frozen=True):
+    channels: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.channels) > _MOST:
+            raise ValueError(f"channels: must be {_MOST} at most")
+        for number, channel in enumerate(self.channels):
+            check_member(f"channels[{number}]", check_id, channel)
+
+
+class _File(Struct, frozen=True):
+    step: str
+    answers: _Answers = _Answers()
+
+
+def parse_channels(data: bytes) -> tuple[str, ...]:
+    """The ids of the channels, of a device that is set up; raises `DecodingError`."""
+    file = from_json(data, _File)
+    return file.answers.channels if file.step == _DONE else ()

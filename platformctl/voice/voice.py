@@ -1,0 +1,154 @@
+"""The voice relay: its settings, whether the device has voice, its microphone, its service.
+
+Who is not root has the root helper listen and switch, where there is one.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from platform_common.control_answers import UNAVAILABLE
+from platform_common.errors import PlatformError
+from platform_common.paths import LIMITS, VOICE, Found, Paths
+from platform_common.records import limits, record_file, voice
+from platform_common.records.limits import Limitation, Limits
+from platform_common.records.voice import VoiceCheck, VoiceStatus
+from platform_common.resources import data_path
+from platform_common.root_helper import client as control_helper
+from platform_common.storage.atomic_write import Owner
+from platformctl.services.systemd import disable_now, enable_now, unit_states
+
+UNIT = "platform-voice-relay.service"
+_ROOT = Owner("root", "root")
+_NO_LIMITATION = Limitation("", "")
+
+
+class NoVoiceError(PlatformError):
+    """The device has no voice."""
+
+
+class Nothing(Struct, frozen=True, forbid_unknown_fields=True):
+    """No arguments."""
+
+
+class Switch(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the helper is asked to do with the relay."""
+
+    on: bool
+
+
+class Switched(Struct, frozen=True):
+    """That voice was switched; `service` says whether its service was, too."""
+
+    service: bool
+
+
+def status(paths: Paths) -> VoiceStatus:
+    """The settings that hold, and what comes of them; raises `PlatformError`."""
+    found = paths.find(VOICE)
+    device = _limits(paths)
+    config = record_file.read(found, voice.parse)
+    if found.shipped:
+        config = voice.parse(voice.for_device(_shipped(), device))
+    why = _without_voice(device)
+    return VoiceStatus(
+        voice=config.voice,
+        stt=config.stt,
+        tts=config.tts,
+        relay=config.relay,
+        supported=voice.supported(device),
+        service_active=unit_states([UNIT])[UNIT].active_state == "active",
+        reason=why.reason,
+        unblock=why.unblock,
+    )
+
+
+def check_supported(paths: Paths) -> None:
+    """Raise `NoVoiceError` on a device without voice."""
+    device = _limits(paths)
+    if not voice.supported(device):
+        why = _without_voice(device)
+        reason = f": {why.reason.rstrip('.')}" if why.reason else ""
+        raise NoVoiceError(f"This device has no voice{reason}", hint=why.unblock)
+
+
+def check(paths: Paths) -> VoiceCheck:
+    """Listen to the microphone for a second; raises `PlatformError` for settings that are none."""
+    socket = _helper(paths)
+    if socket is not None:
+        return control_helper.ask(socket, "voice-check", {}, VoiceCheck)
+    return check_here(paths)
+
+
+def check_here(paths: Paths) -> VoiceCheck:
+    """As `check`, with this user's own right to the microphone."""
+    from platformctl.voice import microphone
+
+    config = record_file.read(paths.find(VOICE), voice.parse)
+    return microphone.check(config.voice.audio_device)
+
+
+def change(paths: Paths, changes: voice.Changes) -> None:
+    """Change settings, beginning with the shipped ones; raises `PlatformError`."""
+
+    def edited(before: bytes | None) -> bytes:
+        if before is None:
+            before = voice.for_device(_shipped(), _limits(paths))
+        return voice.edited(before, changes)
+
+    record_file.edit(paths.writable(VOICE), edited, mode=0o644, owner=_ROOT)
+
+
+def switch(paths: Paths, *, on: bool) -> bool:
+    """Switch the relay and its service on or off; False when the service was left alone.
+
+    That is so without systemd, and for a device in a folder, whose services are
+    not those of this machine. Raises `PlatformError`.
+    """
+    socket = _helper(paths)
+    if socket is not None:
+        return control_helper.ask(socket, "voice-switch", {"on": on}, Switched).service
+    return switch_here(paths, on=on)
+
+
+def switch_here(paths: Paths, *, on: bool) -> bool:
+    """As `switch`, in the file and by systemd; raises `NoVoiceError` where there is none."""
+    if on:
+        check_supported(paths)
+    change(paths, {("voice", "enabled"): on})
+    here = paths.root == Path("/") and unit_states([UNIT])[UNIT].active_state != UNAVAILABLE
+    if here:
+        (enable_now if on else disable_now)(UNIT)
+    return here
+
+
+def check_asked(paths: Paths, _: Nothing) -> VoiceCheck:
+    """The helper's operation `voice-check`."""
+    return check_here(paths)
+
+
+def switch_asked(paths: Paths, switch: Switch) -> Switched:
+    """The helper's operation `voice-switch`."""
+    return Switched(switch_here(paths, on=switch.on))
+
+
+def _helper(paths: Paths) -> Path | None:
+    return control_helper.socket_for(paths, VOICE, LIMITS)
+
+
+def _without_voice(device: Limits) -> Limitation:
+    """Why the device has no voice, as its limits say it; empty when it has, or they do not."""
+    if voice.supported(device):
+        return _NO_LIMITATION
+    about = (one for one in device.limitations if "voice" in one.id or "audio" in one.id)
+    return next(about, _NO_LIMITATION)
+
+
+def _limits(paths: Paths) -> Limits:
+    return record_file.read(paths.find(LIMITS), limits.parse)
+
+
+def _shipped() -> bytes:
+    return record_file.read(Found(data_path(VOICE.shipped), shipped=True), lambda data: data)

@@ -1,0 +1,231 @@
+"""The control CLI as the apps see it: calls that answer with JSON, each on its own.
+
+A call that fails, hangs, or prints something else never fails a page: it is a
+slice of defaults, with the reason.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Generic, Protocol, TypeVar
+
+from msgspec import Struct
+
+from platform_common.formats.decode import (
+    DecodingError,
+    from_answer,
+    from_json,
+    shaped,
+    without_null,
+)
+from platform_common.message import Sentence, quoted
+from platform_common.process import run as processes
+from platform_common.process.run import Finished, ProcessError
+from platform_common.redaction import Redactor
+
+V = TypeVar("V")
+CALL_LIMIT_S = 10.0
+_AT_ONCE = 8
+_LONGEST_REASON = 200
+_WRONG_USAGE = 64
+# What our programs, and click, put before what went wrong; a hint may follow it.
+_ERROR = re.compile(r"^error: (.*\S)", re.MULTILINE | re.IGNORECASE)
+# Answers of a usual size are read once, as long as they stay the same.
+_REMEMBERED = 32
+_REMEMBERED_BYTES = 1 << 16
+# What HTML cannot hold: controls but tab and line ends, surrogates, and what is no character.
+_NO_TEXT = re.compile(
+    "[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"
+    + "".join(
+        f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(1 << 16, 17 << 16, 1 << 16)
+    )
+    + "]"
+)
+
+
+class ControlCli(Protocol):
+    """Whatever answers the calls of the control CLI; `sample` says why its answers are made up."""
+
+    @property
+    def sample(self) -> Sentence | None:
+        """Why no answer is real; None when they are."""
+
+    def run(
+        self, words: Sequence[str], *, stdin: bytes = b"", limit_s: float | None = None
+    ) -> Finished:
+        """Make one call, in `limit_s` instead of the usual limit where that is given.
+
+        Raises `ProcessError` when it cannot be made or does not end.
+        """
+
+
+class BusyError(ProcessError):
+    """As many calls as may be are under way already."""
+
+
+class SubprocessCli:
+    """The program at `program`, with `variables` in its environment; eight at once at most."""
+
+    sample = None
+
+    def __init__(
+        self, program: str, variables: Mapping[str, str], *, limit_s: float = CALL_LIMIT_S
+    ) -> None:
+        self._program = program
+        self._variables = variables
+        self._limit_s = limit_s
+        self._slots = threading.BoundedSemaphore(_AT_ONCE)
+
+    def run(
+        self, words: Sequence[str], *, stdin: bytes = b"", limit_s: float | None = None
+    ) -> Finished:
+        """Make one call; raises `ProcessError`. Its limit counts from now, not from its start."""
+        limit_s = limit_s or self._limit_s
+        deadline = time.monotonic() + limit_s
+        # Who would get less than half of its time does not begin.
+        if not self._slots.acquire(timeout=limit_s / 2):
+            raise BusyError("The control CLI is busy with other calls")
+        try:
+            return processes.run(
+                [self._program, *words],
+                timeout_s=round(deadline - time.monotonic(), 1) or limit_s,
+                stdin=stdin,
+                variables=self._variables,
+            )
+        finally:
+            self._slots.release()
+
+
+class Slice(Struct, Generic[V], frozen=True, cache_hash=True):
+    """What one call answered; a `reason` says why its value is but the default.
+
+    `given` are the members that the answer holds, `tunnel.enabled` for one inside another.
+    """
+
+    value: V
+    reason: Sentence | None = None
+    given: frozenset[str] = frozenset()
+
+    @property
+    def stub(self) -> bool:
+        """Whether the value stands in for an answer."""
+        return self.reason is not None
+
+
+class View(Struct, Generic[V], frozen=True):
+    """One call of the control CLI: its words, how to read its answer, what stands in for it."""
+
+    words: tuple[str, ...]
+    read: Callable[[bytes], V]
+    default: V
+    limit_s: float | None = None
+
+    def load(self, cli: ControlCli) -> Slice[V]:
+        """The answer, whatever the exit status; never raises for a call that went wrong."""
+        try:
+            finished = cli.run(self.words, limit_s=self.limit_s)
+            try:
+                return self._answer(finished.output, cli.sample)
+            except DecodingError as error:
+                return self._without(self._why(finished, error))
+        except ProcessError as error:
+            return self._without(quoted(plain(error.message)))
+        except (MemoryError, OSError, RuntimeError) as error:  # No room or no thread is left.
+            why = type(error).__name__
+            return self._without(Sentence("{call} broke off: {why}", call=self._name, why=why))
+
+    def _answer(self, output: bytes, sample: Sentence | None) -> Slice[V]:
+        return Slice(self.read(output), sample)
+
+    def _without(self, reason: Sentence) -> Slice[V]:
+        return Slice(self.default, reason)
+
+    @property
+    def _name(self) -> str:
+        return " ".join(self.words)
+
+    def _why(self, finished: Finished, error: DecodingError) -> Sentence:
+        """Why there is no answer: in the words of the program, if it failed without one."""
+        if not finished.status or finished.output.strip():
+            return Sentence(
+                "{call} did not answer as expected: {why}",
+                call=self._name,
+                why=plain(error.message),
+            )
+        said = plain(Redactor().redact(told(finished)))
+        if finished.status == _WRONG_USAGE and said:
+            return Sentence(
+                "The control CLI does not know the call {call}: {why}", call=self._name, why=said
+            )
+        why = said or (
+            f"signal {-finished.status}" if finished.status < 0 else f"exit code {finished.status}"
+        )
+        return Sentence("{call} failed: {why}", call=self._name, why=why)
+
+
+class ObjectView(View[V], frozen=True):
+    """A view of a JSON object that tells which of its members the answer holds.
+
+    A member that is null counts as left out; what no page could show of a text is a dot.
+    """
+
+    def _answer(self, output: bytes, sample: Sentence | None) -> Slice[V]:
+        read = _object if len(output) <= _REMEMBERED_BYTES else _object.__wrapped__
+        shape: Any = type(self.default)
+        found: Slice[V] = read(output, shape, sample)
+        return found
+
+
+@lru_cache(_REMEMBERED)
+def _object(output: bytes, shape: Any, sample: Sentence | None) -> Slice[Any]:
+    """What `output` says; the same bytes say the same, and a device repeats itself."""
+    tree = without_null(from_json(output, dict[str, Any]))
+    if b"\\" in output or b"\x7f" in output or not output.isascii():
+        tree = _plain_texts(tree)
+    given = frozenset(_members(tree, ""))
+    return Slice(shaped(tree, shape), sample, given)
+
+
+def object_view(words: Sequence[str], default: V, *, limit_s: float | None = None) -> View[V]:
+    """The view of a call whose answer has the shape of `default`."""
+
+    def read(data: bytes) -> V:
+        return from_answer(data, type(default))
+
+    return ObjectView(tuple(words), read, default, limit_s)
+
+
+def told(finished: Finished) -> str:
+    """Why a call failed, in the program's words: its last `error:` line, else its last line."""
+    said = (finished.errors.strip() or finished.output.strip()).decode("utf-8", "replace")
+    errors = _ERROR.findall(said)
+    return errors[-1] if errors else finished.last_line
+
+
+def plain(text: str) -> str:
+    """The text for a page: one line, not long, without what no page could show."""
+    text = " ".join(_NO_TEXT.sub("·", text).split())
+    return text if len(text) <= _LONGEST_REASON else text[: _LONGEST_REASON - 1] + "…"
+
+
+def _members(tree: dict[str, Any], at: str) -> Iterator[str]:
+    """The names of what is in `tree`."""
+    for name, value in tree.items():
+        yield at + name
+        if isinstance(value, dict):
+            yield from _members(value, f"{at}{name}.")
+
+
+def _plain_texts(value: Any) -> Any:
+    match value:
+        case str():
+            return _NO_TEXT.sub("·", value)
+        case list():
+            return [_plain_texts(one) for one in value]
+        case dict():
+            return {name: _plain_texts(one) for name, one in value.items()}
+    return value

@@ -1,0 +1,148 @@
+"""The verdict on top of the start page: how the device is in one line, and what to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import compress
+from typing import Any
+
+from msgspec import Struct
+
+from platform_common.message import Sentence
+from pwa_app.control_client import Slice
+from pwa_app.dashboard.dashboard_figures import Health, Spending
+from pwa_app.overview import Overview, State
+
+
+class Note(Struct, frozen=True, cache_hash=True):
+    """One thing to know, and where more is said about it; `kind` is bad or warn."""
+
+    kind: str
+    sentence: Sentence
+    href: str
+    link: Sentence
+
+
+class Headline(Struct, frozen=True, cache_hash=True):
+    """How the device is, in one line; `kind` is ok, warn or bad."""
+
+    kind: str
+    title: Sentence
+    notes: tuple[Note, ...]
+
+
+def headline_of(overview: Overview, gateway: State, spending: Spending, health: Health) -> Headline:
+    """The verdict on what the calls answered."""
+    if all(_silent(found) for found in overview):
+        return _ALL_SILENT
+    notes = tuple(
+        sorted(
+            (
+                *_gateway_notes(overview, gateway),
+                *_cost_notes(spending),
+                *_health_notes(overview, health),
+                *_silence(overview),
+            ),
+            key=lambda note: note.kind,
+        )
+    )
+    kind = notes[0].kind if notes else "ok"
+    if gateway.kind == "bad":
+        title = Sentence("The gateway is not running")
+    elif kind == "bad":
+        title = Sentence("Something needs your attention")
+    elif notes and gateway.kind == "ok":
+        title = Sentence("The gateway runs, with something to look at")
+    elif notes:
+        title = Sentence("There is something to look at")
+    else:
+        title = Sentence("Everything is fine")
+    return Headline(kind, title, notes)
+
+
+_ALL_SILENT = Headline(
+    "bad",
+    Sentence("The control CLI does not answer"),
+    (
+        Note(
+            "bad",
+            Sentence(
+                "Each part below says why. On the device, the command platformctl doctor tells"
+                " more; the log can be read without it."
+            ),
+            "/app/logs",
+            Sentence("Look at the log"),
+        ),
+    ),
+)
+
+
+def _gateway_notes(overview: Overview, gateway: State) -> Iterator[Note]:
+    log = Sentence("Look at the log")
+    if gateway.kind == "bad":
+        yield Note(
+            "bad",
+            Sentence("It does not answer until it is started again. Its log says why it stopped."),
+            "/app/logs",
+            log,
+        )
+    elif gateway.kind == "warn":
+        yield Note(
+            "warn",
+            Sentence("The gateway is changing its state. Refresh this page in a moment."),
+            "/app/logs",
+            log,
+        )
+    elif gateway.kind == "none" and not _silent(overview.status):
+        yield Note(
+            "warn",
+            Sentence("It is not known whether the gateway runs."),
+            "#gateway",
+            Sentence("See the gateway"),
+        )
+
+
+def _cost_notes(spending: Spending) -> Iterator[Note]:
+    link = Sentence("See the cost")
+    if spending.tripped:
+        yield Note("bad", Sentence("A cost cap is reached."), "#cost", link)
+    elif spending.state == "warn":
+        yield Note("warn", Sentence("The cost comes close to its cap."), "#cost", link)
+
+
+def _health_notes(overview: Overview, health: Health) -> Iterator[Note]:
+    link = Sentence("See what to do")
+    if health.fails:
+        one = Sentence("1 health check found a problem.")
+        many = Sentence("{count} health checks found a problem.", count=health.fails)
+        yield Note("bad", one if health.fails == 1 else many, "#health", link)
+    if health.warns:
+        one = Sentence("1 health check warns.")
+        many = Sentence("{count} health checks warn.", count=health.warns)
+        yield Note("warn", one if health.warns == 1 else many, "#health", link)
+    if health.passes is None and health.fails is None and not _silent(overview.doctor):
+        yield Note(
+            "warn", Sentence("No health check was reported."), "#health", Sentence("See the checks")
+        )
+
+
+def _silence(overview: Overview) -> Iterator[Note]:
+    places = ("#gateway", "#version", "#limits", "#cost", "#health")
+    link = Sentence("See why")
+    silent = [_silent(found) for found in overview]
+    for sentence, place in compress(zip(_SILENT, places, strict=True), silent):
+        yield Note("warn", sentence, place, link)
+
+
+_SILENT = (
+    Sentence("Nothing is known about the gateway."),
+    Sentence("Nothing is known about the version."),
+    Sentence("Nothing is known about the limits."),
+    Sentence("Nothing is known about the cost."),
+    Sentence("Nothing is known about the health of the device."),
+)
+
+
+def _silent(found: Slice[Any]) -> bool:
+    """Whether the call failed; a sample answer holds something."""
+    return found.stub and not found.given

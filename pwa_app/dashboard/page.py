@@ -1,0 +1,88 @@
+"""The start page: how the device is, and whether there is an update."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from functools import lru_cache
+
+from flask import Blueprint, Response, redirect, render_template, request
+from markupsafe import Markup
+from werkzeug import Response as Redirect
+
+from platform_common.web.factory import spoken
+from platform_common.web.language import Language
+from pwa_app.context import context
+from pwa_app.dashboard.charts import cost_chart
+from pwa_app.dashboard.summary import moment, summary
+from pwa_app.dashboard.updates import CHECK, COMMAND, news
+from pwa_app.overview import OVERVIEW, Overview
+
+blueprint = Blueprint("dashboard", __name__)
+# Six cards in two languages, and what they showed a moment ago.
+_REMEMBERED = 24
+
+
+@blueprint.get("/")
+def start() -> Redirect:
+    """To the dashboard."""
+    return redirect("/app/dashboard")
+
+
+@blueprint.get("/app/dashboard")
+def dashboard() -> str:
+    """Status, version, limits, cost and verdict; a call that failed shows as a stub."""
+    called = context()
+    overview = Overview(*called.load_all(OVERVIEW))
+    return render_template(
+        "pwa/dashboard.html",
+        cards=_cards(overview, spoken()),
+        all_stub=overview.all_stub,
+        sample=called.cli.sample,
+    )
+
+
+def _cards(overview: Overview, language: Language) -> Mapping[str, Markup]:
+    shown = summary(overview)
+    spending = shown.spending
+    return {
+        "verdict": _drawn("verdict", language, headline=shown.headline, passes=shown.health.passes),
+        "gateway": _drawn(
+            "gateway",
+            language,
+            slice=overview.status,
+            gateway=shown.gateway,
+            tunnel=shown.tunnel,
+            uptime_s=shown.uptime_s,
+            last_fails=shown.last_fails,
+            channels=shown.channels,
+        ),
+        "cost": _drawn(
+            "cost",
+            language,
+            slice=overview.cost,
+            spending=spending,
+            chart=cost_chart(spending.days, spending.today.cap_usd, language),
+        ),
+        "health": _drawn("health", language, slice=overview.doctor, health=shown.health),
+        "limits": _drawn("limits", language, slice=overview.limits),
+        "version": _drawn("version", language, slice=overview.version),
+    }
+
+
+@lru_cache(_REMEMBERED)
+def _drawn(name: str, language: Language, **values: Hashable) -> Markup:
+    """One card of the page; nothing but its values and the language changes what it shows."""
+    card = render_template(f"pwa/cards/{name}.html", when=moment, **values)
+    return Markup(card)  # noqa: S704 - the template escapes what it is given
+
+
+@blueprint.get("/app/update")
+def update() -> Response:
+    """Whether there is an update; with `notice` only the few words for the start page."""
+    called = context()
+    found = news(called.load(CHECK))
+    name = "pwa/_update_notice.html" if "notice" in request.args else "pwa/update.html"
+    if found.kind != "available" and "notice" in request.args:
+        return Response(status=204)
+    page = render_template(name, news=found, command=COMMAND, sample=called.cli.sample)
+    return Response(page, content_type="text/html; charset=utf-8")

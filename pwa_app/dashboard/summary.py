@@ -1,0 +1,62 @@
+"""What the start page makes of the five answers: figures, checks, and one verdict on top.
+
+What an answer does not hold is None here, never 0.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import lru_cache
+
+from msgspec import Struct
+
+from platform_common.message import Sentence
+from platform_common.records.channel_names import channel_name
+from pwa_app.dashboard.dashboard_figures import Health, Spending, counted, health_of, spending
+from pwa_app.dashboard.headline import Headline, headline_of
+from pwa_app.overview import Overview, State, gateway_state, state_of
+
+_REMEMBERED = 8
+
+
+class Summary(Struct, frozen=True):
+    """All that the page shows beside the answers themselves."""
+
+    gateway: State
+    tunnel: State
+    uptime_s: int | None
+    last_fails: int | None
+    channels: tuple[Sentence, ...]
+    spending: Spending
+    health: Health
+    headline: Headline
+
+
+@lru_cache(_REMEMBERED)
+def summary(overview: Overview) -> Summary:
+    """What to show of the answers."""
+    status = overview.status.value
+    gateway = gateway_state(status)
+    uptime = status.uptime_seconds
+    money = spending(overview.cost)
+    if status.cost_tripped and not money.tripped:
+        money = Spending(money.today, money.month, money.week_usd, money.days, True, money.unpriced)
+    health = health_of(overview.doctor)
+    return Summary(
+        gateway=gateway,
+        tunnel=state_of(status.tunnel.active_state),
+        uptime_s=uptime if uptime is not None and uptime >= 0 else None,
+        last_fails=counted(status.doctor_fails),
+        channels=tuple(channel_name(channel) for channel in status.channels),
+        spending=money,
+        health=health,
+        headline=headline_of(overview, gateway, money, health),
+    )
+
+
+def moment(text: str) -> datetime | None:
+    """The time of a text such as `2026-11-03T10:00:00Z`, in the device's zone; None without one."""
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,40 @@
+"""The keys of this device, as far as this process may read them: to keep them out of pages."""
+
+from __future__ import annotations
+
+from platform_common.errors import PlatformError
+from platform_common.paths import SECRETS, Paths
+from platform_common.records.key_store import read_keys
+from platform_common.redaction import Redactor
+
+_Signature = tuple[int, int, int]
+
+
+class KnownSecrets:
+    """Looks at `secrets.env` again whenever it has changed."""
+
+    def __init__(self, paths: Paths) -> None:
+        self._paths = paths
+        self._known: tuple[_Signature | None, Redactor] = (None, Redactor())
+
+    def redactor(self) -> Redactor:
+        """What masks the keys; those of a file that cannot be read are masked by their shape."""
+        signature, redactor = self._known
+        now = self._signature()
+        if now != signature:
+            redactor = self._read()
+            self._known = (now, redactor)
+        return redactor
+
+    def _signature(self) -> _Signature | None:
+        try:
+            status = self._paths.writable(SECRETS).stat()
+        except OSError:
+            return None
+        return status.st_ino, status.st_mtime_ns, status.st_size
+
+    def _read(self) -> Redactor:
+        try:
+            return Redactor(read_keys(self._paths).all_values())
+        except PlatformError:
+            return Redactor()

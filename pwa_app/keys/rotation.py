@@ -1,0 +1,208 @@
+"""Testing and replacing a provider's key: the calls that do it, and how to tell that it went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from platform_common.cli.terminal import printable
+from platform_common.control_answers import ModelTest
+from platform_common.errors import PlatformError
+from platform_common.formats.decode import DecodingError, from_answer
+from platform_common.message import Sentence
+from platform_common.names import check_id, check_variable
+from platform_common.process.run import Finished, ProcessError
+from platform_common.redaction import MASK, Redactor
+from platform_common.secret import Secret, parse_secret
+from platform_common.web.flash import Flash
+from pwa_app.control_client import ControlCli, told
+from pwa_app.overview import MODELS
+
+# The test itself may take ten seconds, and wait for others before that.
+TEST_LIMIT_S = 20.0
+_LONGEST_REASON = 200
+_SHORTEST_REDACTED = 8
+_TOO_MANY = 429
+_SERVER_ERROR = 500
+# Fields of the form beside the key, in the order of a provider's further variables.
+_FURTHER_FIELDS = ("secret_access_key", "region")
+_UNKNOWN = Sentence("Rotation failed: there is no provider of that id.")
+
+
+class Value(NamedTuple):
+    """A value to store; without a `variable` it is the key."""
+
+    variable: str
+    secret: Secret
+
+
+class Tested(NamedTuple):
+    """How a test of a key went, and why it did not pass, or what the pass leaves open."""
+
+    outcome: Literal["works", "rejected", "unchecked"]
+    why: str = ""
+
+
+def is_id(provider: str) -> bool:
+    """Whether a provider can be called so."""
+    try:
+        check_id(provider)
+    except ValueError:
+        return False
+    return True
+
+
+def rotate(cli: ControlCli, form: Mapping[str, str]) -> Flash:
+    """Store what the form of a key holds, with `test` set only a key that is not refused.
+
+    Never raises for a call that went wrong: the message says so, and shows no key.
+    """
+    provider, typed = form.get("provider", ""), form.get("api_key", "")
+    if not provider.strip() or not typed.strip():
+        return Flash(Sentence("Provider and key are both required."), good=False)
+    if not is_id(provider):
+        return Flash(_UNKNOWN, good=False)
+    if cli.sample is not None:
+        return Flash(
+            Sentence("(dev-stub) would rotate {provider} …", provider=provider), good=False
+        )
+    try:
+        values = _values(cli, provider, form)
+    except PlatformError as error:
+        return _failed(error.message)
+    tested = key_tested(cli, provider, values) if form.get("test") == "1" else None
+    if tested is not None and tested.outcome == "rejected":
+        return Flash(
+            Sentence("Rotation failed: {why}. Nothing was stored.", why=tested.why), good=False
+        )
+    return _store(cli, provider, values) or _done(provider, tested)
+
+
+def test_stored(cli: ControlCli, provider: str) -> Flash:
+    """Whether that provider takes the key that is stored for it."""
+    if not is_id(provider):
+        return Flash(Sentence("There is no provider of that id."), good=False)
+    if cli.sample is not None:
+        return Flash(
+            Sentence("(dev-stub) would test the key of {provider} …", provider=provider),
+            good=False,
+        )
+    outcome, why = key_tested(cli, provider)
+    if outcome == "works":
+        return Flash(Sentence("{provider} takes the stored key.", provider=provider), good=True)
+    if outcome == "rejected":
+        return Flash(Sentence("The stored key does not work: {why}", why=why), good=False)
+    return Flash(Sentence("The stored key could not be checked: {why}", why=why), good=False)
+
+
+def key_tested(cli: ControlCli, provider: str, values: Sequence[Value] = ()) -> Tested:
+    """Ask whether that provider takes its stored key, or else `values`, the key first."""
+    source = ("--key-from-stdin",) if values else ()
+    lines = [f"{name}={secret.reveal()}" if name else secret.reveal() for name, secret in values]
+    stdin = "".join(f"{line}\n" for line in lines).encode()
+    words = ("model", "test", "--provider", provider, *source, "--json")
+    try:
+        finished = cli.run(words, stdin=stdin, limit_s=TEST_LIMIT_S)
+    except ProcessError as error:
+        return Tested("unchecked", error.message)
+    try:
+        found = from_answer(finished.output, ModelTest)
+    except DecodingError:
+        return Tested("unchecked", _reason(finished, values))
+    if found.ok and not found.warning:
+        return Tested("works")
+    why = _cut(_hidden(found.warning or found.error, values)) or f"exit code {finished.status}"
+    status = found.http_status
+    answered = status is not None and status < _SERVER_ERROR and status != _TOO_MANY
+    return Tested("rejected" if answered and not found.ok else "unchecked", why)
+
+
+def _values(cli: ControlCli, provider: str, form: Mapping[str, str]) -> list[Value]:
+    """What is to be stored, the key first; raises `PlatformError`, which shows none of it."""
+    values = [Value("", parse_secret(form["api_key"]))]
+    further = [(n, form[f]) for n, f in enumerate(_FURTHER_FIELDS, 1) if form.get(f, "").strip()]
+    if not further:
+        return values
+    listed = MODELS.load(cli)
+    found = next((model for model in listed.value if model.id == provider), None)
+    variables = found.variables if found else ()
+    for number, text in further:
+        if number >= len(variables):
+            raise PlatformError(str(listed.reason or "this provider needs nothing but its key"))
+        try:
+            check_variable(variables[number])
+        except ValueError as error:
+            raise PlatformError(f"the name of a variable {error}") from None
+        values.append(Value(variables[number], parse_secret(text, variables[number])))
+    return values
+
+
+def _store(cli: ControlCli, provider: str, values: Sequence[Value]) -> Flash | None:
+    """Store every value; the message when that ends early."""
+    stored: list[str] = []
+    for name, secret in values:
+        option = ("--variable", name) if name else ()
+        words = ("model", "set", "--provider", provider, *option, "--key-from-stdin", "--yes")
+        try:
+            finished = cli.run(words, stdin=f"{secret.reveal()}\n".encode())
+        except ProcessError as error:
+            return _failed(error.message, stored)
+        if finished.status:
+            return _failed(_reason(finished, values), stored)
+        stored.append(name)
+    return None
+
+
+def _done(provider: str, tested: Tested | None) -> Flash:
+    if tested is None:
+        return Flash(Sentence("Rotated {provider} successfully.", provider=provider), good=True)
+    if tested.outcome == "works":
+        return Flash(
+            Sentence(
+                "Rotated {provider} successfully. The new key was tested first, and works.",
+                provider=provider,
+            ),
+            good=True,
+        )
+    return Flash(
+        Sentence(
+            "Rotated {provider} successfully. The new key is unchecked: {why}",
+            provider=provider,
+            why=tested.why,
+        ),
+        good=True,
+    )
+
+
+def _failed(why: str, stored: Sequence[str] = ()) -> Flash:
+    if len(stored) > 1:
+        return Flash(
+            Sentence(
+                "Rotation failed: {why} (stored before that: the key and {names})",
+                why=why,
+                names=", ".join(stored[1:]),
+            ),
+            good=False,
+        )
+    if stored:
+        return Flash(
+            Sentence("Rotation failed: {why} (stored before that: the key)", why=why), good=False
+        )
+    return Flash(Sentence("Rotation failed: {why}", why=why), good=False)
+
+
+def _reason(finished: Finished, values: Sequence[Value]) -> str:
+    """What the program said went wrong, in its `error:` line or its last one."""
+    return _cut(_hidden(told(finished), values) or f"exit code {finished.status}")
+
+
+def _hidden(text: str, values: Sequence[Value]) -> str:
+    secrets = [secret for _, secret in values]
+    for secret in secrets:  # The redactor lets stand what is as short as a word.
+        if len(secret.reveal()) < _SHORTEST_REDACTED:
+            text = text.replace(secret.reveal(), MASK)
+    return Redactor(secrets).redact(text)
+
+
+def _cut(text: str) -> str:
+    return printable(text.strip())[:_LONGEST_REASON]

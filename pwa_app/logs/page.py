@@ -1,0 +1,183 @@
+"""The log of the gateway, and of what else runs here: to read, to follow, to take away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from flask import Blueprint, Response, render_template, request
+from msgspec import Struct
+
+from platform_common.control_answers import Status
+from platform_common.message import Sentence
+from platform_common.web.errors import error_page
+from platform_common.web.factory import say, spoken
+from pwa_app.context import context
+from pwa_app.control_client import Slice
+from pwa_app.logs.journal import Extract, JournalError, Reading, Units, place_of, units_of
+from pwa_app.logs.journal_entries import Entry, count_levels
+from pwa_app.logs.rows import PAGE_BYTES, PRIORITIES, Filters, Row, newest, rows_of
+from pwa_app.overview import STATUS
+
+# Who was away for longer than these take gets the newest lines, and is told so.
+_MOST_NEW_LINES = 500
+
+blueprint = Blueprint("logs", __name__)
+
+
+class Page(Struct, frozen=True):
+    """What the page of the log shows."""
+
+    status: Slice[Status]
+    units: Units
+    filters: Filters
+    rows: Sequence[Row] = ()
+    read: int = 0
+    matching: int = 0
+    counts: tuple[int, int, int] = (0, 0, 0)
+    cursor: str = ""
+    notes: Sequence[Sentence] = ()
+    failure: Sentence | None = None
+
+
+@blueprint.get("/app/logs")
+def logs() -> str:
+    """The last lines of a unit, whether or not they can be had."""
+    status = context().load(STATUS)
+    units = context().journal.units = units_of(status)
+    filters = Filters.of(request.args, units)
+    try:
+        reading = context().journal.read(filters.extract)
+    except JournalError as error:
+        page = Page(status, units, filters, failure=error.sentence)
+    else:
+        page = _page(status, units, filters, reading)
+    return render_template("pwa/logs.html", page=page, priorities=PRIORITIES)
+
+
+@blueprint.get("/app/logs/tail")
+def tail() -> Response:
+    """What was logged after a cursor, as JSON; nothing (204) when nothing was."""
+    filters = Filters.of(request.args, _units())
+    cursor = request.args.get("cursor", "")
+    try:
+        answer = _after(filters, cursor)
+    except JournalError as error:
+        answer = {"cursor": cursor, "lines": (), "gap": False, "problem": say(error.sentence)}
+    if answer is None:
+        return Response(status=204)
+    answer["unit"] = filters.unit
+    return Response(msgspec.json.encode(answer), content_type="application/json")
+
+
+@blueprint.get("/app/logs/download")
+def download() -> Response:
+    """The same lines as a file."""
+    filters = Filters.of(request.args, _units())
+    try:
+        reading = context().journal.read(filters.extract)
+    except JournalError as error:
+        return error_page(503, what=error.sentence)
+    matches = zip(reading.entries, filters.matching(reading.entries), strict=True)
+    entries = [entry for entry, matching in matches if matching]
+    if request.args.get("format") == "json":
+        ending, kind, data = "json", "application/json", msgspec.json.encode([*map(_fact, entries)])
+    else:
+        ending, kind, data = "txt", "text/plain; charset=utf-8", _text(entries).encode()
+    response = Response(data, content_type=kind)
+    name = filters.unit.removesuffix(".service").translate({ord("@"): "-", ord(":"): "-"})
+    stamp = datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
+    response.headers.set("Content-Disposition", "attachment", filename=f"{name}-{stamp}.{ending}")
+    return response
+
+
+def _units() -> Units:
+    """The units that the control CLI named last: a poll makes no call."""
+    journal = context().journal
+    if journal.units is None:
+        journal.units = units_of(context().load(STATUS))
+    return journal.units
+
+
+def _page(status: Slice[Status], units: Units, filters: Filters, reading: Reading) -> Page:
+    entries = reading.entries
+    matching = rows_of(entries, filters, boot="", day=datetime.now().astimezone().date())
+    rows = newest(matching, PAGE_BYTES)
+    notes = []
+    if reading.lines < filters.lines:
+        notes.append(
+            Sentence("Only {count} lines were read, as some are very long.", count=reading.lines)
+        )
+    if len(rows) < len(matching):
+        notes.append(
+            Sentence(
+                "Older lines are left out: {count} of them would make this page too large.",
+                count=len(matching) - len(rows),
+            )
+        )
+    return Page(
+        status,
+        units,
+        filters,
+        rows=rows,
+        read=len(entries),
+        matching=len(matching),
+        counts=count_levels(entries),
+        cursor=entries[-1].cursor if entries else "",
+        notes=notes,
+    )
+
+
+def _after(filters: Filters, cursor: str) -> dict[str, Any] | None:
+    """What is new; None when nothing is. A cursor that leads nowhere gives the last lines."""
+    place = place_of(cursor)
+    gap = bool(cursor)
+    if place is not None:
+        reading = _read_after(filters, cursor)
+        gap = reading is None or len(reading.entries) >= reading.lines
+    if gap or place is None:
+        place = None
+        lines = min(filters.lines, _MOST_NEW_LINES)
+        reading = context().journal.read(Extract(filters.unit, lines, filters.boot))
+    entries = reading.entries if reading else ()
+    # Lines without a cursor are what a stand-in prints, again and again.
+    if not entries or not entries[-1].cursor:
+        return None
+    day = datetime.now().astimezone().date()
+    if place is not None:
+        day = (Entry("", stamp_us=place.stamp_us).time() or datetime.now().astimezone()).date()
+    rows = rows_of(entries, filters, boot=place.boot if place else "", day=day)
+    kept = newest(rows, PAGE_BYTES)
+    lines_ = [msgspec.structs.replace(row, day=row.day and spoken().day(row.day)) for row in kept]
+    return {
+        "cursor": entries[-1].cursor,
+        "lines": lines_,
+        "gap": gap or len(kept) < len(rows),
+    }
+
+
+def _read_after(filters: Filters, cursor: str) -> Reading | None:
+    extract = Extract(filters.unit, _MOST_NEW_LINES + 1, filters.boot, cursor)
+    try:
+        return context().journal.read(extract)
+    except JournalError:
+        # Such as for a cursor of another journal: the next read says whether it is that.
+        return None
+
+
+def _text(entries: Sequence[Entry]) -> str:
+    return "".join(
+        " ".join(filter(None, (_iso(entry), entry.level and f"{entry.level:7}", entry.text))) + "\n"
+        for entry in entries
+    )
+
+
+def _fact(entry: Entry) -> dict[str, str]:
+    return {"at": _iso(entry), "level": entry.level, "text": entry.text, "boot": entry.boot}
+
+
+def _iso(entry: Entry) -> str:
+    when = entry.time()
+    return when.isoformat(timespec="milliseconds") if when else ""

@@ -1,0 +1,135 @@
+"""The application server key: made once, kept in `vapid.pem`, never replaced.
+
+A subscription stands for one key for ever, so that another key would orphan all
+of them: a file that is broken stays as it is, and push is off.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import logging
+import os
+import stat
+from importlib.util import find_spec
+from pathlib import Path
+
+from platform_common.errors import PlatformError, UnreadableError
+from platform_common.storage.atomic_write import (
+    ExistsError,
+    create_exclusive,
+    make_folder,
+    opened_folder,
+)
+from platform_common.storage.file_lock import hold
+from platform_common.storage.safe_read import open_regular
+from platform_common.storage.stale_files import remove_left_overs
+
+FILE = "vapid.pem"
+MODE = 0o600
+_LIMIT_BYTES = 16 << 10
+_CURVE = "secp256r1"  # Another name of prime256v1.
+_LOG = logging.getLogger(__name__)
+
+
+class BrokenKeyError(PlatformError):
+    """The file holds no key that can be used."""
+
+
+class PushKey:
+    """The key in the folder `data_dir`; without a key generator there is none."""
+
+    def __init__(self, data_dir: Path, *, generator: bool | None = None) -> None:
+        self.path = data_dir / FILE
+        # Looked for once; what it needs is loaded only when the key is asked for.
+        self._generator = _has_generator() if generator is None else generator
+        self._told = ""
+
+    def public(self) -> str:
+        """The public key as browsers take it, base64url; empty when push is off."""
+        if not self._generator:
+            self._tell("push is off: py-vapid is not installed")
+            return ""
+        try:
+            return _public_part(self._pem(), self.path)
+        except PlatformError as error:
+            self._tell(f"push is off: {error.message}")
+            return ""
+
+    def _pem(self) -> bytes:
+        try:
+            return self._read()
+        except FileNotFoundError:
+            self._create()
+        try:
+            return self._read()
+        except FileNotFoundError as error:
+            raise UnreadableError.of(self.path, error) from error
+
+    def _read(self) -> bytes:
+        with open_regular(self.path, follow_link=False, one_name=True) as descriptor:
+            try:
+                mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
+                if mode & ~MODE:
+                    os.fchmod(descriptor, MODE)
+                    _LOG.warning("%s had the mode %04o and now has %04o", self.path, mode, MODE)
+            except OSError:
+                self._tell(f"{self.path} has the mode {mode:04o}, and only its owner can change it")
+            try:
+                return os.read(descriptor, _LIMIT_BYTES)
+            except OSError as error:
+                raise UnreadableError.of(self.path, error) from error
+
+    def _create(self) -> None:
+        """Make the file, unless somebody else has meanwhile."""
+        new = _generate()
+        make_folder(self.path.parent)
+        try:
+            with opened_folder(self.path.parent) as folder:
+                # The folder itself is the lock: a first call leaves one file and no other.
+                hold(folder, self.path)
+                if not os.access(FILE, os.F_OK, dir_fd=folder, follow_symlinks=False):
+                    remove_left_overs(self.path.parent, of_name=FILE)
+                    with contextlib.suppress(ExistsError):
+                        create_exclusive(self.path, new, mode=MODE)
+        except OSError as error:
+            raise UnreadableError.of(self.path, error) from error
+
+    def _tell(self, what: str) -> None:
+        """Log `what`, once: anybody can ask for the key as often as they like."""
+        if what != self._told:
+            self._told = what
+            _LOG.warning("%s", what)
+
+
+def _has_generator() -> bool:
+    return find_spec("py_vapid") is not None
+
+
+def _generate() -> bytes:
+    from py_vapid import Vapid02
+
+    vapid = Vapid02()
+    vapid.generate_keys()
+    pem: bytes = vapid.private_pem()
+    return pem
+
+
+def _public_part(pem: bytes, path: Path) -> str:
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+    from cryptography.hazmat.primitives.serialization import (
+        Encoding,
+        PublicFormat,
+        load_pem_private_key,
+    )
+
+    try:
+        key = load_pem_private_key(pem, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        # What it says might repeat a part of the file.
+        raise BrokenKeyError(f"{path} holds no private key without a password") from None
+    if not isinstance(key, EllipticCurvePrivateKey) or key.curve.name != _CURVE:
+        raise BrokenKeyError(f"{path} holds a key of another kind than prime256v1")
+    point = key.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
+    return base64.urlsafe_b64encode(point).decode().rstrip("=")

@@ -1,0 +1,95 @@
+"""Installing the dashboard as an app: its webmanifest, its service worker, its offline page."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import cast
+
+from flask import Blueprint, Response, current_app, render_template
+
+from platform_common.message import Sentence
+from platform_common.web.assets import Assets
+from platform_common.web.factory import called, say, spoken
+
+_START = "/app/dashboard"
+_OFFLINE = "/offline"
+_WORKER = "sw.js"
+# What the offline page is made of.
+_OFFLINE_FILES = ("style.css", "app.js", "icon.svg")
+_ICONS = (
+    ("icon.svg", "any", "image/svg+xml", "any"),
+    ("icon-192.png", "192x192", "image/png", "any"),
+    ("icon-512.png", "512x512", "image/png", "any"),
+    ("icon-maskable-512.png", "512x512", "image/png", "maskable"),
+)
+_SHORTCUTS = (
+    (Sentence("Logs"), "/app/logs"),
+    (Sentence("Keys"), "/app/keys"),
+    (Sentence("System"), "/app/system"),
+)
+_GROUND = "#f6f7f9"
+_ACCENT = "#1f5fd1"
+
+blueprint = Blueprint("installing", __name__)
+
+
+@blueprint.get("/manifest.webmanifest")
+def webmanifest() -> Response:
+    """What a browser needs to know to install the dashboard."""
+    device = called()
+    members = {
+        "id": _START,
+        "name": say(Sentence("{name} dashboard", name=device)),
+        "short_name": device,
+        "description": say(Sentence("How this device is, and what it costs.")),
+        "lang": spoken().code,
+        "start_url": _START,
+        "scope": "/",
+        "display": "standalone",
+        "theme_color": _ACCENT,
+        "background_color": _GROUND,
+        "icons": [
+            {"src": _assets().url(name), "sizes": sizes, "type": kind, "purpose": purpose}
+            for name, sizes, kind, purpose in _ICONS
+        ],
+        "shortcuts": [{"name": say(name), "url": url} for name, url in _SHORTCUTS],
+    }
+    response = Response(
+        json.dumps(members, indent=2) + "\n", content_type="application/manifest+json"
+    )
+    response.headers["Cache-Control"] = "no-cache"
+    return response
+
+
+@blueprint.get("/sw.js")
+def service_worker() -> Response:
+    """The service worker, led by what it must know of this device and this version."""
+    offline_page = render_template("pwa/offline.html")
+    assets = _assets()
+    built = {
+        # Whatever a page that is kept would show differently makes another version.
+        "version": hashlib.sha256(f"{assets.tag}{offline_page}".encode()).hexdigest()[:16],
+        "offline": _OFFLINE,
+        "files": [assets.url(name) for name in _OFFLINE_FILES],
+        "dashboard": _START,
+        "icon": assets.url("icon-192.png"),
+        "title": called(),
+        "body": say(Sentence("There is news from this device.")),
+    }
+    # JSON in ASCII is the same value in JavaScript.
+    head = f'"use strict";\nconst BUILT = {json.dumps(built)};\n'
+    script = head.encode("ascii") + assets.files[_WORKER].data
+    response = Response(script, content_type="text/javascript; charset=utf-8")
+    response.headers["Cache-Control"] = "no-cache"
+    return response
+
+
+@blueprint.get(_OFFLINE)
+def offline() -> str:
+    """What the service worker shows when the device does not answer."""
+    return render_template("pwa/offline.html")
+
+
+def _assets() -> Assets:
+    return cast("Assets", current_app.extensions["assets"])

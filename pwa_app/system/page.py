@@ -1,0 +1,48 @@
+"""The system pages: what runs here, what this browser prefers, help, the diagnostics archive."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import partial
+
+from flask import Blueprint, Response, render_template, request
+
+from platform_common.web.factory import called
+from pwa_app.context import Context, context
+from pwa_app.overview import STATUS, VERSION, gateway_state
+from pwa_app.system import diagnostics
+
+blueprint = Blueprint("system", __name__)
+
+
+@blueprint.get("/app/system")
+def system() -> str:
+    """What runs on the device, and the way to everything that is not opened every day."""
+    status, version = context().load_all((STATUS, VERSION))
+    return render_template(
+        "pwa/system.html",
+        status=status,
+        state=gateway_state(status.value),
+        running=version,
+        here=request.host_url.rstrip("/"),
+    )
+
+
+@blueprint.get("/app/system/diagnostics")
+def contents() -> str:
+    """What the archive holds and what it leaves out, before anybody downloads it."""
+    return render_template("pwa/diagnostics.html", diagnostics=diagnostics)
+
+
+@blueprint.get("/app/system/diagnostics.zip")
+def download() -> Response:
+    """The archive; who asks while one is made gets the same."""
+    ours = context()
+    made = ours.flights.join("diagnostics.zip", partial(_made, ours, called())).result()
+    response = Response(made.data, content_type="application/zip")
+    response.headers.set("Content-Disposition", "attachment", filename=made.name)
+    return response
+
+
+def _made(ours: Context, device: str) -> diagnostics.Archive:
+    return diagnostics.archive(ours, device, datetime.now(UTC))

@@ -1,0 +1,121 @@
+"""The voice page: whether the device listens, and switching that after consent."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from flask import Blueprint, redirect, render_template, request
+from werkzeug import Response
+
+from platform_common.cli.terminal import printable
+from platform_common.formats.decode import from_answer
+from platform_common.message import Sentence
+from platform_common.process.run import Finished, ProcessError
+from platform_common.records.voice import VoiceCheck, VoiceStatus
+from platform_common.web.flash import Flash
+from pwa_app.context import context, taken
+from pwa_app.control_client import Slice, View, told
+
+VOICE_STATUS: View[VoiceStatus] = View(
+    ("voice", "status", "--json"), partial(from_answer, shape=VoiceStatus), VoiceStatus()
+)
+VOICE_CHECK: View[VoiceCheck] = View(
+    ("voice", "check", "--json"), partial(from_answer, shape=VoiceCheck), VoiceCheck()
+)
+# systemd may take its time with the service.
+_SWITCH_LIMIT_S = 45.0
+_LONGEST_REASON = 300
+
+blueprint = Blueprint("voice", __name__)
+
+
+@blueprint.get("/app/voice")
+def voice() -> str:
+    """How voice is set, and what can be done about it."""
+    return render_template(
+        "pwa/voice.html",
+        voice=context().load(VOICE_STATUS),
+        flash=taken(context().voice_flash),
+    )
+
+
+@blueprint.post("/app/voice/check")
+def check() -> Response:
+    """Listen to the microphone for a second; the page then says what was heard."""
+    if context().settings.dev_stub:
+        return _back(Sentence("(dev-stub) would check the microphone"), good=False)
+    heard = _heard()
+    return _back(_said(heard), good=_works(heard))
+
+
+@blueprint.post("/app/voice/enable")
+def enable() -> Response:
+    """Switch voice on: with consent, and a microphone that works right now."""
+    if request.form.get("consent") != "1":
+        return _back(
+            Sentence("Voice stays off: tick the box once everyone who is heard here agrees."),
+            good=False,
+        )
+    if context().settings.dev_stub:
+        return _back(Sentence("(dev-stub) would switch voice on"), good=False)
+    heard = _heard()
+    if not _works(heard):
+        return _back(_said(heard), good=False)
+    problem = _switched("enable", "--yes")
+    if problem:
+        return _back(Sentence("Voice was not switched on: {why}", why=problem), good=False)
+    return _back(Sentence("Voice is on."), good=True)
+
+
+@blueprint.post("/app/voice/disable")
+def disable() -> Response:
+    """Switch the microphone off."""
+    if context().settings.dev_stub:
+        return _back(Sentence("(dev-stub) would switch voice off"), good=False)
+    problem = _switched("disable")
+    if problem:
+        return _back(Sentence("Voice was not switched off: {why}", why=problem), good=False)
+    return _back(Sentence("Voice is off."), good=True)
+
+
+def _heard() -> Slice[VoiceCheck]:
+    return context().load(VOICE_CHECK)
+
+
+def _works(heard: Slice[VoiceCheck]) -> bool:
+    return heard.value.ok and not heard.stub
+
+
+def _said(heard: Slice[VoiceCheck]) -> Sentence:
+    if heard.reason is not None:
+        return Sentence("The microphone could not be checked: {why}", why=heard.reason)
+    found = heard.value
+    if not found.ok:
+        return Sentence("The microphone does not work: {why}", why=found.error or found.device)
+    if found.peak_dbfs is None:
+        return Sentence("The microphone works.")
+    return Sentence(
+        "The microphone works. The loudest sound was {decibels} dB below the most it can take.",
+        decibels=f"{abs(found.peak_dbfs):.0f}",
+    )
+
+
+def _switched(*words: str) -> str:
+    """Why `platformctl voice` with these words did not do it; empty when it did."""
+    try:
+        done = context().cli.run(("voice", *words), limit_s=_SWITCH_LIMIT_S)
+    except ProcessError as error:
+        return error.message
+    finally:
+        context().flights.forget(VOICE_STATUS.words)
+    return _why(done) if done.status else ""
+
+
+def _why(done: Finished) -> str:
+    """What the control CLI says went wrong, without the hint behind it."""
+    return printable(told(done) or f"exit code {done.status}")[:_LONGEST_REASON]
+
+
+def _back(sentence: Sentence, *, good: bool) -> Response:
+    context().voice_flash.put(Flash(sentence, good=good))
+    return redirect("/app/voice")

@@ -1,0 +1,112 @@
+"""Putting an artefact into a release, and taking its digests, in one pass over its bytes."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from platform_common.errors import PlatformError, UnreadableError
+from platform_common.storage.safe_read import open_regular
+from release_tools.hashing import Digests, TooLongError, digest_stream
+
+# ioctl_ficlone(2): share the blocks of another file, copied when one side changes.
+_FICLONE = 0x40049409
+_NO_LINK = {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.ENOSYS}
+
+
+class ChangedError(PlatformError):
+    """A file changed while it was read."""
+
+
+def digest_file(
+    path: Path,
+    *,
+    paired: bool = True,
+    on_chunk: Callable[[memoryview], None] = lambda chunk: None,
+) -> Digests:
+    """The digests of a regular file; raises `ChangedError` when it changes meanwhile."""
+    try:
+        with open_regular(path) as descriptor, unchanged(path, descriptor):
+            return _digest(descriptor, paired=paired, on_chunk=on_chunk)
+    except OSError as error:
+        raise UnreadableError.of(path, error) from error
+
+
+def place(
+    source: Path, target: Path, *, paired: bool, on_chunk: Callable[[memoryview], None]
+) -> Digests:
+    """Make `target` the same file as `source` and take its digests.
+
+    By a reflink or a hard link where the file system can, else by a copy made
+    from the very bytes that are digested. Raises `ChangedError`,
+    `UnreadableError`, and `OSError` when `target` cannot be written.
+    """
+    with open_regular(source) as descriptor, unchanged(source, descriptor):
+        if _reflink(descriptor, target) or _hard_link(source, target):
+            with open_regular(target) as placed:
+                digests = _digest(placed, paired=paired, on_chunk=on_chunk)
+                os.fsync(placed)
+            return digests
+        with target.open("xb", buffering=0) as copy:
+
+            def write(chunk: memoryview) -> None:
+                on_chunk(chunk)
+                while chunk:
+                    chunk = chunk[copy.write(chunk) :]
+
+            digests = _digest(descriptor, paired=paired, on_chunk=write)
+            os.fchmod(copy.fileno(), 0o644)
+            os.fsync(copy.fileno())
+    return digests
+
+
+def _digest(descriptor: int, *, paired: bool, on_chunk: Callable[[memoryview], None]) -> Digests:
+    return digest_stream(
+        lambda buffer: os.readv(descriptor, [buffer]),
+        # A file that something appends to would never end.
+        limit_bytes=os.fstat(descriptor).st_size,
+        paired=paired,
+        on_chunk=on_chunk,
+    )
+
+
+@contextlib.contextmanager
+def unchanged(path: Path, descriptor: int) -> Iterator[None]:
+    """Raise `ChangedError` when the block ends and the file is not what it was."""
+    before = os.fstat(descriptor)
+    grown = False
+    try:
+        yield
+    except TooLongError:
+        grown = True
+    after = os.fstat(descriptor)
+    if grown or (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+        raise ChangedError(f"{path} changed while it was read", hint="Try again when it is done.")
+
+
+def _reflink(descriptor: int, target: Path) -> bool:
+    with target.open("xb") as copy:
+        try:
+            fcntl.ioctl(copy.fileno(), _FICLONE, descriptor)
+        except OSError:
+            target.unlink()
+            return False
+        os.fchmod(copy.fileno(), 0o644)
+    return True
+
+
+def _hard_link(source: Path, target: Path) -> bool:
+    # A link shares the mode too, and a web server must be able to read what we publish.
+    if source.stat().st_mode & 0o444 != 0o444:
+        return False
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError as error:
+        if error.errno in _NO_LINK:
+            return False
+        raise
+    return True

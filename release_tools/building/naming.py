@@ -1,0 +1,145 @@
+"""File names of artefacts, and the ids that they are made of (docs/manifest.md)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from platform_common.errors import PlatformError, UnreadableError, WrongUsageError
+from platform_common.storage.safe_read import read_bounded
+from release_tools.manifest.calver import CalVer
+from release_tools.manifest.vocabulary import CHANNELS, FORMATS
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_DATA_FILE_LIMIT_BYTES = 1 << 20
+
+
+class NamingError(PlatformError):
+    """A file name that stands for no artefact, or for two."""
+
+
+class WrongReleaseError(NamingError):
+    """A file name of another version or channel than the one asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArtefactName:
+    """The parts of `platform-<profile>-<target>-<version>-<channel>.<ext>`."""
+
+    profile: str
+    target: str
+    version: CalVer
+    channel: str
+    format: str
+
+    def __str__(self) -> str:
+        parts = ("platform", self.profile, self.target, self.version.text, self.channel)
+        return "-".join(parts) + f".{self.format}"
+
+
+def parse_name(
+    filename: str,
+    *,
+    version: CalVer,
+    channel: str,
+    profiles: Collection[str],
+    targets: Mapping[str, str],
+) -> ArtefactName:
+    """What `filename` stands for in this release, read from the right.
+
+    `profiles` are the known profile ids and `targets` maps target ids to formats:
+    they decide where a profile ends and a target begins. Raises `NamingError`.
+    """
+    form = next((form for form in FORMATS if filename.endswith(f".{form}")), None)
+    if form is None or not filename.startswith("platform-"):
+        raise NamingError(
+            f"{filename!a} is not named platform-<profile>-<target>-<version>-<channel>.<ext>",
+            hint=f"The extensions are {', '.join(FORMATS)}.",
+        )
+    stem = filename.removesuffix(f".{form}").removeprefix("platform-")
+    rest, _, seen_channel = stem.rpartition("-")
+    if seen_channel not in CHANNELS:
+        raise NamingError(f"{filename!a} names no channel ({', '.join(CHANNELS)}) at its end")
+    if seen_channel != channel:
+        raise WrongReleaseError(
+            f"{filename!a} is of the channel {seen_channel}, and this release is for {channel}"
+        )
+    if not rest.endswith(f"-{version.text}"):
+        raise WrongReleaseError(f"{filename!a} is not of the version {version}")
+    middle = rest.removesuffix(f"-{version.text}")
+    return _split(filename, middle, ArtefactName("", "", version, channel, form), profiles, targets)
+
+
+def _split(
+    filename: str,
+    middle: str,
+    name: ArtefactName,
+    profiles: Collection[str],
+    targets: Mapping[str, str],
+) -> ArtefactName:
+    pairs = [
+        (profile, target)
+        for profile in sorted(profiles)
+        for target in sorted(targets)
+        if f"{profile}-{target}" == middle
+    ]
+    if not pairs:
+        raise NamingError(
+            f"{filename!a} names no known profile and target in {middle!a}",
+            hint=f"Profiles: {', '.join(sorted(profiles))}. Targets: {', '.join(sorted(targets))}.",
+        )
+    if len(pairs) > 1:
+        ways = " or ".join(f"profile {profile} on target {target}" for profile, target in pairs)
+        raise NamingError(f"{filename!a} can be read in two ways: {ways}")
+    profile, target = pairs[0]
+    if targets[target] != name.format:
+        raise NamingError(
+            f"{filename!a} has the format {name.format}, and the target {target} takes"
+            f" {targets[target]}"
+        )
+    return ArtefactName(profile, target, name.version, name.channel, name.format)
+
+
+def profile_ids(directory: Path) -> list[str]:
+    """The ids of the profile definitions `<id>.toml` in `directory`."""
+    if not directory.is_dir():
+        raise UnreadableError(f"{directory} is not a folder of profile definitions")
+    try:
+        ids = sorted(path.stem for path in directory.iterdir() if path.suffix == ".toml")
+    except OSError as error:
+        raise UnreadableError.of(directory, error) from error
+    if not ids:
+        raise WrongUsageError(f"{directory} holds no profile definition (<id>.toml)")
+    _refuse_bad_ids(directory, ids)
+    return ids
+
+
+def target_matrix(path: Path) -> dict[str, str]:
+    """Target id to format, from a TOML file with one table `[targets]`."""
+    # Here, because verify reads this module and no TOML.
+    import tomllib
+
+    try:
+        document = tomllib.loads(read_bounded(path, _DATA_FILE_LIMIT_BYTES).decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise WrongUsageError(f"{path} is not valid TOML: {error}") from error
+    except RecursionError:
+        raise WrongUsageError(f"{path} is nested too deeply") from None
+    targets = document.get("targets")
+    if not isinstance(targets, dict) or not targets:
+        raise WrongUsageError(f"{path} has no table [targets]")
+    for target, form in targets.items():
+        if form not in FORMATS:
+            raise WrongUsageError(
+                f"{path}: [targets].{target} must be one of {', '.join(FORMATS)}, not {form!a}"
+            )
+    _refuse_bad_ids(path, targets)
+    return targets
+
+
+def _refuse_bad_ids(path: Path, ids: Collection[str]) -> None:
+    for name in ids:
+        if not _ID.fullmatch(name):
+            raise WrongUsageError(f"{path}: {name!a} cannot be part of a file name")

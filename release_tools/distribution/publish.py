@@ -1,0 +1,150 @@
+"""Putting a release into a distribution so that readers see the old one or the new one."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from platform_common.errors import PlatformError, UnreadableError
+from platform_common.storage.atomic_write import (
+    fsync_directory,
+    write_atomic,
+    write_atomic_together,
+)
+from platform_common.storage.stale_files import (
+    nothing_left_in,
+    remove_left_overs,
+    signals_held,
+    temporary_name,
+)
+from release_tools.building.copy_and_digest import digest_file
+from release_tools.distribution.layout import MANIFEST_NAME, SIGNATURE_SUFFIX, UNSIGNED_SUFFIX
+from release_tools.hashing import Digests
+from release_tools.manifest.calver import CalVer
+from release_tools.manifest.document import Manifest, render
+from release_tools.signing.minisign import prehash
+from release_tools.signing.secret_key import SecretKey, sign
+from release_tools.verifying.policy import render_comment
+
+
+class BuildError(PlatformError):
+    """The artefact folder or the distribution is not as it must be; lists everything wrong."""
+
+    def __init__(self, problems: Sequence[str], *, hint: str = "") -> None:
+        self.problems = tuple(problems)
+        super().__init__("; ".join(problems), hint=hint)
+
+
+@contextlib.contextmanager
+def made_folder(channel_dir: Path) -> Iterator[None]:
+    """Make the channel's folder where it is missing; when the block fails, nothing is left."""
+    missing: list[Path] = []
+    try:
+        missing += (path for path in (channel_dir, *channel_dir.parents) if not path.exists())
+        channel_dir.mkdir(parents=True, exist_ok=True)
+        with nothing_left_in(channel_dir):
+            yield
+    except BaseException as error:
+        with signals_held(), contextlib.suppress(OSError):
+            for path in missing:
+                path.rmdir()
+        if isinstance(error, OSError):
+            raise UnreadableError.of(channel_dir, error) from error
+        raise
+
+
+@contextlib.contextmanager
+def locked(output: Path) -> Iterator[None]:
+    """Hold the distribution for this process alone."""
+    try:
+        descriptor = os.open(output, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise UnreadableError.of(output, error) from error
+    try:
+        _lock(descriptor, output)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, output: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno == errno.EWOULDBLOCK:
+            raise BuildError(
+                [f"another build is at work in {output}"], hint="Try again when it is done."
+            ) from error
+        raise UnreadableError.of(output, error) from error
+
+
+@contextlib.contextmanager
+def staging_folder(channel_dir: Path, version: CalVer) -> Iterator[Path]:
+    """A hidden folder that is gone afterwards, like those that killed builds left."""
+    staging = channel_dir / temporary_name(version.text)
+    try:
+        remove_left_overs(channel_dir)
+        staging.mkdir()
+        yield staging
+    except OSError as error:
+        # A name inside the hidden folder would tell nobody anything.
+        hidden = error.filename is None or str(error.filename).startswith(str(staging))
+        raise UnreadableError.of(channel_dir if hidden else error.filename, error) from error
+    finally:
+        with signals_held():
+            shutil.rmtree(staging, ignore_errors=True)
+
+
+def refuse_other_bytes(version_dir: Path, digests: Mapping[str, Digests]) -> None:
+    """Raise `BuildError` when this version exists already with other artefacts."""
+    if not version_dir.exists():
+        return
+    present = {path.name for path in version_dir.iterdir()}
+    present -= {name + SIGNATURE_SUFFIX for name in digests}
+    problems = [f"{version_dir / name} is not of this build" for name in present - set(digests)]
+    problems += [f"{version_dir} has no {name}" for name in set(digests) - present]
+    for name in sorted(present & set(digests)):
+        if digest_file(version_dir / name) != digests[name]:
+            problems.append(f"{version_dir / name} has other bytes")
+    if problems:
+        raise BuildError(
+            [f"{version_dir.name} exists already: {'; '.join(sorted(problems))}"],
+            hint="A version that was built is never changed: build a new one.",
+        )
+
+
+def move_in(staging: Path, version_dir: Path) -> None:
+    """Put the staged files at their place; a version that is there gets its signatures anew."""
+    if not version_dir.exists():
+        staging.rename(version_dir)
+    else:
+        for path in sorted(staging.glob(f"*{SIGNATURE_SUFFIX}")):
+            path.replace(version_dir / path.name)
+        fsync_directory(version_dir)
+    fsync_directory(version_dir.parent)
+
+
+def publish_manifest(
+    channel_dir: Path, manifest: Manifest, key: SecretKey | None, timestamp: int
+) -> Path:
+    """Write the manifest's pair, or without `key` the unsigned manifest; its path.
+
+    The signature comes first, so that a reader in between finds a pair that
+    does not match and not a new manifest under an old signature's promise.
+    """
+    data = render(manifest)
+    path = channel_dir / MANIFEST_NAME
+    unsigned = channel_dir / (MANIFEST_NAME + UNSIGNED_SUFFIX)
+    if key is None:
+        write_atomic(unsigned, data)
+        return unsigned
+    comment = render_comment(MANIFEST_NAME, timestamp, manifest)
+    signature = sign(key, prehash(data), comment).render()
+    write_atomic_together({channel_dir / (MANIFEST_NAME + SIGNATURE_SUFFIX): signature, path: data})
+    unsigned.unlink(missing_ok=True)
+    return path

@@ -1,0 +1,68 @@
+"""Verifying one file and its detached signature, as `minisign -V` does."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from platform_common.errors import UnreadableError
+from platform_common.storage.safe_read import open_regular, read_bounded
+from release_tools.building.copy_and_digest import digest_file, unchanged
+from release_tools.distribution.layout import SIGNATURE_LIMIT_BYTES
+from release_tools.hashing import BUFFER_BYTES
+from release_tools.progress import StartProgress
+from release_tools.signing.keys import candidates, check_signature
+from release_tools.signing.minisign import PublicKey, Signature, SignatureError, check_legacy
+from release_tools.verifying.policy import Finding, check_comment
+
+
+def verify_one(
+    file: Path,
+    signature_path: Path,
+    keys: Sequence[PublicKey],
+    start_progress: StartProgress,
+    *,
+    legacy: bool,
+    strict: bool,
+) -> tuple[Signature, list[Finding]]:
+    """The good signature of `file` and what is odd about it, which `strict` refuses.
+
+    Raises `SignatureError`, `FormatError` and `UnreadableError`.
+    """
+    signature = Signature.parse(read_bounded(signature_path, SIGNATURE_LIMIT_BYTES))
+    named = candidates(keys, signature)
+    findings = list(check_comment(signature, file.name, None, str(signature_path)))
+    if strict and (refused := [finding for finding in findings if not finding.warning]):
+        raise SignatureError(refused[0].code, refused[0].message)
+    try:
+        advance = start_progress(file.stat().st_size)
+    except OSError as error:
+        raise UnreadableError.of(file, error) from error
+    if signature.legacy and legacy and not strict:
+        _check_legacy(file, named, signature)
+    else:
+        digests = digest_file(file, on_chunk=lambda chunk: advance(len(chunk)))
+        check_signature(keys, signature, digests.blake2b)
+    return signature, findings
+
+
+def _check_legacy(file: Path, keys: Sequence[PublicKey], signature: Signature) -> None:
+    *others, last = keys
+    for key in others:
+        try:
+            check_legacy(key, signature, _chunks(file))
+        except SignatureError:
+            continue
+        return
+    check_legacy(last, signature, _chunks(file))
+
+
+def _chunks(file: Path) -> Iterator[memoryview]:
+    buffer = memoryview(bytearray(BUFFER_BYTES))
+    try:
+        with open_regular(file) as descriptor, unchanged(file, descriptor):
+            while count := os.readv(descriptor, [buffer]):
+                yield buffer[:count]
+    except OSError as error:
+        raise UnreadableError.of(file, error) from error

@@ -1,0 +1,126 @@
+"""The wizard's own certificate, for devices that nobody has given one: made once, and kept."""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import os
+import re
+import ssl
+import stat
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, time, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from platform_common.clock import plausible_day
+from platform_common.errors import PlatformError, UnreadableError, WrongUsageError
+from platform_common.storage.atomic_write import make_folder, write_atomic
+from platform_common.storage.safe_read import open_regular, read_bounded, read_open
+
+if TYPE_CHECKING:
+    from cryptography import x509
+
+FILE = "wizard.pem"
+_MODE = 0o600
+_LIMIT_BYTES = 64 << 10
+# Longer ones are refused by some browsers, even as an exception.
+_LIFETIME = timedelta(days=825)
+# So far may this clock be ahead of a browser's.
+_AHEAD = timedelta(days=30)
+_SPARE = timedelta(days=1)
+_LOOPBACK = ("127.0.0.1", "::1")
+_BLOCK = re.compile(
+    "-----BEGIN CERTIFICATE-----\\s[A-Za-z0-9+/=\\s]+-----END CERTIFICATE-----", re.ASCII
+)
+
+
+def own_certificate(folder: Path, name: str, addresses: Iterable[str]) -> Path:
+    """The PEM file in `folder` with a certificate for this machine, and with its key.
+
+    It is made when there is none, or one that has ended, is for another name, is damaged
+    or whose key others could read. Raises `PlatformError`.
+    """
+    path = folder / FILE
+    if not _is_fit(path, name):
+        make_folder(folder)
+        write_atomic(path, _made(name, addresses), mode=_MODE)
+    return path
+
+
+def fingerprint(certificate: Path) -> str:
+    """The SHA-256 fingerprint of the first certificate in a PEM file, as openssl writes it.
+
+    Raises `PlatformError`.
+    """
+    text = read_bounded(certificate, _LIMIT_BYTES).decode("latin-1")
+    block = _BLOCK.search(text)
+    if block is None:
+        raise WrongUsageError(f"{certificate} holds no certificate in PEM")
+    try:
+        der = ssl.PEM_cert_to_DER_cert(block[0])
+    except ValueError as error:
+        raise WrongUsageError(f"{certificate} holds no certificate in PEM") from error
+    return hashlib.sha256(der).digest().hex(":").upper()
+
+
+def _is_fit(path: Path, name: str) -> bool:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        with open_regular(path, follow_link=False, one_name=True) as descriptor:
+            status = os.fstat(descriptor)
+            if stat.S_IMODE(status.st_mode) & ~_MODE or status.st_uid != os.geteuid():
+                return False
+            data = read_open(descriptor, path, _LIMIT_BYTES)
+        certificate = x509.load_pem_x509_certificate(data)
+        key = load_pem_private_key(data, password=None)
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    except (FileNotFoundError, UnreadableError, ValueError, TypeError, x509.ExtensionNotFound):
+        return False
+    return (
+        certificate.public_key() == key.public_key()
+        and name in names.value.get_values_for_type(x509.DNSName)
+        and datetime.now(UTC) < certificate.not_valid_after_utc - _SPARE
+    )
+
+
+def _made(name: str, addresses: Iterable[str]) -> bytes:
+    """A new key, and behind it its certificate."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+    from cryptography.x509.oid import ExtendedKeyUsageOID
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    begin = datetime.combine(plausible_day(), time(), UTC) - _AHEAD
+    try:
+        certificate = (
+            x509.CertificateBuilder(subject, subject, key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(begin)
+            .not_valid_after(begin + _LIFETIME)
+            .add_extension(x509.SubjectAlternativeName(_names(name, addresses)), critical=False)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+            .sign(key, hashes.SHA256())
+        )
+    except ValueError as error:
+        raise PlatformError(
+            f"No certificate can be made for {name!a}, the name of this machine: {error}",
+            hint="Give one with --certfile and --keyfile.",
+        ) from error
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return private + certificate.public_bytes(Encoding.PEM)
+
+
+def _names(name: str, addresses: Iterable[str]) -> Iterator[x509.GeneralName]:
+    from cryptography import x509
+
+    for host in dict.fromkeys(("localhost", name, f"{name}.local")):
+        yield x509.DNSName(host)
+    for address in dict.fromkeys((*_LOOPBACK, *addresses)):
+        yield x509.IPAddress(ipaddress.ip_address(address))

@@ -1,0 +1,195 @@
+"""The wizard's door: who shows the launch token gets a session, and nobody else a page."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from math import ceil
+
+from flask import Flask, Response, current_app, g, render_template, request
+from werkzeug.http import dump_cookie
+
+from platform_common.web.errors import error_page
+from platform_common.web.rate_limit import RateLimit
+from wizard_app.access import refusals
+from wizard_app.access.refusals import Refusal
+from wizard_app.access.request_info import (
+    RETRY,
+    asks_for_loopback,
+    clean_address,
+    is_forwarded,
+    is_from_loopback,
+    is_only_looking,
+    presented,
+)
+from wizard_app.access.secret_expiry import Wiping
+from wizard_app.access.sessions import LIFETIME_S, Access, boot_time
+from wizard_app.access.token_file import TokenFile
+from wizard_app.setup.settings import WizardSettings
+
+_NAME = "wizard_gate"
+_COOKIES = {True: "__Host-platform-session", False: "platform-session"}
+_MOST_WRONG, _MOST_WRONG_OVERALL, _MINUTE_S = 10, 100, 60
+_LOG = logging.getLogger(__name__)
+
+
+def install(
+    app: Flask,
+    settings: WizardSettings,
+    *,
+    forget: Callable[[], None],
+    clock: Callable[[], float] = boot_time,
+) -> None:
+    """Let `app` answer only who has a session, but for its health and its static files.
+
+    `forget` is called when nobody has had a session for an hour. Without a token to ask
+    for there is no door.
+    """
+    gate = Gate(settings, forget, clock)
+    app.extensions[_NAME] = gate
+    app.jinja_env.globals["session_left_s"] = gate.left_s
+    if settings.require_token:
+        app.before_request(gate.check)
+        app.after_request(gate.with_cookie)
+
+
+def door() -> Gate:
+    """The gate of the app that answers this request."""
+    found: Gate = current_app.extensions[_NAME]
+    return found
+
+
+class Gate:
+    """What stands before every page of a wizard."""
+
+    def __init__(
+        self,
+        settings: WizardSettings,
+        forget: Callable[[], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self.tokens = TokenFile(settings.token_file)
+        self.access = Access(self.tokens, clock=clock)
+        self.is_locked = settings.require_token
+        self.is_production = settings.production
+        self._settings = settings
+        self._cookie = _COOKIES[settings.production]
+        # Behind a proxy on this machine all have its address.
+        self._wrong = RateLimit(_MOST_WRONG, _MINUTE_S)
+        self._wrong_overall = RateLimit(_MOST_WRONG_OVERALL, _MINUTE_S, everybody=True)
+        self._wiping = Wiping(self.access.alone_s, forget)
+
+    def check(self) -> Response | None:
+        """The answer to who is not let in; None for who is."""
+        if request.path == "/healthz" or request.path.startswith("/static/"):
+            return None
+        self._wiping.check()
+        tokens = [] if is_only_looking() else presented()
+        exposed = self._settings.production and not self._is_safe()
+        if len(tokens) == 1 and not exposed:
+            session = self.access.enter(tokens[0])
+            if session is not None:
+                return self._let_in(session)
+        if self.access.is_live(self._sessions()):
+            return None
+        if exposed and tokens:
+            return self._page(refusals.EXPOSED)
+        return self._refused(tokens)
+
+    def with_cookie(self, response: Response) -> Response:
+        """Add the cookie of a session that this request opened; without a value, if it ended it."""
+        session = "" if g.get("signed_out") else g.get("opened_session")
+        if session is not None:
+            cookie = dump_cookie(
+                self._cookie,
+                session,
+                max_age=LIFETIME_S if session else 0,
+                secure=self._settings.production,
+                httponly=True,
+                samesite="Strict",
+                # A date would be told by a clock that may be wrong.
+                sync_expires=False,
+            )
+            response.headers.add("Set-Cookie", cookie)
+        return response
+
+    def sign_out(self) -> Response:
+        """End the session of this request; the page that says so."""
+        if not self.is_locked:
+            return self._page(refusals.OPEN)
+        opened = g.get("opened_session")
+        self.access.end([*self._sessions(), *([] if opened is None else [opened])])
+        g.signed_out = True
+        return self._page(refusals.SIGNED_OUT)
+
+    def left_s(self) -> int:
+        """For how many seconds more the session of this request lasts; 0 without one."""
+        opened = g.get("opened_session")
+        return int(self.access.left_s(self._sessions() if opened is None else [opened]))
+
+    def _sessions(self) -> list[str]:
+        return request.cookies.getlist(self._cookie)
+
+    def _let_in(self, session: str) -> Response | None:
+        self.access.end(self._sessions())
+        g.opened_session = session
+        self._wiping.watch()
+        if request.headers.get("Sec-Fetch-Site") != "cross-site":
+            return None
+        # A browser would not send the new cookie when it is led on from another site.
+        page = Response(render_template("wizard/continue.html", onward=clean_address()))
+        page.headers["Referrer-Policy"] = "no-referrer"
+        return page
+
+    def _refused(self, tokens: list[str]) -> Response:
+        if len(tokens) == 1 and self.access.was_used(tokens[0]):
+            return self._page(refusals.USED, mark="used")
+        if tokens:
+            return self._wrong_token()
+        if self._sessions():
+            return self._page(refusals.ENDED)
+        was_used = request.args.get(RETRY) == "used"
+        return self._page(refusals.USED if was_used else refusals.NOTHING, mark="1")
+
+    def _wrong_token(self) -> Response:
+        address = request.remote_addr or ""
+        wait_s = self._wrong.wait_s(address) or self._wrong_overall.wait_s("")
+        if wait_s:
+            page = error_page(429)
+            page.retry_after = ceil(wait_s)
+            return page
+        _LOG.warning("a wrong launch token came from %s", address or "a local socket")
+        return self._page(refusals.WRONG)
+
+    def _page(self, refusal: Refusal, *, mark: str = "") -> Response:
+        again = clean_address(mark) if mark and self._may_have_cookie() else ""
+        body = render_template(
+            "wizard/refused.html",
+            refusal=refusal,
+            options=" --production" if self._settings.production else "",
+            is_used=self.access.is_used,
+            again=again,
+        )
+        page = Response(body, refusal.status)
+        if refusal.status == 401:
+            page.headers["WWW-Authenticate"] = 'Bearer realm="setup"'
+        return page
+
+    def _may_have_cookie(self) -> bool:
+        """Whether a browser may hold a session, and not have sent it as it came from elsewhere.
+
+        Over plain http browsers do not tell where they come from.
+        """
+        return (
+            request.method == "GET"
+            and RETRY not in request.args
+            and request.headers.get("Sec-Fetch-Site") in (None, "cross-site")
+            and not self._sessions()
+            and self.access.is_used
+        )
+
+    def _is_safe(self) -> bool:
+        """Whether nobody on the way could read this request."""
+        if is_forwarded():
+            return self._settings.behind_proxy and request.is_secure
+        return request.is_secure or (is_from_loopback() and asks_for_loopback())

@@ -1,0 +1,67 @@
+"""What somebody reads who is not let in, or not yet: why, and the way in."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from platform_common.message import Sentence
+
+
+class Refusal(NamedTuple):
+    """A page for who is not let in; `commands` of `wizard-app` help, each with what it does."""
+
+    status: int
+    title: Sentence
+    what: Sentence
+    commands: tuple[str, ...] = ("new-token",)
+
+
+LAUNCH_URL, NEW_TOKEN = "launch-url", "new-token"
+NOTHING = Refusal(
+    401,
+    Sentence("Setup opens with a link"),
+    Sentence("The device showed a link when its setup started, which lets one browser in."),
+    (LAUNCH_URL, NEW_TOKEN),
+)
+USED = Refusal(
+    401,
+    Sentence("This link has already been used"),
+    Sentence("Each link lets one browser in, once. A new one takes a moment."),
+)
+WRONG = Refusal(
+    401,
+    Sentence("This link is not valid"),
+    Sentence("A part of it may be missing, or a newer link may have taken its place."),
+    (LAUNCH_URL, NEW_TOKEN),
+)
+ENDED = Refusal(
+    401,
+    Sentence("Your session has ended. Your answers are saved."),
+    Sentence(
+        "A session lasts one hour, and ends when the wizard is started again."
+        " A new link leads back to where you were."
+    ),
+)
+EXPOSED = Refusal(
+    403,
+    Sentence("Open this page over https"),
+    Sentence(
+        "This connection is not encrypted, so the link was not used: it still works."
+        " Change http:// at the beginning of the address to https://, and open it again."
+    ),
+    (),
+)
+SIGNED_OUT = Refusal(
+    200,
+    Sentence("You are signed out"),
+    Sentence(
+        "This browser can no longer open setup. What was set up keeps running; a new link"
+        " leads back to the last page."
+    ),
+)
+OPEN = Refusal(
+    200,
+    Sentence("Nobody is signed in here"),
+    Sentence("This setup was started without a link, so there is no session to end."),
+    (),
+)

@@ -1,0 +1,74 @@
+"""How a request arrives at the wizard: what it presents, from where, and where it leads."""
+
+from __future__ import annotations
+
+import ipaddress
+from urllib.parse import quote, urlencode
+
+from flask import request
+
+from platform_common.web.request_guard import name_of
+
+TOKEN, RETRY = "token", "retry"
+# A proxy adds one of these; who is on this machine and asks directly sends none.
+_FORWARDED = (
+    *("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"),
+    *("X-Forwarded-Protocol", "X-Forwarded-Ssl"),
+)
+_START = "/wizard"
+
+
+def presented() -> list[str]:
+    """The launch tokens in the address and the header of this request."""
+    tokens = request.args.getlist(TOKEN)
+    scheme, _, value = request.headers.get("Authorization", "").partition(" ")
+    return [*tokens, value.strip(" ")] if scheme.lower() == "bearer" else tokens
+
+
+def is_only_looking() -> bool:
+    """Whether nobody will see the answer to this request, or perhaps nobody."""
+    purposes = (request.headers.get(name, "") for name in ("Sec-Purpose", "Purpose", "X-Moz"))
+    return request.method in ("HEAD", "OPTIONS") or any(
+        purpose.lower().startswith("prefetch") for purpose in purposes
+    )
+
+
+def clean_address(mark: str = "") -> str:
+    """Where this request leads, without its token; `mark` says that it is a second try."""
+    path = request.path
+    if request.method != "GET" or request.url_rule is None or path.startswith("//"):
+        path = _START
+    rest = [
+        (name, value)
+        for name, value in request.args.items(multi=True)
+        if name not in (TOKEN, RETRY)
+    ]
+    query = urlencode(rest + ([(RETRY, mark)] if mark else []))
+    return quote(path) + (f"?{query}" if query else "")
+
+
+def _is_loopback(address: str | None) -> bool:
+    """Whether that is this machine, also through a socket file, which has no address."""
+    if not address:
+        return True
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    return (getattr(found, "ipv4_mapped", None) or found).is_loopback
+
+
+def is_forwarded() -> bool:
+    """Whether this request came through a proxy, or says so."""
+    return any(name in request.headers for name in _FORWARDED)
+
+
+def is_from_loopback() -> bool:
+    """Whether somebody on this machine sent this request."""
+    return _is_loopback(request.remote_addr)
+
+
+def asks_for_loopback() -> bool:
+    """Whether this request calls the device by an address that only works on itself."""
+    name = name_of(request.environ.get("HTTP_HOST", "")) or "unknown"
+    return name == "localhost" or name.endswith(".localhost") or _is_loopback(name)

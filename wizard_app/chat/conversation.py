@@ -1,0 +1,179 @@
+"""The course of a message: into the history, to the gateway, and its answer into the history."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from platform_common.errors import PlatformError
+from platform_common.message import Sentence
+from platform_common.net.errors import UnwantedError
+from platform_common.paths import PROFILES, SECRETS
+from platform_common.records import installed_profiles
+from platform_common.records.key_store import read_keys
+from platform_common.records.profiles import Profile
+from platform_common.redaction import Redactor
+from platform_common.secret import Secret
+from wizard_app.chat.errors import GatewayError
+from wizard_app.chat.gateway import CONTEXT_TURNS, ask
+from wizard_app.chat.history import SHOWN_TURNS, ChatHistory, Turn, history_of, turn
+from wizard_app.setup.settings import WizardSettings
+from wizard_app.setup.steps.profile import ProfileAnswer
+
+MOST_AT_ONCE = 8
+
+
+class Chat:
+    """The chat of one device; safe to be asked from several threads."""
+
+    def __init__(self, settings: WizardSettings) -> None:
+        self._settings = settings
+        self._slots = threading.BoundedSemaphore(MOST_AT_ONCE)
+
+    def with_profile(self, answer: ProfileAnswer | None) -> Conversation:
+        """The conversation with the gateway of the profile that was answered, if one was."""
+        if answer is None:
+            why = Sentence("No profile is chosen yet, so there is nobody to talk to")
+            return Conversation(self, history_of(self._settings.paths, None), None, why)
+        paths = self._settings.reading(PROFILES)
+        try:
+            profile = installed_profiles.profile(paths, answer.profile)
+        except PlatformError as error:
+            why = Sentence("The chosen profile cannot be used: {reason}", reason=error.said)
+            return Conversation(self, history_of(self._settings.paths, None), None, why)
+        return Conversation(self, history_of(self._settings.paths, profile), profile)
+
+    @contextmanager
+    def slot(self) -> Iterator[None]:
+        """One of the messages that may be with gateways at a time; raises `GatewayError`."""
+        if not self._slots.acquire(blocking=False):
+            raise GatewayError(
+                Sentence("{count} messages are being answered already", count=MOST_AT_ONCE),
+                hint=Sentence("Send yours again in a moment."),
+            )
+        try:
+            yield
+        finally:
+            self._slots.release()
+
+    def token(self, variable: str) -> Secret | None:
+        """The token of a gateway, as far as it can be read."""
+        if not variable:
+            return None
+        try:
+            return read_keys(self._settings.reading(SECRETS)).get(variable)
+        except PlatformError:
+            return None
+
+
+class Said(NamedTuple):
+    """Turns to show, the oldest first, and what is wrong with them."""
+
+    turns: list[Turn]
+    problem: Sentence | None = None
+
+
+class Conversation(NamedTuple):
+    """What was said, and with whom: a profile, or why with nobody."""
+
+    chat: Chat
+    history: ChatHistory
+    profile: Profile | None
+    why_nobody: Sentence | None = None
+
+    def said(self) -> Said:
+        """What was said so far."""
+        try:
+            return Said(self.history.last())
+        except PlatformError as error:
+            return Said([], Sentence("The history cannot be read: {reason}", reason=error.said))
+
+    def message(
+        self, text: str, *, streaming: bool = False, is_wanted: Callable[[], bool] | None = None
+    ) -> Message:
+        """A message that is yet to be sent; the options are those of `gateway.ask`."""
+        return Message(self, text, {"streaming": streaming}, is_wanted)
+
+
+class Message:
+    """One message on its way: `pieces` sends it, and then `said` is what there is to show."""
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        text: str,
+        options: Mapping[str, bool],
+        is_wanted: Callable[[], bool] | None,
+    ) -> None:
+        self._conversation, self._text = conversation, text
+        self._options, self._is_wanted = options, is_wanted
+        self._unsaved: list[Turn] = []
+        self._why_unsaved: Sentence | None = None
+        self._secrets: list[Secret] = []
+
+    def pieces(self) -> Iterator[str]:
+        """The answer as it comes; whatever becomes of it is in the history afterwards.
+
+        The question is there first. When nobody reads on, what came so far is kept.
+        """
+        before = self._conversation.said().turns
+        question = turn("user", self._text)
+        self._keep(question)
+        came: list[str] = []
+        complete, failure = False, None
+        try:
+            for piece in self._asked([*before, question]):
+                came.append(piece)
+                yield piece
+            complete = True
+        except UnwantedError:
+            pass
+        except PlatformError as error:
+            failure = error
+        finally:
+            if "".join(came).strip() or failure is None:
+                self._keep(turn("assistant", "".join(came), stopped=not complete))
+            if failure is not None:
+                self._keep(turn("assistant", self._in_words(failure), error=True))
+
+    def said(self) -> Said:
+        """All that was said, with the turns that could not be saved."""
+        turns, problem = self._conversation.said()
+        return Said([*turns, *self._unsaved][-SHOWN_TURNS:], self._why_unsaved or problem)
+
+    def _asked(self, turns: list[Turn]) -> Iterator[str]:
+        chat, _, profile, why_nobody = self._conversation
+        if profile is None:
+            raise GatewayError(why_nobody or "", hint=Sentence("Choose a profile first."))
+        context = [one for one in turns if one.content.strip() and not one.error]
+        token = chat.token(profile.chat.token_env)
+        if token is not None:
+            self._secrets.append(token)
+        with chat.slot():
+            yield from ask(
+                profile,
+                context[-CONTEXT_TURNS:],
+                token,
+                streaming=self._options["streaming"],
+                is_wanted=self._is_wanted,
+            )
+
+    def _keep(self, said: Turn) -> None:
+        # An answer without its question would be a riddle.
+        if not self._unsaved:
+            try:
+                self._conversation.history.append(said)
+            except PlatformError as error:
+                self._why_unsaved = Sentence(
+                    "This could not be saved, so it is gone once you leave this page: {reason}",
+                    reason=error.said,
+                )
+            else:
+                return
+        self._unsaved.append(said)
+
+    def _in_words(self, failure: PlatformError) -> str:
+        """A failure as a turn says it; what a gateway said may hold a key."""
+        return Redactor(self._secrets).redact(f"{failure.message}. {failure.hint}".rstrip(" "))

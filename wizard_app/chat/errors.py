@@ -1,0 +1,95 @@
+"""Why a gateway gave no answer, and what to do: each cause in a sentence of ours."""
+
+from __future__ import annotations
+
+from platform_common.errors import PlatformError
+from platform_common.message import Sentence
+from platform_common.net.client import Incoming
+from platform_common.net.connect import RefusedAddressError
+from platform_common.net.errors import TooLongAnswerError
+from platform_common.records.profiles import Profile
+from wizard_app.chat.event_stream import ReadingError, error_in, loads, whole
+from wizard_app.chat.plain_text import without_controls
+
+AFTERWARDS_S = 2.0
+_NOT_FOUND = (404, 405)
+
+
+class GatewayError(PlatformError):
+    """Why the gateway gave no answer, and what to do."""
+
+
+def refusal(profile: Profile, incoming: Incoming, path: str) -> GatewayError:
+    """What an answer means that is none."""
+    status = incoming.status
+    reason = Sentence("it answers HTTP {status}", status=status)
+    hint = see(profile)
+    if 300 <= status < 400:
+        reason = Sentence(
+            "it leads elsewhere (HTTP {status}), which is not followed", status=status
+        )
+        hint = correct(profile)
+    elif status in (401, 403):
+        reason = Sentence("it rejects this device's token (HTTP {status})", status=status)
+        variable = profile.chat.token_env
+        hint = (
+            Sentence("Check {variable} in secrets.env.", variable=variable)
+            if variable
+            else Sentence("Name the variable of its token as token_env in [chat] of its profile.")
+        )
+    elif status in _NOT_FOUND:
+        reason = Sentence("it has no chat at {path} (HTTP {status})", path=path, status=status)
+        hint = correct(profile)
+    elif said := _reason_in(incoming):
+        reason = Sentence("it answers HTTP {status}: {why}", status=status, why=said)
+    return no_answer(profile, reason, hint)
+
+
+def _reason_in(incoming: Incoming) -> str:
+    incoming.hurry(AFTERWARDS_S)
+    try:
+        return without_controls(whole(error_in(loads(b"".join(incoming.pieces())))))
+    except PlatformError:
+        return ""
+
+
+def told(profile: Profile, error: PlatformError) -> GatewayError:
+    """What it means that no answer, or none that can be read, came at all."""
+    match error:
+        case ReadingError():
+            return no_answer(profile, error.said, see(profile))
+        case TooLongAnswerError():
+            return no_answer(
+                profile,
+                Sentence("its answer is longer than 1 MiB"),
+                Sentence("Ask for a shorter answer."),
+            )
+        case RefusedAddressError():
+            return no_answer(profile, error.said, correct(profile))
+    return no_answer(
+        profile,
+        error.said,
+        Sentence(
+            "It may still be starting: try again in a minute. On the device, systemctl status"
+            " {unit} says more.",
+            unit=profile.unit,
+        ),
+    )
+
+
+def no_answer(profile: Profile, reason: Sentence, hint: Sentence) -> GatewayError:
+    """The whole sentence."""
+    return GatewayError(
+        Sentence("{name} gave no answer: {reason}", name=profile.display_name, reason=reason),
+        hint=hint,
+    )
+
+
+def see(profile: Profile) -> Sentence:
+    """Where the gateway tells more."""
+    return Sentence("Its log on the device says more: journalctl -u {unit}", unit=profile.unit)
+
+
+def correct(profile: Profile) -> Sentence:
+    """What to do where the profile is wrong."""
+    return Sentence("Correct http_check or [chat] in {file}.", file=f"profiles/{profile.id}.toml")

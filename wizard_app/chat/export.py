@@ -1,0 +1,48 @@
+"""The chat's history as a file to keep, made while it is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
+
+from wizard_app.chat.history import ChatHistory, Turn
+
+CONTENT_TYPES: Mapping[str, str] = {
+    "md": "text/markdown; charset=utf-8",
+    "jsonl": "application/x-ndjson",
+}
+_NAMES = {"user": "You", "assistant": "Assistant"}
+
+
+def opened(history: ChatHistory, kind: str) -> Iterator[bytes]:
+    """Every turn as a part of a file of that kind; raises `UnreadableError`.
+
+    It is opened when this returns, so that nothing is said of a file that cannot be read.
+    """
+    begin, part = _KINDS[kind]
+    parts = (part(line, turn) for line, turn in history.lines())
+    first = next(parts, b"")
+    return chain([begin, first], parts)
+
+
+def file_name(device: str, kind: str) -> str:
+    """What the file is called."""
+    return f"chat-{re.sub(r'[^a-z0-9-]+', '-', device.lower())}.{kind}"
+
+
+def _line(line: bytes, _: Turn) -> bytes:
+    return line + b"\n"
+
+
+def _section(_: bytes, turn: Turn) -> bytes:
+    name = "No answer" if turn.error else _NAMES[turn.role]
+    ending = "\n\n*(stopped)*" if turn.stopped else ""
+    when = f", {turn.at}" if turn.at else ""
+    return f"\n## {name}{when}\n\n{turn.content}{ending}\n".encode()
+
+
+_KINDS: Mapping[str, tuple[bytes, Callable[[bytes, Turn], bytes]]] = {
+    "md": (b"# Chat\n", _section),
+    "jsonl": (b"", _line),
+}

@@ -1,0 +1,155 @@
+"""What was said in the chat: one line of JSON for each turn, in a file that only grows."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from platform_common import clock
+from platform_common.errors import UnreadableError
+from platform_common.paths import Paths, Place
+from platform_common.records.profiles import Profile
+from platform_common.storage.append_log import append_line, remove
+from platform_common.storage.atomic_write import Owner, make_folder
+from platform_common.storage.reverse_lines import blocks_from_end
+from platform_common.storage.safe_read import open_regular
+
+SHOWN_TURNS = 200
+# How far back from its end the file is read for a page; one turn never takes more.
+SHOWN_BYTES = 1 << 20
+# Far more lines than so many turns have, where half a million could stand that are none.
+_MOST_LINES = 50 * SHOWN_TURNS
+NAME = "chat-history.jsonl"
+_VARIABLE = "WIZARD_CHAT_HISTORY"
+_MODE = 0o640
+_OWNER = Owner("agent", "agent")
+_BLOCK_BYTES = 1 << 16
+# What Python's and other libraries take for the end of a line, beside those that JSON escapes.
+_ENDS = ("\x85", "\u2028", "\u2029")
+
+Role = Literal["user", "assistant"]
+
+
+class Turn(Struct, frozen=True, omit_defaults=True):
+    """One line (contract, section 8).
+
+    `error` marks a turn of ours that says why there is no answer, in English, and
+    `stopped` an answer that ended before it was complete.
+    """
+
+    role: Role
+    content: str
+    at: str = ""
+    error: bool = False
+    stopped: bool = False
+
+
+def turn(role: Role, content: str, *, error: bool = False, stopped: bool = False) -> Turn:
+    """What is said now."""
+    return Turn(role, content, clock.now(), error, stopped)
+
+
+class ChatHistory:
+    """The turns in the file at `path`; several programs may add to it at once."""
+
+    def __init__(self, path: Path, *, folder_owner: Owner | None = None) -> None:
+        self.path = path
+        self._folder_owner = folder_owner
+
+    def append(self, said: Turn) -> None:
+        """Add a turn, which is on the disk when this returns; raises `PlatformError`."""
+        make_folder(self.path.parent, owner=self._folder_owner)
+        append_line(self.path, line_of(said), mode=_MODE, owner=_OWNER)
+
+    def last(self, count: int = SHOWN_TURNS) -> list[Turn]:
+        """The last turns, the oldest of them first; raises `UnreadableError`.
+
+        They are those that stand whole in the last `SHOWN_BYTES`, and among the last
+        lines. Lines that are no turns are left out.
+        """
+        blocks = blocks_from_end(self.path, block_bytes=SHOWN_BYTES)
+        try:
+            with contextlib.closing(blocks):
+                lines = next(blocks, [])
+        except FileNotFoundError:
+            return []
+        found: list[Turn] = []
+        for line in reversed(lines[-_MOST_LINES:]):
+            if len(found) == count:
+                break
+            said = parse(line)
+            if said is not None:
+                found.append(said)
+        return found[::-1]
+
+    def lines(self) -> Iterator[tuple[bytes, Turn]]:
+        """Every turn there is now with its line, in flat memory; raises `UnreadableError`."""
+        try:
+            with open_regular(self.path, follow_link=False, one_name=True) as descriptor:
+                for line in _lines(descriptor, self.path):
+                    said = parse(line)
+                    if said is not None:
+                        yield line, said
+        except FileNotFoundError:
+            return
+
+    def clear(self) -> bool:
+        """Have all turns gone for good; False when there are none. Raises `PlatformError`."""
+        return remove(self.path)
+
+
+def history_of(paths: Paths, profile: Profile | None) -> ChatHistory:
+    """The history of a device that was set up for `profile`, if for any (contract, section 1)."""
+    named = paths.named(_VARIABLE)
+    if named is not None or profile is None:
+        return ChatHistory(named or paths.writable(Place(f"/var/lib/platform/{NAME}")))
+    return ChatHistory(paths.on_device(f"{profile.data_dir}/{NAME}"), folder_owner=_OWNER)
+
+
+def line_of(said: Turn) -> bytes:
+    """The line for a turn; whoever splits the file into lines finds no end of one within it."""
+    line = msgspec.json.encode(said)
+    for end in _ENDS:
+        line = line.replace(end.encode(), b"\\u%04x" % ord(end))
+    return line
+
+
+_decode = msgspec.json.Decoder(Turn).decode
+
+
+def parse(line: bytes) -> Turn | None:
+    """The turn that a line stands for; None for a torn, foreign or over-long one."""
+    if len(line) > SHOWN_BYTES:
+        return None
+    try:
+        return _decode(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _lines(descriptor: int, path: Path) -> Iterator[bytes]:
+    """The lines of an open file up to its present end; of one that is too long, a part."""
+    begun = b""
+    position, end = 0, os.fstat(descriptor).st_size
+    while position < end:
+        try:
+            block = os.pread(descriptor, min(_BLOCK_BYTES, end - position), position)
+        except OSError as error:
+            raise UnreadableError.of(path, error) from error
+        if not block:
+            break
+        position += len(block)
+        *whole, rest = block.split(b"\n")
+        if whole:
+            yield begun + whole[0]
+            yield from whole[1:]
+            begun = rest
+        elif len(begun) <= SHOWN_BYTES:
+            begun += rest
+    yield begun

@@ -1,0 +1,222 @@
+"""The chat's pages: what was said, and what is said next.
+
+A message is answered in one of three ways. A browser without JavaScript sends `nojs=1` and is
+led back to the page. Anybody else gets the messages as a part of a page; or, with
+`Accept: text/x-chat-stream`, the answer while it comes: its text as `text/plain`, then one
+U+0000, then that part of a page.
+"""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Callable, Iterator
+from typing import cast
+
+from flask import (
+    Blueprint,
+    Flask,
+    Response,
+    copy_current_request_context,
+    current_app,
+    redirect,
+    render_template,
+    request,
+)
+from werkzeug import Response as Redirect
+from werkzeug.exceptions import RequestEntityTooLarge
+
+from platform_common.errors import PlatformError
+from platform_common.message import Sentence
+from platform_common.web.factory import called
+from platform_common.web.flash import Flash
+from wizard_app.chat import export, markdown
+from wizard_app.chat.conversation import Chat, Conversation, Said
+from wizard_app.chat.gateway import health
+from wizard_app.chat.plain_text import with_line_feeds, without_controls
+from wizard_app.chat.view import shown
+from wizard_app.pages.steps import wizard
+from wizard_app.setup.steps.profile import ProfileAnswer
+
+LONGEST_BYTES = 32 << 10
+STREAM = "text/x-chat-stream"
+_NAME = "chat"
+_TOO_LARGE = 413
+_HTML = "text/html; charset=utf-8"
+# Who reads nothing of an answer for so long is gone, and makes room for others.
+_PATIENCE_S = 60
+# The page is worth more than a word on a gateway that does not answer at once.
+_HEALTH_LIMIT_S = 1.0
+_GONE = select.POLLRDHUP | select.POLLHUP | select.POLLERR | select.POLLNVAL
+_EMPTY = Sentence("Write a message first")
+_TOO_LONG = Sentence("A message has 32 KiB at most. Shorten yours, or send it in parts.")
+
+blueprint = Blueprint("chat", __name__)
+
+
+def install(app: Flask, chat: Chat) -> None:
+    """Give `app` its chat."""
+    app.extensions[_NAME] = chat
+
+
+def conversation() -> Conversation:
+    """The conversation that this request is a part of."""
+    chat = cast("Chat", current_app.extensions[_NAME])
+    return chat.with_profile(wizard().state.answers.of(ProfileAnswer))
+
+
+@blueprint.get("/chat")
+def page() -> Response:
+    """What was said, and a field for more (spec, wizard endpoints)."""
+    here = conversation()
+    return _page(here, here.said())
+
+
+@blueprint.post("/chat/message")
+def message() -> Response | Redirect:
+    """Send a message; the answer is described above."""
+    here = conversation()
+    try:
+        text = with_line_feeds(request.form.get("message", "")).strip()
+        by_itself = request.form.get("nojs") == "1"
+    except RequestEntityTooLarge:
+        return _again(here, _TOO_LONG, "", _TOO_LARGE)
+    whole = text if by_itself else ""
+    if not without_controls(text).strip():
+        return _again(here, _EMPTY, whole, 200, whole_page=by_itself)
+    if len(text.encode("utf-8", "replace")) > LONGEST_BYTES:
+        return _again(here, _TOO_LONG, whole, _TOO_LARGE, whole_page=by_itself)
+    if not by_itself and _wants_stream():
+        return _streamed(here, text)
+    sent = here.message(text)
+    for _ in sent.pieces():
+        pass
+    said = sent.said()
+    if not by_itself:
+        return Response(_messages(said), content_type=_HTML)
+    return _page(here, said) if said.problem else redirect("/chat#latest", 303)
+
+
+@blueprint.get("/chat/gateway")
+def gateway() -> str:
+    """Whether the gateway is up, as a part of a page."""
+    here = conversation()
+    found = None if here.profile is None else health(here.profile)
+    return render_template("wizard/_gateway.html", health=found, why_nobody=here.why_nobody)
+
+
+@blueprint.get("/chat/export.md")
+def export_for_people() -> Response | Redirect:
+    """All that was said, to read."""
+    return _exported("md")
+
+
+@blueprint.get("/chat/export.jsonl")
+def export_for_programs() -> Response | Redirect:
+    """All that was said, as it is kept."""
+    return _exported("jsonl")
+
+
+@blueprint.get("/chat/clear")
+def ask_to_clear() -> Response:
+    """Whether all of it is to go."""
+    return Response(render_template("wizard/chat_clear.html", problem=None), content_type=_HTML)
+
+
+@blueprint.post("/chat/clear")
+def clear() -> Response | Redirect:
+    """Have all of it gone for good."""
+    # A form that is too much is refused before anything is cleared.
+    request.get_data(parse_form_data=True)
+    markdown.forget()
+    try:
+        conversation().history.clear()
+    except PlatformError as error:
+        problem = Sentence("The history could not be cleared: {reason}", reason=error.said)
+        body = render_template("wizard/chat_clear.html", problem=problem)
+        return Response(body, content_type=_HTML)
+    wizard().flash.put(Flash(Sentence("The history is cleared."), good=True))
+    return redirect("/chat")
+
+
+def _exported(kind: str) -> Response | Redirect:
+    try:
+        parts = export.opened(conversation().history, kind)
+    except PlatformError as error:
+        why = Sentence("The history cannot be read: {reason}", reason=error.said)
+        wizard().flash.put(Flash(why, good=False))
+        return redirect("/chat")
+    answer = Response(parts, content_type=export.CONTENT_TYPES[kind])
+    name = export.file_name(called(), kind)
+    answer.headers["Content-Disposition"] = f'attachment; filename="{name}"'
+    return answer
+
+
+def _page(
+    here: Conversation,
+    said: Said,
+    *,
+    error: Sentence | None = None,
+    typed: str = "",
+    status: int = 200,
+) -> Response:
+    body = render_template(
+        "wizard/chat.html",
+        **_context(said, error),
+        profile=here.profile,
+        why_nobody=here.why_nobody,
+        health=here.profile and health(here.profile, limit_s=_HEALTH_LIMIT_S),
+        typed=typed,
+        flash=wizard().flash.take(),
+        back=wizard().state.step,
+    )
+    return Response(body, status, content_type=_HTML)
+
+
+def _again(
+    here: Conversation, error: Sentence, typed: str, status: int, *, whole_page: bool = False
+) -> Response:
+    """The same once more, with what is wrong with a message that was not sent."""
+    if whole_page:
+        return _page(here, here.said(), error=error, typed=typed, status=status)
+    return Response(_messages(here.said(), error), status, content_type=_HTML)
+
+
+def _messages(said: Said, error: Sentence | None = None) -> str:
+    return render_template("wizard/_messages.html", **_context(said, error))
+
+
+def _context(said: Said, error: Sentence | None) -> dict[str, object]:
+    return {"turns": shown(said.turns), "problem": said.problem, "error": error}
+
+
+def _wants_stream() -> bool:
+    return any(kind == STREAM and quality > 0 for kind, quality in request.accept_mimetypes)
+
+
+def _streamed(here: Conversation, text: str) -> Response:
+    sent = here.message(text, streaming=True, is_wanted=_is_read())
+    # Only this needs the request, which is not there any more when the answer is sent.
+    messages = copy_current_request_context(_messages)
+
+    def parts() -> Iterator[str]:
+        # Nothing yet: who asked knows at once that the message was taken.
+        yield ""
+        yield from sent.pieces()
+        yield "\x00"
+        yield messages(sent.said())
+
+    answer = Response(parts(), content_type="text/plain; charset=utf-8")
+    # A proxy that collected it all would make a stream of no use.
+    answer.headers["X-Accel-Buffering"] = "no"
+    return answer
+
+
+def _is_read() -> Callable[[], bool] | None:
+    """What tells whether anybody still reads the answer to this request, where that is known."""
+    connection = request.environ.get("gunicorn.socket")
+    if connection is None:
+        return None
+    connection.settimeout(_PATIENCE_S)
+    watch = select.poll()
+    watch.register(connection, select.POLLRDHUP)
+    return lambda: not any(event & _GONE for _, event in watch.poll(0))

@@ -1,0 +1,87 @@
+"""What the console shows of the wizard: the link, and beside its code what to do."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from wizard_app.launch import qr_code
+from wizard_app.launch.launch_url import Serving
+
+# Less than the four that the standard has around a code, and enough for every reader
+# that was tried: with four it would not fit on 25 rows.
+_QUIET = 2
+_GAP, _LEAST_COLUMNS, _MOST_COLUMNS = 2, 33, 60
+# The link above the code, which takes two, and the line in which agetty asks who logs in.
+_OTHER_ROWS = 3
+# A device with many networks of its own, such as those of containers, has many addresses.
+_MOST_OTHERS = 4
+
+_TITLE = "Set up this device"
+_HOW = (
+    "Scan the code, or open the address above, in the same network. It lets one browser in, once."
+)
+_TYPING = "To type it: one line, no blanks, digits and the letters a to f."
+_NO_CODE = (
+    "Open the address above in the same network. It lets one browser in, once. (This screen is"
+    " too small for a code, or its font has no characters for one.)"
+)
+_NO_NETWORK = (
+    "This device has no address in a network yet. Plug in its cable, or connect it to a"
+    " wireless network: this text then changes by itself."
+)
+_CERTIFICATE = "The browser warns of its certificate. Go on if that has the SHA-256 fingerprint"
+USED = """\
+The link that sets up this device was used. For another, log in and run
+  sudo wizard-app new-token --production
+"""
+
+
+class Screen(NamedTuple):
+    """Rows and columns, and whether its font has halves of blocks."""
+
+    rows: int = 24
+    columns: int = 80
+    halves: bool = True
+
+
+def text(serving: Serving, token: str, screen: Screen, *, connected: bool = True) -> str:
+    """The text for a screen of that kind; `connected` says whether there is a network."""
+    url, *_ = serving.urls(token)
+    code = _code(url, screen) if connected else []
+    gap = len(code[0]) + _GAP if code else 0
+    how = (_HOW if code else _NO_CODE) if connected else _NO_NETWORK
+    hosts = [base.partition("://")[2] for base in serving.bases[1:] if connected]
+    width = min(screen.columns - gap - 1, _MOST_COLUMNS)
+    notes = list(_notes(how, hosts, serving.fingerprint, width))
+    lines = [qr_code.dressed(line) + " " * _GAP for line in code]
+    lines += [" " * gap] * (len(notes) - len(lines))
+    notes += [""] * (len(lines) - len(notes))
+    return "".join(f"{line}\n" for line in (url, *map("".join, zip(lines, notes, strict=True))))
+
+
+def _code(url: str, screen: Screen) -> list[str]:
+    """The lines of the code; none where it does not fit or cannot be shown."""
+    lines = qr_code.lines(url, halves=screen.halves, quiet=_QUIET)
+    fits = (
+        len(lines) + _OTHER_ROWS <= screen.rows
+        and len(lines[0]) + _GAP + _LEAST_COLUMNS < screen.columns
+    )
+    return lines if fits else []
+
+
+def _notes(how: str, hosts: Iterable[str], fingerprint: str, width: int) -> Iterator[str]:
+    said = [_TITLE, how, _TYPING]
+    # Nobody types an address of IPv6.
+    if others := [host for host in hosts if "[" not in host]:
+        said.append(f"Or with {' or '.join(others[:_MOST_OTHERS])}")
+    if fingerprint:
+        said.append(_CERTIFICATE)
+    for paragraph in said:
+        yield from textwrap.wrap(paragraph, width)
+        if paragraph is not _CERTIFICATE:
+            yield ""
+    pairs = width // 3 * 3
+    for start in range(0, len(fingerprint), pairs):
+        yield fingerprint[start : start + pairs]

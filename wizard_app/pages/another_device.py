@@ -1,0 +1,44 @@
+"""Going on in another browser, such as a phone's: a new launch link from the one that is in."""
+
+from __future__ import annotations
+
+from flask import Blueprint, Response, redirect, render_template, request
+from werkzeug import Response as Redirect
+
+from platform_common.errors import PlatformError
+from platform_common.message import Sentence
+from platform_common.web.errors import error_page
+from wizard_app.access.gate import door
+from wizard_app.access.request_info import asks_for_loopback
+from wizard_app.access.sessions import new_token
+from wizard_app.launch import launch_url, qr_code
+
+blueprint = Blueprint("another_device", __name__)
+
+
+@blueprint.get("/wizard/another-device")
+def back() -> Redirect:
+    """Who loads the page anew has the link already, or asks for another."""
+    return redirect("/wizard")
+
+
+@blueprint.post("/wizard/another-device")
+def share() -> Response:
+    """A link for one other browser, as text and as a code to scan."""
+    token = ""
+    if door().is_locked:
+        token = new_token()
+        try:
+            door().tokens.write(token)
+        except PlatformError as error:
+            what = Sentence("No link could be made: {why}", why=error.message)
+            return error_page(500, what=what, todo=Sentence("Check the disk, then try again."))
+    url = launch_url.launch_url(f"{request.scheme}://{request.host}", token)
+    return Response(
+        render_template(
+            "wizard/another_device.html",
+            url=url,
+            code=qr_code.as_image(url),
+            only_here=asks_for_loopback(),
+        )
+    )

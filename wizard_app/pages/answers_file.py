@@ -1,0 +1,90 @@
+"""Setup files in and out: pages about taking answers from one device to another."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from flask import Blueprint, Response, redirect, render_template, request
+from werkzeug import Response as Redirect
+from werkzeug.exceptions import RequestEntityTooLarge
+
+from platform_common.message import Sentence
+from platform_common.web.errors import error_page
+from platform_common.web.factory import called
+from platform_common.web.flash import Flash
+from wizard_app.pages.steps import wizard
+from wizard_app.setup import answers_file
+from wizard_app.setup.state import DONE
+from wizard_app.wizard import Refused, Wizard
+
+blueprint = Blueprint("sharing", __name__)
+# What a form puts around its file.
+_AROUND_BYTES = 4 << 10
+
+
+@blueprint.get("/wizard/answers.json")
+def save() -> Response | Redirect:
+    """The answers so far as a file, without any secret."""
+    here = wizard()
+    if here.state.step == DONE:
+        return redirect(f"/wizard/{DONE}")
+    answers = here.state.answers
+    name = answers.values.get("hostname") or called()
+    file = re.sub(r"[^a-z0-9-]+", "-", str(name).lower())
+    return Response(
+        answers_file.render(answers, list(here.steps.values())),
+        content_type="application/json",
+        headers={"Content-Disposition": f'attachment; filename="setup-{file}.json"'},
+    )
+
+
+@blueprint.get("/wizard/import")
+def choose() -> Response | Redirect:
+    """The form for a setup file, as the first page has it too."""
+    here = wizard()
+    return redirect(f"/wizard/{DONE}") if here.state.step == DONE else _page(here, [])
+
+
+@blueprint.post("/wizard/import")
+def take() -> Response | Redirect:
+    """Take over the answers of a setup file: all of them or none."""
+    here = wizard()
+    if here.state.step == DONE:
+        return redirect(f"/wizard/{DONE}")
+    request.max_content_length = answers_file.LIMIT_BYTES + _AROUND_BYTES
+    try:
+        chosen = request.files.get("file")
+    except RequestEntityTooLarge:
+        return _too_large()
+    data = chosen.stream.read() if chosen else b""
+    if len(data) > answers_file.LIMIT_BYTES:
+        return _too_large()
+    if not data:
+        return _page(here, [Sentence("Select a setup file")])
+    file = answers_file.parse(data, list(here.steps.values()), here.standing().machine)
+    if file.problems:
+        return _page(here, file.problems)
+    onward = here.take_over(file.answers, replace=request.form.get("replace") == "1")
+    if isinstance(onward, Refused):
+        return _page(here, [onward.why], onward.status)
+    here.flash.put(Flash(Sentence("Answers taken over: {count}", count=file.steps), good=True))
+    return redirect(f"/wizard/{onward}")
+
+
+def _page(here: Wizard, problems: Sequence[Sentence], status: int = 200) -> Response:
+    body = render_template(
+        "wizard/import.html",
+        problems=problems,
+        back=next(iter(here.steps)),
+        answered=any(here.standing().answered()),
+    )
+    return Response(body, status, content_type="text/html; charset=utf-8")
+
+
+def _too_large() -> Response:
+    return error_page(
+        413,
+        what=Sentence("A setup file has 256 KiB at most."),
+        todo=Sentence("Select the file that was saved from the review page."),
+    )

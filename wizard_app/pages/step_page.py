@@ -1,0 +1,50 @@
+"""A step as its page shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from platform_common.message import Sentence
+from wizard_app.setup.pending import Held
+from wizard_app.setup.snapshot import Lack, Standing
+from wizard_app.setup.steps.base import Again, AnyStep, Errors
+
+
+class Page(NamedTuple):
+    """A step as it is shown; `fields` are the values in its form, each a list."""
+
+    step: AnyStep
+    fields: Mapping[str, list[str]]
+    errors: Errors
+    status: int
+    more: Mapping[str, Any]
+    revision: str
+    held: Held
+    lost: Sequence[Lack]
+    problems: Sequence[str]
+    notice: Sentence | None = None
+
+
+def shown(
+    standing: Standing,
+    step: AnyStep,
+    fields: Mapping[str, list[str]],
+    again: Again,
+    notice: Sentence | None = None,
+) -> Page:
+    """The page of a step with these values in its form, and what is to be said on it."""
+    asked = standing.asked(step)
+    more = {**step.view(asked), **again.more}
+    return Page(
+        step,
+        fields,
+        again.errors,
+        again.status,
+        more,
+        standing.revision(step),
+        asked.held,
+        list(standing.lost()),
+        asked.machine.problems,
+        notice,
+    )

@@ -1,0 +1,97 @@
+"""The steps' pages: one pair of routes for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import cast
+
+from flask import Blueprint, Flask, Response, current_app, redirect, render_template, request
+from werkzeug import Response as Redirect
+from werkzeug.routing import AnyConverter, BaseConverter, Map
+
+from wizard_app.pages.step_page import Page
+from wizard_app.setup.state import DONE, REVIEW
+from wizard_app.setup.steps.base import Form
+from wizard_app.wizard import RETURN, Wizard
+
+_NAME = "wizard_app"
+blueprint = Blueprint("wizard", __name__)
+
+
+def install(app: Flask, wizard: Wizard) -> None:
+    """Give `app` its wizard; to be called before the blueprint is registered."""
+    app.extensions[_NAME] = wizard
+    app.url_map.converters["step"] = _one_of(wizard.steps)
+
+
+def _one_of(slugs: Iterable[str]) -> type[BaseConverter]:
+    """The part of an address that is the name of a step: others do not share its methods."""
+
+    class StepConverter(AnyConverter):
+        def __init__(self, url_map: Map) -> None:
+            super().__init__(url_map, *slugs)
+
+    return StepConverter
+
+
+def wizard() -> Wizard:
+    """The wizard of the app that answers this request."""
+    return cast("Wizard", current_app.extensions[_NAME])
+
+
+@blueprint.get("/")
+@blueprint.get("/wizard")
+def start() -> Redirect:
+    """Go on where the wizard stands."""
+    return redirect(f"/wizard/{wizard().state.step}")
+
+
+@blueprint.get("/wizard/<step:slug>")
+def step(slug: str) -> Response | Redirect:
+    """A step's page (spec, wizard endpoints)."""
+    here = wizard()
+    found = here.steps[slug]
+    if (elsewhere := _elsewhere(here)) is not None:
+        return elsewhere
+    return _shown(here, here.page(found), returns=request.args.get(RETURN) == REVIEW)
+
+
+@blueprint.post("/wizard/<step:slug>")
+def answer(slug: str) -> Response | Redirect:
+    """A step's answer: on to the next step, or its page again with what is wrong."""
+    here = wizard()
+    found = here.steps[slug]
+    if (elsewhere := _elsewhere(here)) is not None:
+        return elsewhere
+    files = {name: file.stream.read() for name, file in request.files.items()}
+    form = Form(dict(request.form.lists()), files)
+    outcome = here.submit(found, form)
+    returns = form.get(RETURN) == REVIEW
+    if isinstance(outcome, Page):
+        return _shown(here, outcome, returns=returns)
+    onward = f"?{RETURN}={REVIEW}" if returns and outcome in here.steps else ""
+    return redirect(f"/wizard/{outcome}{onward}")
+
+
+def _elsewhere(here: Wizard) -> Redirect | None:
+    """Where a step leads to while the answers are being applied, and after that."""
+    if here.state.step == DONE:
+        return redirect(f"/wizard/{DONE}")
+    return redirect(f"/wizard/{REVIEW}") if here.settled else None
+
+
+def _shown(here: Wizard, page: Page, *, returns: bool) -> Response:
+    slug = page.step.slug
+    before = here.before(slug)
+    body = render_template(
+        page.step.template,
+        page=page,
+        number=here.number(slug),
+        count=here.count,
+        back=REVIEW if returns else before,
+        returns=returns,
+        answered=any(here.standing().answered()),
+        flash=here.flash.take(),
+        file=here.file,
+    )
+    return Response(body, page.status, content_type="text/html; charset=utf-8")

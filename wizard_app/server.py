@@ -1,0 +1,137 @@
+"""Serving the wizard: its certificate, its launch token, then gunicorn."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+import msgspec
+
+from platform_common.errors import PlatformError
+from platform_common.net.connect import own_addresses
+from platform_common.storage.atomic_write import make_folder
+from platform_common.storage.file_lock import LockedError, hold, opened_lock
+from platform_common.storage.safe_read import close
+from platform_common.web.serving.listening import addresses
+from wizard_app.access import certificate
+from wizard_app.access.sessions import new_token
+from wizard_app.launch import launch_url
+from wizard_app.launch.aside import begun_aside
+from wizard_app.launch.launch_url import Serving
+from wizard_app.setup.settings import WizardSettings
+
+# A worker whose server was killed ends by itself, and holds its place until then.
+_WAIT_S = 5.0
+
+
+class Certificate(NamedTuple):
+    """PEM files; without `key` it is in the first one, too."""
+
+    file: Path
+    key: Path | None = None
+
+
+def serve_wizard(
+    settings: WizardSettings,
+    bind: str,
+    given: Certificate | None,
+    show: Callable[[Serving, str], None],
+) -> NoReturn:
+    """Serve the wizard until a signal ends this process.
+
+    `given` is the certificate to use; in production one is made where none is and no
+    proxy has one. `show` gets the launch token once it is written. Raises `PlatformError`.
+    """
+    # Before anything is written: another program may listen there already.
+    served = addresses(bind)
+    with _alone(settings.token_file):
+        _serve(settings, served, given, show)
+
+
+def _serve(
+    settings: WizardSettings,
+    served: Sequence[str],
+    given: Certificate | None,
+    show: Callable[[Serving, str], None],
+) -> NoReturn:
+    own = None if given else _own_certificate(settings)
+    # What takes as long to be loaded as a certificate takes to be made.
+    from platform_common.web.serving import tls
+    from platform_common.web.serving.server import serve
+    from wizard_app.app import create_app
+
+    used = own() if own else given
+    gunicorn: dict[str, Any] = {}
+    if not settings.behind_proxy:
+        # Nobody's header says whether a request came over https.
+        gunicorn["secure_scheme_headers"] = {}
+    bind = " ".join(served)
+    serving = Serving(
+        os.getpid(),
+        _bases(settings, served, "http" if used is None else "https"),
+        bind=bind,
+        behind_proxy=settings.behind_proxy,
+    )
+    if used is not None:
+        gunicorn.update(tls.settings(*used))
+        mark = certificate.fingerprint(used.file)
+        serving = msgspec.structs.replace(serving, fingerprint=mark)
+    token = (settings.token or new_token()) if settings.require_token else ""
+    with launch_url.announced(settings.token_file, serving):
+        app = create_app(msgspec.structs.replace(settings, token=token, bind=bind))
+        show(serving, token)
+        serve(app, served[0], settings=gunicorn)
+
+
+@contextlib.contextmanager
+def _alone(token_file: Path) -> Iterator[None]:
+    """Keep any other wizard from setting up the same device until the block ends.
+
+    Each would put its own answers in place of the other's. A lock, unlike a number of a
+    process, does not outlast a power cut.
+    """
+    make_folder(token_file.parent)
+    place = token_file.with_name(f".{token_file.name}.served.lock")
+    # Not for writing: a disk can be made read-only as long as no such file is open.
+    descriptor = opened_lock(place, os.O_RDONLY)
+    try:
+        try:
+            hold(descriptor, place, wait_s=_WAIT_S)
+        except LockedError as error:
+            raise PlatformError(
+                "Another wizard sets up this device already",
+                hint="See its link with wizard-app launch-url, or end it first;"
+                " another --dev-out is another device.",
+            ) from error
+        yield
+    finally:
+        close(descriptor)
+
+
+def _own_certificate(settings: WizardSettings) -> Callable[[], Certificate] | None:
+    """What ends to make our certificate, which has begun; None where there is none."""
+    if not settings.production or settings.behind_proxy:
+        return None
+    reached = [*own_addresses(), *launch_url.interface_addresses()]
+    name = launch_url.machine_name()
+    folder = settings.tls_folder
+    # What reads and makes certificates is large, and not needed again.
+    end = begun_aside(lambda: certificate.own_certificate(folder, name, reached))
+
+    def ended() -> Certificate:
+        end()
+        return Certificate(folder / certificate.FILE)
+
+    return ended
+
+
+def _bases(settings: WizardSettings, served: Sequence[str], scheme: str) -> tuple[str, ...]:
+    """The beginnings of the launch URLs; behind a proxy the names that it may be called by."""
+    if settings.behind_proxy:
+        return tuple(f"https://{name}" for name in sorted(settings.allowed_hosts))
+    found = chain.from_iterable(launch_url.bases(address, scheme) for address in served)
+    return tuple(dict.fromkeys(found))

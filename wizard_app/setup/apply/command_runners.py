@@ -1,0 +1,82 @@
+"""How the commands of a plan are run: on this machine, or written down in place of that."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from platform_common.clock import now
+from platform_common.errors import PlatformError
+from platform_common.message import Sentence
+from platform_common.paths import Paths
+from platform_common.redaction import Redactor
+from platform_common.storage.append_log import append_line
+from platform_common.storage.atomic_write import make_folder
+from wizard_app.setup.plan.actions import RunCommand
+
+if TYPE_CHECKING:
+    from platform_common.process.run import Finished
+
+Run = Callable[[RunCommand], None]
+_OUTPUT_LIMIT_BYTES = 256 << 10
+_MOST_SAID = 600
+_RECORD_MODE = 0o644
+
+
+class CommandError(PlatformError):
+    """A command that said that it did not work."""
+
+
+def on_machine(device: Paths) -> Run:
+    """Runs commands on this machine, with the files of `device`; raises `PlatformError`."""
+
+    def run(command: RunCommand) -> None:
+        # Here, as recording needs none of it.
+        from platform_common.process import run as processes
+
+        argv = [_placed(word, command, device) for word in command.argv]
+        finished = processes.run(argv, timeout_s=command.timeout_s, limit_bytes=_OUTPUT_LIMIT_BYTES)
+        if finished.status != 0:
+            raise CommandError(_how(finished, argv[0], command))
+
+    return run
+
+
+def recorded(path: Path) -> Run:
+    """Adds each command to the file at `path`, as a line of JSON; raises `PlatformError`."""
+
+    def run(command: RunCommand) -> None:
+        make_folder(path.parent)
+        line = json.dumps({"at": now(), "argv": list(command.argv)})
+        append_line(path, line.encode(), mode=_RECORD_MODE)
+
+    return run
+
+
+def _placed(word: str, command: RunCommand, device: Paths) -> str:
+    for path in command.files:
+        word = word.replace(path, str(device.on_device(path)))
+    return word
+
+
+def _how(finished: Finished, program: str, command: RunCommand) -> Sentence:
+    """How a command ended that did not work."""
+    said = _said(finished.errors.strip() or finished.output, command)
+    if finished.status < 0:
+        number = -finished.status
+        return Sentence("{program} was ended by signal {number}", program=program, number=number)
+    status = finished.status
+    if not said:
+        return Sentence("{program} ended with status {status}", program=program, status=status)
+    return Sentence(
+        "{program} ended with status {status}: {why}", program=program, status=status, why=said
+    )
+
+
+def _said(output: bytes, command: RunCommand) -> str:
+    """The end of what a command printed, in one line and without the secret that it was given."""
+    text = output.decode("utf-8", "replace")
+    words = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return Redactor(command.secrets).redact(words)[-_MOST_SAID:]

@@ -1,0 +1,192 @@
+"""Doing what a plan says: one action after the other, each one told in the journal.
+
+A signal, a power cut or a failure leaves every file whole, old or new; the same plan once
+more ends where it would have ended undisturbed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from platform_common.errors import PlatformError, UnreadableError
+from platform_common.message import Sentence
+from platform_common.paths import SECRETS, Paths
+from platform_common.records.key_store import store_keys
+from platform_common.storage.atomic_write import fsync_directory, make_folder, write_atomic
+from platform_common.storage.file_lock import LockedError, changing
+from platform_common.storage.stale_files import remove_left_overs
+from wizard_app.setup.apply.authorized_keys import add_keys
+from wizard_app.setup.apply.command_runners import Run
+from wizard_app.setup.apply.journal import Entry, Journal, State
+from wizard_app.setup.plan.actions import (
+    MESH_VPN_KEY,
+    ROOT,
+    STORE_ACCESS,
+    TUNNEL_CREDENTIALS,
+    Action,
+    AddKeys,
+    RemoveFile,
+    RunCommand,
+    SetVariables,
+    WriteFile,
+)
+from wizard_app.setup.plan.plan import Item, Plan
+from wizard_app.setup.settings import JOURNAL
+
+# Who hears of each action of a plan: its number, its state, and why it failed.
+Tell = Callable[[int, State, str], None]
+_LOCK_WAIT_S = 0.5
+_KEY_FILE_MODE = 0o600
+AGAIN = Sentence(
+    "Put that right, then try again. What is done already can be done again without harm."
+)
+
+
+class ApplyError(PlatformError):
+    """An action that did not work; those before it are done, those after it are not."""
+
+    def __init__(self, what: Sentence, error: PlatformError) -> None:
+        self.what, self.problem = what, error.said
+        said = Sentence("{what}: {problem}", what=what, problem=error.said)
+        super().__init__(said, hint=error.advice or AGAIN)
+
+
+def execute(
+    plan: Plan, device: Paths, run: Run, *, setup: str, tell: Tell = lambda *_: None
+) -> None:
+    """Do what `plan` says on `device`, its commands by `run`; `setup` is for the journal.
+
+    What the journal has is told to `tell` as well. Raises `ApplyError`, `LockedError` when
+    another program sets up the device, or what writing the journal raises.
+    """
+    path = device.writable(JOURNAL)
+    make_folder(path.parent)
+    with _alone(path):
+        _sweep(device)
+        record = Journal(path)
+        record.begin(setup, [_entry(item) for item in plan])
+        for number, item in enumerate(plan):
+            if not item.kept:
+                _try(item, device, run, partial(_note, record, tell, number))
+        record.end()
+
+
+def tidy(device: Paths) -> None:
+    """Remove what a try that was killed left of secrets, but for where they belong.
+
+    What is another user's stays, as root's does for a wizard that is not root. Raises
+    `PlatformError` when another try goes on.
+    """
+    if device.has(JOURNAL):
+        with _alone(device.writable(JOURNAL)):
+            for sweep in _sweeps(device):
+                with contextlib.suppress(PlatformError):
+                    sweep()
+
+
+def _alone(journal: Path) -> contextlib.AbstractContextManager[None]:
+    return changing(journal.with_name("apply"), wait_s=_LOCK_WAIT_S)
+
+
+def _entry(item: Item) -> Entry:
+    return Entry(item.action.id, str(item.action.said), "kept" if item.kept else "waiting")
+
+
+def _note(record: Journal, tell: Tell, number: int, state: State, why: str = "") -> None:
+    record.note(number, state, why)
+    tell(number, state, why)
+
+
+def _try(item: Item, device: Paths, run: Run, note: Callable[..., None]) -> None:
+    try:
+        note("running")
+        _perform(item.action, device, run)
+        note("done")
+    except PlatformError as error:
+        # Where the disk takes no line more, what went wrong is told all the same.
+        with contextlib.suppress(PlatformError):
+            note("failed", error.message)
+        raise ApplyError(item.action.said, error) from error
+
+
+def _perform(action: Action, device: Paths, run: Run) -> None:
+    if action.lacks_secret:
+        raise PlatformError(Sentence("A key or password is not held any more: enter it again"))
+    match action:
+        case WriteFile():
+            path = device.on_device(action.path)
+            make_folder(path.parent)
+            remove_left_overs(path.parent, of_name=path.name)
+            write_atomic(path, action.reveal(), mode=action.mode, owner=action.owner)
+        case SetVariables():
+            store_keys(device, action.values, mode=action.mode)
+        case AddKeys():
+            path = device.on_device(action.path)
+            add_keys(path, action.lines, mode=action.mode, owner=action.owner)
+        case RemoveFile():
+            path = device.on_device(action.path)
+            _remove_left_overs(path)
+            _remove(path)
+        case RunCommand():
+            with _key_file(action, device):
+                run(action)
+
+
+@contextlib.contextmanager
+def _key_file(command: RunCommand, device: Paths) -> Iterator[None]:
+    """The file of a command's key is there until the block ends."""
+    if command.key_file is None:
+        yield
+        return
+    path = device.on_device(command.key_file.path)
+    make_folder(path.parent)
+    data = command.key_file.secret.reveal().encode() + b"\n"
+    try:
+        write_atomic(path, data, mode=_KEY_FILE_MODE, owner=ROOT)
+        yield
+    finally:
+        _remove(path)
+
+
+def _sweep(device: Paths) -> None:
+    for sweep in _sweeps(device):
+        sweep()
+
+
+def _sweeps(device: Paths) -> Iterator[Callable[[], None]]:
+    """What this plan, or the answers by now, need not have any more is swept as well."""
+    for name in (STORE_ACCESS, TUNNEL_CREDENTIALS, MESH_VPN_KEY):
+        yield partial(_remove_left_overs, device.on_device(name))
+    yield partial(_remove, device.on_device(MESH_VPN_KEY))
+    yield partial(_sweep_keys, device.writable(SECRETS))
+
+
+def _sweep_keys(keys: Path) -> None:
+    if _has_folder(keys):
+        # Who is changing them sweeps there, too.
+        with contextlib.suppress(LockedError), changing(keys, wait_s=0):
+            _remove_left_overs(keys)
+
+
+def _remove_left_overs(path: Path) -> None:
+    if _has_folder(path):
+        remove_left_overs(path.parent, of_name=path.name)
+
+
+def _remove(path: Path) -> None:
+    if _has_folder(path):
+        try:
+            path.unlink(missing_ok=True)
+            fsync_directory(path.parent)
+        except OSError as error:
+            raise UnreadableError.of(path, error) from error
+
+
+def _has_folder(path: Path) -> bool:
+    try:
+        return path.parent.is_dir()
+    except OSError as error:
+        raise UnreadableError.of(path.parent, error) from error

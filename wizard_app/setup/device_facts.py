@@ -1,0 +1,155 @@
+"""What a step may ask of the device: its records, read when they are asked for."""
+
+from __future__ import annotations
+
+import glob
+import zoneinfo
+from collections.abc import Callable, Iterable
+from functools import cache, cached_property
+from typing import TypeVar
+
+from platform_common.errors import PlatformError
+from platform_common.message import Sentence
+from platform_common.paths import AIRGAP, LIMITS, PROFILES, PROVIDERS, Found, Place
+from platform_common.records import catalogue, device_identity, limits, record_file
+from platform_common.records.catalogue import Catalogue, Provider
+from platform_common.records.installed_profiles import InstalledProfiles, installed_profiles
+from platform_common.records.limits import Limits
+from platform_common.records.profiles import Profile
+from platform_common.records.record_file import RecordError
+from wizard_app.setup import code_host, ssh_keys
+from wizard_app.setup.apply.journal import Try, read_try
+from wizard_app.setup.code_host import Fetched
+from wizard_app.setup.plan.open_ports import ways_in
+from wizard_app.setup.settings import JOURNAL, WizardSettings
+from wizard_app.setup.ssh_keys import Key
+
+T = TypeVar("T")
+# What systemd's client of time servers makes.
+_SYNCHRONISED = Place("/run/systemd/timesync/synchronized")
+# Names of the database for whatever is set, or nothing is: as an answer, `localtime` would
+# have the device's clock follow a link to itself.
+_NO_ZONES = frozenset({"localtime", "posixrules", "Factory"})
+
+
+class Machine:
+    """The device during one request: what was read once stays the same.
+
+    A record that cannot be used counts as empty, and is told of among the `problems`.
+    """
+
+    def __init__(self, settings: WizardSettings) -> None:
+        self._settings = settings
+        self.problems: list[str] = []
+
+    @cached_property
+    def profiles(self) -> tuple[Profile, ...]:
+        """The installed profiles."""
+        try:
+            found = installed_profiles(self._settings.reading(PROFILES))
+        except RecordError as error:
+            found = InstalledProfiles((), (error,))
+        self.problems += [problem.message for problem in found.problems]
+        return found.profiles
+
+    @property
+    def profiles_folder(self) -> str:
+        """Where profiles are installed."""
+        return str(self._settings.device.writable(PROFILES))
+
+    def profile(self, profile_id: str) -> Profile | None:
+        """The installed profile of that id."""
+        return next((one for one in self.profiles if one.id == profile_id), None)
+
+    @cached_property
+    def providers(self) -> tuple[Provider, ...]:
+        """The providers to choose from on this build."""
+        found = self._read(PROVIDERS, catalogue.parse, Catalogue(()))
+        self.problems += found.problems
+        return found.offered(offline=self.offline)
+
+    def provider(self, provider_id: str) -> Provider | None:
+        """The provider of that id, if it is offered."""
+        return next((one for one in self.providers if one.id == provider_id), None)
+
+    @cached_property
+    def limits(self) -> Limits:
+        """What the device can do."""
+        return self._read(LIMITS, limits.parse, Limits())
+
+    @property
+    def offline(self) -> bool:
+        """Whether this is an offline build."""
+        return self._settings.paths.has(AIRGAP) or self._settings.device.has(AIRGAP)
+
+    @property
+    def name(self) -> str:
+        """What the device is called now."""
+        return device_identity.device_name(self._settings.paths, self._settings.device)
+
+    @property
+    def time_zone(self) -> str:
+        """The time zone of its clock; empty when it has none of the database."""
+        zone = device_identity.time_zone(self._settings.paths, self._settings.device)
+        return zone if zone in zones() else ""
+
+    @property
+    def clock_is_set(self) -> bool:
+        """Whether a time server has set its clock since it was started."""
+        return self._settings.device.has(_SYNCHRONISED)
+
+    def has(self, path: str) -> bool:
+        """Whether there is anything at a path of the device."""
+        return self._settings.paths.has(Place(path))
+
+    def is_enabled(self, unit: str) -> bool:
+        """Whether systemd starts a unit when the device starts, as far as that can be told.
+
+        To disable one that is not enabled does no harm.
+        """
+        folder = self._settings.paths.on_device("/etc/systemd/system")
+        try:
+            return any(folder.glob(f"*.wants/{glob.escape(unit)}"))
+        except OSError:
+            return True
+
+    @cached_property
+    def ways_in(self) -> frozenset[str]:
+        """The ports, beside the usual, by which who sets it up comes in: SSH's, and this page's."""
+        found = ways_in(self._settings)
+        self.problems += found.problems
+        return frozenset(f"{port}/tcp" for port in found.ports)
+
+    @cached_property
+    def last_try(self) -> Try | None:
+        """How far the last try to set it up came; None when there was none."""
+        return read_try(self._settings.paths.writable(JOURNAL))
+
+    @property
+    def code_host(self) -> str:
+        """What people call the place where the public SSH keys of a user are fetched."""
+        return code_host.name_of(self._settings.code_host)
+
+    def keys_of(self, user: str) -> Fetched | Sentence:
+        """The keys that a user shows there; a sentence says why there are none."""
+        return code_host.fetch_keys(self._settings.code_host, user)
+
+    def examined(self, keys: Iterable[str]) -> list[Key]:
+        """What this device's `ssh-keygen` knows of lines that may be stored."""
+        return list(ssh_keys.examined(keys))
+
+    def _find(self, place: Place) -> Found:
+        return self._settings.reading(place).find(place)
+
+    def _read(self, place: Place, parse: Callable[[bytes], T], default: T) -> T:
+        try:
+            return record_file.read(self._find(place), parse)
+        except PlatformError as error:
+            self.problems.append(error.message)
+            return default
+
+
+@cache
+def zones() -> frozenset[str]:
+    """The names of zones in the time zone database."""
+    return frozenset(zoneinfo.available_timezones()) - _NO_ZONES

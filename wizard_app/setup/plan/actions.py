@@ -1,0 +1,258 @@
+"""The kinds of action that setting up consists of; nothing here acts.
+
+Each says itself in words, for people, and as a document in which every secret is
+masked, for programs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from platform_common.message import Sentence, listed
+from platform_common.secret import Secret
+from platform_common.storage.atomic_write import Owner
+
+# The files that hold secrets, beside the device's keys; and the one that holds a secret only
+# while a command reads it.
+STORE_ACCESS = "/etc/platform/rclone.conf"
+TUNNEL_CREDENTIALS = "/etc/platform/tunnel/credentials.json"
+MESH_VPN_KEY = "/run/platform/mesh-vpn.key"
+# What stands in a plan for a secret that is not held; such an action is never executed.
+NOT_HELD = Secret("")
+ROOT, AGENT = Owner("root", "root"), Owner("agent", "agent")
+KEYS_OWNER = Owner("root", "agent")
+_ID_LENGTH = 16
+_MASKED = "•••"
+
+
+class Phase(IntEnum):
+    """The parts of setting up, in their order (contract, section 7)."""
+
+    SYSTEM = 1
+    SELECTION = 2
+    KEYS = 3
+    BACKUP = 4
+    SSH = 5
+    MESH_VPN = 6
+    TUNNEL = 7
+    FIREWALL = 8
+    GATEWAY = 9
+
+
+TITLES: Mapping[Phase, Sentence] = {
+    Phase.SYSTEM: Sentence("Name and time zone"),
+    Phase.SELECTION: Sentence("Profile and provider"),
+    Phase.KEYS: Sentence("Provider key"),
+    Phase.BACKUP: Sentence("Backup"),
+    Phase.SSH: Sentence("SSH keys"),
+    Phase.MESH_VPN: Sentence("Private network"),
+    Phase.TUNNEL: Sentence("Tunnel"),
+    Phase.FIREWALL: Sentence("Firewall"),
+    Phase.GATEWAY: Sentence("Gateway"),
+}
+
+
+class Action(ABC):
+    """One thing to do; doing it twice does what doing it once does."""
+
+    @property
+    @abstractmethod
+    def said(self) -> Sentence:
+        """What it does, for people."""
+
+    @property
+    @abstractmethod
+    def shown(self) -> dict[str, Any]:
+        """The same for programs, secrets masked."""
+
+    @property
+    def secrets(self) -> tuple[Secret, ...]:
+        """The secrets in it, also those that are not held."""
+        return ()
+
+    @property
+    def lacks_secret(self) -> bool:
+        """Whether it cannot be done, as a secret of it is not held."""
+        return NOT_HELD in self.secrets
+
+    @property
+    def id(self) -> str:
+        """A word for it that is the same whatever its secrets are."""
+        text = json.dumps(self.shown, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:_ID_LENGTH]
+
+
+@dataclass(frozen=True)
+class WriteFile(Action):
+    """Put a file at `path` of the device; `parts` are its text, in which some may be secret.
+
+    `note` is for people: what the text means, where that is hard to see.
+    """
+
+    path: str
+    parts: tuple[str | Secret, ...]
+    mode: int = 0o644
+    owner: Owner = ROOT
+    note: Sentence | None = None
+
+    @property
+    def said(self) -> Sentence:
+        return Sentence("Write {path} ({rights})", path=self.path, rights=_rights(self))
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        return {"action": "write", **_file(self), "content": "".join(map(str, self.parts))}
+
+    @property
+    def secrets(self) -> tuple[Secret, ...]:
+        return tuple(part for part in self.parts if isinstance(part, Secret))
+
+    def reveal(self) -> bytes:
+        """The bytes of the file."""
+        return "".join(
+            part.reveal() if isinstance(part, Secret) else part for part in self.parts
+        ).encode()
+
+
+@dataclass(frozen=True)
+class SetVariables(Action):
+    """Set variables in the file of keys at `path`, and leave its other lines as they are."""
+
+    path: str
+    values: Mapping[str, Secret]
+    mode: int = 0o640
+    owner: Owner = KEYS_OWNER
+
+    @property
+    def said(self) -> Sentence:
+        if not self.values:
+            return Sentence("Keep {path} ({rights})", path=self.path, rights=_rights(self))
+        return Sentence(
+            "Set {names} in {path} ({rights}); other lines stay",
+            names=listed(list(self.values)),
+            path=self.path,
+            rights=_rights(self),
+        )
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        return {"action": "set", **_file(self), "variables": dict.fromkeys(self.values, _MASKED)}
+
+    @property
+    def secrets(self) -> tuple[Secret, ...]:
+        return tuple(self.values.values())
+
+
+@dataclass(frozen=True)
+class AddKeys(Action):
+    """Add public keys to the `authorized_keys` at `path`, and leave those that are there."""
+
+    path: str
+    lines: tuple[str, ...]
+    mode: int = 0o600
+    owner: Owner = AGENT
+
+    @property
+    def said(self) -> Sentence:
+        return Sentence(
+            "Add SSH keys ({count}) to {path} ({rights}); keys that are there stay",
+            count=len(self.lines),
+            path=self.path,
+            rights=_rights(self),
+        )
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        return {"action": "add-keys", **_file(self), "keys": list(self.lines)}
+
+
+@dataclass(frozen=True)
+class RemoveFile(Action):
+    """Have no file at `path`."""
+
+    path: str
+
+    @property
+    def said(self) -> Sentence:
+        return Sentence("Remove {path}", path=self.path)
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        return {"action": "remove", "path": self.path}
+
+
+class KeyFile(NamedTuple):
+    """A secret that a command reads from a file, which is there only while it runs."""
+
+    path: str
+    secret: Secret
+
+
+@dataclass(frozen=True)
+class RunCommand(Action):
+    """Run a program to its end; `files` are paths of the device that occur in `argv`."""
+
+    argv: tuple[str, ...]
+    timeout_s: float
+    files: tuple[str, ...] = ()
+    key_file: KeyFile | None = None
+
+    @property
+    def command(self) -> str:
+        """What one would type to run it."""
+        return shlex.join(self.argv)
+
+    @property
+    def said(self) -> Sentence:
+        if self.key_file is None:
+            return Sentence("Run: {command}", command=self.command)
+        return Sentence(
+            "Run: {command} (the key is in that file only while this runs)", command=self.command
+        )
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "action": "run",
+            "argv": list(self.argv),
+            "timeout_s": self.timeout_s,
+        }
+        if self.key_file is not None:
+            found["key_file"] = {"path": self.key_file.path, "mode": "0600"}
+        return found
+
+    @property
+    def secrets(self) -> tuple[Secret, ...]:
+        return () if self.key_file is None else (self.key_file.secret,)
+
+
+Planned = tuple[Phase, Action]
+
+
+def write(path: str, *lines: str) -> WriteFile:
+    """A file of lines without secrets that everybody may read."""
+    return WriteFile(path, tuple(f"{line}\n" for line in lines))
+
+
+def held(secrets: Mapping[str, Secret], names: Iterable[str]) -> dict[str, Secret]:
+    """The secrets of these names, and what stands for those that are not held."""
+    return {name: secrets.get(name, NOT_HELD) for name in names}
+
+
+def _rights(file: WriteFile | SetVariables | AddKeys) -> str:
+    return f"{file.mode:04o} {file.owner.user}:{file.owner.group}"
+
+
+def _file(file: WriteFile | SetVariables | AddKeys) -> dict[str, str]:
+    return {
+        "path": file.path,
+        "mode": f"{file.mode:04o}",
+        "owner": f"{file.owner.user}:{file.owner.group}",
+    }

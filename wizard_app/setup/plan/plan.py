@@ -1,0 +1,48 @@
+"""What setting up will do: one ordered list, made from what was answered and nothing else.
+
+The review page shows it, and `apply` executes the very same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from wizard_app.setup.plan.actions import Action, Phase
+from wizard_app.setup.snapshot import Standing
+
+_MARK_LENGTH = 16
+
+
+class Item(NamedTuple):
+    """An action in its place.
+
+    `kept` when it was done before a restart and nothing of it is to be done again: the
+    secret that it stored is not in memory any more.
+    """
+
+    phase: Phase
+    action: Action
+    kept: bool = False
+
+
+Plan = Sequence[Item]
+
+
+def build_plan(standing: Standing) -> Plan:
+    """The plan for what was answered so far; secrets that are not held are missing in it."""
+    return sorted(_items(standing), key=lambda item: item.phase)
+
+
+def mark(plan: Plan) -> str:
+    """A word for a plan: another one once anything but a secret of it is another."""
+    ids = "".join(f"{item.action.id}{item.kept:d}" for item in plan)
+    return hashlib.sha256(ids.encode()).hexdigest()[:_MARK_LENGTH]
+
+
+def _items(standing: Standing) -> Iterator[Item]:
+    for step in standing.answered():
+        for phase, action in standing.actions(step):
+            kept = action.lacks_secret and action.id in standing.applied
+            yield Item(phase, action, kept)

@@ -1,0 +1,94 @@
+"""What the wizard is told by its environment, read in one place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from platform_common.errors import WrongUsageError
+from platform_common.paths import WIZARD_STATE, Paths, Place
+from platform_common.web.request_guard import ALLOWED_HOSTS_VARIABLE, allowed_hosts
+
+DEV_OUT = "dev-out"
+# Where the commands of a device in a folder are written down, in that folder.
+COMMANDS = "commands.jsonl"
+TOKEN = Place("/run/platform/wizard.token", "WIZARD_TOKEN_FILE")
+JOURNAL = Place("/var/lib/platform/apply-journal.jsonl")
+TLS = Place("/var/lib/platform/wizard-tls")
+# Hexadecimal digits; in production (True) too many to be guessed.
+_TOKEN_SHAPES = {True: re.compile(r"[0-9a-f]{32,128}"), False: re.compile(r"[0-9A-Fa-f]{1,128}")}
+_CODE_HOST = "https://github.com"
+
+
+class WizardSettings(Struct, frozen=True, kw_only=True):
+    """The settings of one wizard.
+
+    `paths` is where it writes, and looks first; `device` is where it looks next, the same
+    in production. `token` is the first launch token, made when it is empty. `code_host` is
+    where the public SSH keys of a user are fetched; `bind` has the addresses that it is
+    served on, with a blank between two.
+    """
+
+    paths: Paths
+    device: Paths
+    production: bool = False
+    token: str = ""
+    require_token: bool = True
+    behind_proxy: bool = False
+    allowed_hosts: frozenset[str] = frozenset()
+    code_host: str = _CODE_HOST
+    bind: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse what would let anybody set up a real device."""
+        shape = _TOKEN_SHAPES[self.production]
+        if self.token and not shape.fullmatch(self.token):
+            raise WrongUsageError(
+                "That is no launch token",
+                hint="A token is 32 random bytes as 64 digits of 0 to 9 and a to f;"
+                " without --token one is made.",
+            )
+        if self.production and not self.require_token:
+            raise WrongUsageError(
+                "In production the wizard always asks for its launch token",
+                hint="Leave out --no-token, or --production.",
+            )
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> WizardSettings:
+        """The settings in `env` (contract, sections 1 and 6)."""
+        production = env.get("WIZARD_PRODUCTION") == "1"
+        device = Paths.from_env(env)
+        out = Path(env.get("WIZARD_DEV_OUT") or DEV_OUT).absolute()
+        return cls(
+            paths=device if production else Paths(out, env),
+            device=device,
+            production=production,
+            token=env.get("WIZARD_TOKEN", ""),
+            require_token=env.get("WIZARD_NO_TOKEN") != "1",
+            behind_proxy=env.get("WIZARD_BEHIND_PROXY") == "1",
+            allowed_hosts=allowed_hosts(env.get(ALLOWED_HOSTS_VARIABLE, "")),
+            code_host=env.get("WIZARD_CODE_HOST") or _CODE_HOST,
+        )
+
+    def reading(self, place: Place) -> Paths:
+        """Where `place` of the device is read: where the wizard writes, if it is there."""
+        return self.paths if self.paths.has(place) else self.device
+
+    @property
+    def state_file(self) -> Path:
+        """Where the answers are kept."""
+        return self.paths.writable(WIZARD_STATE)
+
+    @property
+    def token_file(self) -> Path:
+        """Where the launch token waits to be used."""
+        return self.paths.writable(TOKEN)
+
+    @property
+    def tls_folder(self) -> Path:
+        """Where the wizard's own certificate is."""
+        return self.paths.writable(TLS)

@@ -1,0 +1,143 @@
+"""Where the wizard stands at one moment, as one request sees it: asked again and again, the same.
+
+Nothing here writes; `flow` puts another standing in place of this one, at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import msgspec
+
+from platform_common.message import Sentence
+from wizard_app.setup.apply.journal import Try
+from wizard_app.setup.device_facts import Machine
+from wizard_app.setup.pending import PendingSecrets
+from wizard_app.setup.plan.actions import Planned
+from wizard_app.setup.state import WizardState
+from wizard_app.setup.steps.base import Accepted, AnyStep, Form, Question
+
+# The field of every step's form that says which answer it began from.
+REVISION = "revision"
+_REVISION_LENGTH = 16
+
+
+class Lack(NamedTuple):
+    """Why apply could not begin: a step, and what it lacks."""
+
+    step: AnyStep
+    why: Sentence
+
+
+class Kept(NamedTuple):
+    """What outlasts a request: the state, which is on the disk too, and the secrets."""
+
+    state: WizardState
+    pending: PendingSecrets = PendingSecrets()
+
+
+class Standing:
+    """All that was answered up to one moment, on one device."""
+
+    def __init__(self, steps: Mapping[str, AnyStep], machine: Machine, kept: Kept) -> None:
+        self.steps = steps
+        self.machine = machine
+        self.state, self.pending = kept
+
+    def asked(self, step: AnyStep) -> Question:
+        """What a step asks from."""
+        return Question(self.machine, self.state.answers, self.pending.of(step.slug))
+
+    def answer(self, step: AnyStep) -> Any | None:
+        """What a step was answered; None when it was not."""
+        return self.state.answers.of(step.answer_type)
+
+    def actions(self, step: AnyStep) -> list[Planned]:
+        """What setting up does for the answer of a step that was answered."""
+        return list(step.actions(self.answer(step), self.asked(step)))
+
+    @property
+    def tried(self) -> Try | None:
+        """How far the last try of this setup came; None before the first one."""
+        last = self.machine.last_try
+        return last if last and last.setup == self.state.started_at else None
+
+    @cached_property
+    def applied(self) -> frozenset[str]:
+        """The ids of the actions that a try of this setup has done."""
+        return self.tried.applied if self.tried else frozenset()
+
+    def summary(self, step: AnyStep) -> list[tuple[Sentence, Any]]:
+        """Rows of the review page for a step that was answered: a label and a value."""
+        asked = self.asked(step)._replace(stored=self.is_stored(step))
+        return list(step.summary(self.answer(step), asked))
+
+    def is_stored(self, step: AnyStep) -> bool:
+        """Whether all secrets of a step that are not held are on the device already."""
+        lacking = [action for _, action in self.actions(step) if action.lacks_secret]
+        return bool(lacking) and all(action.id in self.applied for action in lacking)
+
+    def answered(self) -> Iterator[AnyStep]:
+        """The steps that were."""
+        return (step for step in self.steps.values() if self.answer(step) is not None)
+
+    def unanswered(self) -> Iterator[Lack]:
+        """The steps that were not answered."""
+        for step in self.steps.values():
+            if self.answer(step) is None:
+                yield Lack(step, Sentence("Not answered yet"))
+
+    def unfit(self) -> Iterator[Lack]:
+        """What of the answers does not hold on this device, or beside the others."""
+        for step in self.answered():
+            for why in step.check(self.answer(step), self.asked(step)).values():
+                yield Lack(step, why)
+
+    def lost(self) -> Iterator[Lack]:
+        """The secrets that answers call for, and that are neither held nor stored."""
+        for step in self.answered():
+            needed = step.needs(self.answer(step), self.asked(step))
+            if needed and not self.is_stored(step):
+                for name in needed:
+                    yield Lack(step, Sentence("{name} – enter again", name=name))
+
+    def lacks(self) -> list[Lack]:
+        """All that must be answered, or entered again, before anything can be applied."""
+        found = [*self.unanswered(), *self.unfit(), *self.lost()]
+        order = list(self.steps)
+        return sorted(found, key=lambda lack: order.index(lack.step.slug))
+
+    def revision(self, step: AnyStep) -> str:
+        """A word for what a step was answered: another one once that, or a secret, is another."""
+        return f"{self._fingerprint(step)}.{self.pending.of(step.slug).mark}"
+
+    def differs(self, other: Standing, step: AnyStep) -> bool:
+        """Whether the step was answered otherwise at another moment."""
+        marks = {one.pending.of(step.slug).mark for one in (self, other)}
+        return len(marks) > 1 or self.answer(step) != other.answer(step)
+
+    def is_stale(self, step: AnyStep, form: Form) -> bool:
+        """Whether the step was answered otherwise since the page of `form` was made.
+
+        A form that does not say what it began from, as a script sends it, is not.
+        """
+        if not form.has(REVISION):
+            return False
+        fingerprint, _, mark = form.get(REVISION).partition(".")
+        held = self.pending.of(step.slug).mark
+        # After a restart nothing is held, and that is no answer of somebody else.
+        return fingerprint != self._fingerprint(step) or (held != "" and mark != held)
+
+    def has(self, step: AnyStep, accepted: Accepted[Any]) -> bool:
+        """Whether the step was answered just so already, as when a form is sent once more."""
+        held = dict(self.pending.of(step.slug).secrets)
+        same_secrets = accepted.secrets is None or dict(accepted.secrets) == held
+        return same_secrets and bool(accepted.answer == self.answer(step))
+
+    def _fingerprint(self, step: AnyStep) -> str:
+        text = json.dumps(msgspec.to_builtins(self.answer(step)))
+        return hashlib.sha256(text.encode()).hexdigest()[:_REVISION_LENGTH]

@@ -1,0 +1,98 @@
+"""The wizard's state on the disk: read once at the start, replaced at every transition."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from platform_common.clock import now
+from platform_common.errors import PlatformError
+from platform_common.paths import Found
+from platform_common.records import record_file
+from platform_common.records.record_file import MissingRecordError, RecordError
+from platform_common.storage.atomic_write import fsync_directory, rename_to_free
+from platform_common.storage.file_lock import changing
+from platform_common.storage.stale_files import remove_left_overs
+from wizard_app.setup import state as states
+from wizard_app.setup.state import WizardState
+from wizard_app.setup.steps.base import AnyStep
+
+_MODE = 0o600
+_MOST_ASIDE = 1000
+_log = logging.getLogger("wizard_app")
+
+
+class StateFile:
+    """The file; `set_aside` is where a damaged one is, as long as there is no other."""
+
+    def __init__(self, path: Path, steps: Sequence[AnyStep]) -> None:
+        self._path = path
+        self._steps = steps
+        self.set_aside: Path | None = None
+
+    def load(self) -> WizardState:
+        """The state; the first one when there is none, or one that cannot be used.
+
+        A damaged file is put aside under another name, and kept. Raises `PlatformError`
+        when that cannot be done.
+        """
+        self._sweep()
+        try:
+            return record_file.read(Found(self._path), lambda data: states.parse(data, self._steps))
+        except MissingRecordError:
+            # Put aside by a wizard that was ended before anything was answered anew.
+            self.set_aside = self._last_aside()
+        except RecordError as error:
+            self.set_aside = self._put_aside(error)
+            _log.warning("The stored answers are now %s. %s", self.set_aside, error.message)
+        return WizardState(now(), self._steps[0].slug)
+
+    def stored(self) -> WizardState | None:
+        """What is on the disk by now, perhaps of another process; None without a usable file."""
+        try:
+            return record_file.read(Found(self._path), lambda data: states.parse(data, self._steps))
+        except RecordError:
+            return None
+
+    def save(self, state: WizardState) -> None:
+        """Replace the file, durably; raises `PlatformError`, and the old one then stays."""
+        record_file.replace(self._path, states.render(state), mode=_MODE)
+        self.set_aside = None
+
+    def _sweep(self) -> None:
+        """Remove what a wizard that was killed left unfinished; the next save does it, too."""
+        if self._path.parent.is_dir():
+            with contextlib.suppress(PlatformError), changing(self._path):
+                remove_left_overs(self._path.parent, of_name=self._path.name)
+
+    def _names_aside(self) -> Iterator[Path]:
+        for number in range(1, _MOST_ASIDE):
+            yield self._path.with_name(f"{self._path.name}.bad-{number}")
+
+    def _last_aside(self) -> Path | None:
+        last = None
+        for path in itertools.takewhile(os.path.lexists, self._names_aside()):
+            last = path
+        return last
+
+    def _put_aside(self, problem: RecordError) -> Path:
+        """Rename whatever is there, a file or not, to a name that is free."""
+        for to in self._names_aside():
+            try:
+                rename_to_free(str(self._path), str(to))
+            except FileExistsError:
+                continue
+            except OSError as error:
+                raise RecordError(
+                    f"{problem.message}; it cannot be put aside either: {error.strerror}",
+                    hint="Repair it, or move it away, then start again.",
+                ) from error
+            # If that does not last, the next start finds the damaged file where it was.
+            with contextlib.suppress(OSError):
+                fsync_directory(to.parent)
+            return to
+        raise RecordError(f"{self._path}: too many damaged files lie beside it")

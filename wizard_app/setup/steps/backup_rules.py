@@ -1,0 +1,97 @@
+"""Which values the access to a store may have: each rule says what is wrong, or None.
+
+No value that is taken here can mean anything but itself in an rclone.conf, where
+`%(name)s`, back-ticks, blanks at the ends and line feeds are read as something else.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable
+
+from platform_common.endpoints import check_http_url
+from platform_common.message import Sentence
+from wizard_app.setup.steps.typed_secret import typed_secret
+
+Rule = Callable[[str], Sentence | None]
+
+_ACCOUNT = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,62}[A-Za-z0-9])?")
+# A host and a path in which every part is plain; none of them is `.` or `..`.
+_PLAIN_URL = re.compile(r"https?://[^/?#]+(?:/(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._~-]+)*/?")
+_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?"
+# What ends in a number is an address to those who look it up, in whichever notation.
+_NAME = re.compile(rf"(?:{_LABEL}\.)*(?![0-9]+\Z|0[xX]){_LABEL}")
+_LOCAL_NAME = re.compile(r"(?:.+\.)?localhost|.+\.(?:local|lan|internal|home\.arpa)")
+_LOCAL_NETWORKS = [
+    ipaddress.ip_network(network)
+    for network in (
+        *("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"),
+        *("::1/128", "fc00::/7"),
+    )
+]
+
+
+def account(text: str) -> Sentence | None:
+    """An account, which may also be a part of a host's name."""
+    if _ACCOUNT.fullmatch(text):
+        return None
+    return Sentence("Account ID can only contain letters, digits and hyphens, 64 at most")
+
+
+def bucket(pattern: str, otherwise: Sentence) -> Rule:
+    """The rule of a store for its buckets."""
+    fits = re.compile(pattern)
+    return lambda text: None if fits.fullmatch(text) else otherwise
+
+
+def key(name: Sentence) -> Rule:
+    """The rule for a key called `name` on the page."""
+
+    def check(text: str) -> Sentence | None:
+        found = typed_secret(text, name)
+        if isinstance(found, Sentence):
+            return found
+        if "%(" in text:
+            return Sentence(
+                "{name} holds %( which the backup program reads as something else:"
+                " make another key",
+                name=name,
+            )
+        return None
+
+    return check
+
+
+def endpoint(url: str) -> Sentence | None:
+    """The address of a store: https, or http within one's own network."""
+    whole = Sentence(
+        "Enter the whole address, such as https://s3.example.com, without a user name, ? or #"
+    )
+    try:
+        host = check_http_url(url)
+    except ValueError:
+        return whole
+    address = _address(host)
+    if not _PLAIN_URL.fullmatch(url) or not (address or _NAME.fullmatch(host)):
+        return whole
+    if url.startswith("http:") and not _is_local(host, address):
+        return Sentence("Address must start with https://, unless the store is in your own network")
+    return None
+
+
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+def _address(host: str) -> _Address | None:
+    try:
+        found = ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return None
+    return getattr(found, "ipv4_mapped", None) or found
+
+
+def _is_local(host: str, address: _Address | None) -> bool:
+    if address is None:
+        return bool(_LOCAL_NAME.fullmatch(host.lower()))
+    return any(address in network for network in _LOCAL_NETWORKS)

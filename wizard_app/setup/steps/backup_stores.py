@@ -1,0 +1,203 @@
+"""The stores that backups may go to, and what each asks for (spec, backup kinds)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from platform_common.message import Sentence
+from platform_common.secret import Secret
+from wizard_app.setup.steps import backup_rules
+from wizard_app.setup.steps.backup_rules import Rule
+
+STORE_B_HOST = "r2.cloudflarestorage.com"
+ENDPOINT = "endpoint"
+# For the stores that speak S3: how their fields begin, and what rclone calls them.
+_S3 = {"store_b": ("b", "Cloudflare"), "store_c": ("c", "Other")}
+
+
+class Field(NamedTuple):
+    """A field of the form: its name, its label, what to say when it is empty, and its rule."""
+
+    name: str
+    label: Sentence
+    missing: Sentence
+    rule: Rule
+    hint: Sentence
+    secret: bool = False
+
+    @property
+    def member(self) -> str:
+        """What its value is called in `backup_meta`."""
+        return self.name.partition("_")[2]
+
+    def problem(self, value: str) -> Sentence | None:
+        """What is wrong with a value; the sentence does not show it."""
+        return self.rule(value) if value else self.missing
+
+
+class Store(NamedTuple):
+    """A kind of store, and the fields of its form in their order."""
+
+    kind: str
+    name: Sentence
+    about: Sentence
+    fields: tuple[Field, ...]
+
+    @property
+    def secrets(self) -> tuple[Field, ...]:
+        """The fields whose values are kept in memory alone."""
+        return tuple(field for field in self.fields if field.secret)
+
+    @property
+    def details(self) -> tuple[Field, ...]:
+        """The other fields."""
+        return tuple(field for field in self.fields if not field.secret)
+
+    def meta(self, values: Mapping[str, str]) -> dict[str, str]:
+        """`backup_meta` for values by the name of their field: of the details alone."""
+        found = {field.member: values[field.name] for field in self.details}
+        if self.kind == "store_b":
+            found[ENDPOINT] = store_b_endpoint(found["account_id"])
+        return found
+
+    def remote(
+        self, meta: Mapping[str, str], secrets: Mapping[str, Secret]
+    ) -> dict[str, str | Secret]:
+        """Its section of an rclone.conf, for secrets by the name of their field."""
+        if self.kind == "store_a":
+            key = secrets["a_application_key"]
+            return {"type": "b2", "account": meta["account_id"], "key": key}
+        prefix, provider = _S3[self.kind]
+        return {
+            "type": "s3",
+            "provider": provider,
+            "access_key_id": secrets[f"{prefix}_access_key"],
+            "secret_access_key": secrets[f"{prefix}_secret_key"],
+            "endpoint": meta[ENDPOINT],
+            "acl": "private",
+        }
+
+    def filled(self, meta: Mapping[str, str]) -> dict[str, list[str]]:
+        """The fields of the form for a `backup_meta`."""
+        return {field.name: [meta[field.member]] for field in self.details}
+
+    def check(self, meta: Mapping[str, str]) -> None:
+        """Raise `ValueError` unless `meta` is a `backup_meta` of this store."""
+        values = {field.name: meta.get(field.member, "") for field in self.details}
+        whole = self.meta(values)
+        if meta.keys() != whole.keys():
+            raise ValueError(f"must hold {', '.join(whole)} and nothing else")
+        for field in self.details:
+            if (problem := field.problem(values[field.name])) is not None:
+                raise ValueError(f"{field.member}: {problem}")
+        if meta != whole:
+            raise ValueError(f"{ENDPOINT}: must be the one of the account")
+
+
+def store_b_endpoint(account_id: str) -> str:
+    """The address that an account at store_b has."""
+    return f"https://{account_id}.{STORE_B_HOST}"
+
+
+_ACCOUNT = (Sentence("Account ID"), Sentence("Enter your account ID"), backup_rules.account)
+_ACCESS_KEY, _SECRET_KEY = Sentence("Access key"), Sentence("Secret key")
+_BUCKET = (Sentence("Bucket name"), Sentence("Enter your bucket name"))
+_BUCKET_HINT = Sentence("A bucket that is there already.")
+_ONCE = Sentence("Shown once, when the key is made.")
+
+
+def _pair(prefix: str) -> tuple[Field, Field]:
+    """The two halves of a key as S3 has it."""
+    no_access, no_secret = Sentence("Enter your access key"), Sentence("Enter your secret key")
+    return (
+        Field(
+            f"{prefix}_access_key",
+            _ACCESS_KEY,
+            no_access,
+            backup_rules.key(_ACCESS_KEY),
+            Sentence("Also called access key id."),
+            secret=True,
+        ),
+        Field(
+            f"{prefix}_secret_key",
+            _SECRET_KEY,
+            no_secret,
+            backup_rules.key(_SECRET_KEY),
+            _ONCE,
+            secret=True,
+        ),
+    )
+
+
+_STORE_A = Store(
+    "store_a",
+    Sentence("Backblaze B2"),
+    Sentence("With an application key of your account."),
+    (
+        Field("a_account_id", *_ACCOUNT, Sentence("The keyID of the application key.")),
+        Field(
+            "a_application_key",
+            Sentence("Application key"),
+            Sentence("Enter your application key"),
+            backup_rules.key(Sentence("Application key")),
+            _ONCE,
+            secret=True,
+        ),
+        Field(
+            "a_bucket",
+            *_BUCKET,
+            backup_rules.bucket(
+                r"[A-Za-z0-9][A-Za-z0-9-]{1,61}[A-Za-z0-9]",
+                Sentence("Bucket name can only contain letters, digits and hyphens, 3 to 63"),
+            ),
+            _BUCKET_HINT,
+        ),
+    ),
+)
+_STORE_B = Store(
+    "store_b",
+    Sentence("Cloudflare R2"),
+    Sentence("With an API token of your account."),
+    (
+        Field("b_account_id", *_ACCOUNT, Sentence("Shown beside your buckets.")),
+        *_pair("b"),
+        Field(
+            "b_bucket",
+            *_BUCKET,
+            backup_rules.bucket(
+                r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]",
+                Sentence("Bucket name can only contain a to z, 0 to 9 and hyphens, 3 to 63"),
+            ),
+            _BUCKET_HINT,
+        ),
+    ),
+)
+_STORE_C = Store(
+    "store_c",
+    Sentence("Another S3-compatible store"),
+    Sentence("A provider's, or your own in your network."),
+    (
+        Field(
+            "c_endpoint",
+            Sentence("Address of the store"),
+            Sentence("Enter the address of your store"),
+            backup_rules.endpoint,
+            Sentence("Such as https://s3.example.com."),
+        ),
+        *_pair("c"),
+        Field(
+            "c_bucket",
+            *_BUCKET,
+            backup_rules.bucket(
+                r"(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]",
+                Sentence(
+                    "Bucket name can only contain letters, digits, dots, hyphens and"
+                    " underscores, 3 to 255"
+                ),
+            ),
+            _BUCKET_HINT,
+        ),
+    ),
+)
+STORES: Mapping[str, Store] = {store.kind: store for store in (_STORE_A, _STORE_B, _STORE_C)}

@@ -1,0 +1,167 @@
+"""Over which channels people talk to the gateway."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from platform_common.formats.decode import check_member
+from platform_common.message import Sentence, listed
+from platform_common.names import check_id
+from platform_common.records.channel_names import channel_name
+from platform_common.records.limits import Limitation, Limits
+from platform_common.records.profiles import Profile
+from wizard_app.setup.plan import firewall
+from wizard_app.setup.plan.actions import Phase, Planned, RunCommand, WriteFile
+from wizard_app.setup.steps.base import Accepted, Again, Errors, Form, Question, Step
+from wizard_app.setup.steps.profile import ProfileAnswer
+
+_MOST = 64
+_MOST_NAMED = 5
+_RULES = "/etc/nftables.d/platform.nft"
+_LIMIT_S = 30.0
+
+
+class ChannelsAnswer(Struct, frozen=True):
+    """Ids of channels, in the order in which the profile lists them."""
+
+    channels: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse what can be no id."""
+        if len(self.channels) > _MOST:
+            raise ValueError(f"channels: must be {_MOST} at most")
+        for number, channel in enumerate(self.channels):
+            check_member(f"channels[{number}]", check_id, channel)
+
+
+class Channel(NamedTuple):
+    """One to choose, or one that the device is too small for: then `because` may say more."""
+
+    id: str
+    name: Sentence
+    heavy: bool = False
+    because: Limitation | None = None
+
+
+class ChannelsStep(Step[ChannelsAnswer]):
+    """Choose how you talk to it (spec, validation per step)."""
+
+    slug = "channels"
+    title = Sentence("Choose how you talk to it")
+    short = Sentence("Channels")
+    answer_type = ChannelsAnswer
+
+    def view(self, asked: Question) -> Mapping[str, Any]:
+        profile, limits = _profile(asked), asked.machine.limits
+        disabled = limits.capabilities.channels_disabled_by_ram
+        supported = dict.fromkeys(profile.channels if profile else ())
+        heavy = limits.capabilities.channels_heavy
+        return {
+            "profile": profile,
+            "channels": [
+                Channel(one, channel_name(one), heavy=one in heavy)
+                for one in supported
+                if one not in disabled
+            ],
+            "disabled": [
+                Channel(one, channel_name(one), because=_because(one, limits))
+                for one in supported
+                if one in disabled
+            ],
+        }
+
+    def filled(self, answer: ChannelsAnswer) -> Mapping[str, list[str]]:
+        return {"channels": list(answer.channels)}
+
+    def parse(self, form: Form, asked: Question) -> Accepted[ChannelsAnswer] | Again:
+        profile = _profile(asked)
+        if profile is None:
+            return Again({"": Sentence("Choose a profile first: it says which channels there are")})
+        chosen = [channel.strip() for channel in form.all("channels") if channel.strip()]
+        if (disabled := _disabled(chosen, asked)) is not None:
+            return Again({"channels": disabled}, status=422)
+        if (unsupported := _unsupported(chosen, profile)) is not None:
+            return Again({"channels": unsupported})
+        in_order = dict.fromkeys(one for one in profile.channels if one in chosen)
+        if len(in_order) > _MOST:
+            return Again({"channels": Sentence("Choose {most} channels at most", most=_MOST)})
+        return Accepted(ChannelsAnswer(tuple(in_order)))
+
+    def check(self, answer: ChannelsAnswer, asked: Question) -> Errors:
+        profile = _profile(asked)
+        wrong = _disabled(answer.channels, asked)
+        if wrong is None and profile is not None:
+            wrong = _unsupported(answer.channels, profile)
+        return {} if wrong is None else {"channels": wrong}
+
+    def summary(self, answer: ChannelsAnswer, asked: Question) -> Iterable[tuple[Sentence, Any]]:
+        names = [channel_name(channel) for channel in answer.channels]
+        yield Sentence("Channels"), listed(names) if names else Sentence("Only the private chat")
+
+    def actions(self, answer: ChannelsAnswer, asked: Question) -> Iterable[Planned]:
+        profile = _profile(asked)
+        inbound = profile.channel_ports if profile else {}
+        ports: dict[str, Sentence | None] = dict.fromkeys(sorted(asked.machine.ways_in))
+        for channel in answer.channels:
+            ports |= dict.fromkeys(inbound.get(channel, ()), channel_name(channel))
+        ports |= firewall.ALWAYS
+        rules = WriteFile(_RULES, (firewall.ruleset(ports),), note=firewall.told(ports))
+        yield Phase.FIREWALL, rules
+        yield Phase.FIREWALL, RunCommand(("nft", "-f", _RULES), _LIMIT_S, files=(_RULES,))
+
+
+def _profile(asked: Question) -> Profile | None:
+    """The profile that was chosen, if it is there."""
+    answer = asked.answers.of(ProfileAnswer)
+    return None if answer is None else asked.machine.profile(answer.profile)
+
+
+def _disabled(chosen: Sequence[str], asked: Question) -> Sentence | None:
+    disabled = asked.machine.limits.capabilities.channels_disabled_by_ram
+    names = _names([channel for channel in chosen if channel in disabled])
+    match names:
+        case []:
+            return None
+        case [name]:
+            return Sentence(
+                "{name} is not available on this device: it needs more memory", name=name
+            )
+    return Sentence(
+        "{names} are not available on this device: they need more memory", names=listed(names)
+    )
+
+
+def _unsupported(chosen: Sequence[str], profile: Profile) -> Sentence | None:
+    """What of it the profile does not have; what is no id at all is not repeated."""
+    unknown = [channel for channel in chosen if channel not in profile.channels]
+    if not unknown:
+        return None
+    names = _names([channel for channel in unknown if _is_id(channel)])
+    if not names:
+        return Sentence("Choose from the channels of {profile}", profile=profile.display_name)
+    return Sentence(
+        "{profile} does not support {names}: choose from its channels",
+        profile=profile.display_name,
+        names=listed(names),
+    )
+
+
+def _names(channels: Iterable[str]) -> list[Sentence]:
+    """The first few names, each once."""
+    return [channel_name(channel) for channel in dict.fromkeys(channels)][:_MOST_NAMED]
+
+
+def _is_id(channel: str) -> bool:
+    try:
+        check_id(channel)
+    except ValueError:
+        return False
+    return True
+
+
+def _because(channel: str, limits: Limits) -> Limitation | None:
+    """The device's own words for why it has not that channel."""
+    return next((one for one in limits.limitations if one.id == f"no-{channel}"), None)

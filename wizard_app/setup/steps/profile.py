@@ -1,0 +1,89 @@
+"""Which profile the device runs: the gateway, and all that belongs to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from platform_common.formats.decode import check_member
+from platform_common.message import Sentence
+from platform_common.names import check_id
+from platform_common.records.channel_names import channel_name
+from wizard_app.setup.plan.actions import Phase, Planned, RunCommand, write
+from wizard_app.setup.steps.base import Accepted, Again, Errors, Form, Question, Step
+
+# systemd gives a unit 90 s to start or to stop, and a restart is both.
+_LIMIT_S = 200.0
+
+
+class ProfileAnswer(Struct, frozen=True):
+    """The id of an installed profile."""
+
+    profile: str
+
+    def __post_init__(self) -> None:
+        """Refuse what can be no id."""
+        check_member("profile", check_id, self.profile)
+
+
+class ProfileStep(Step[ProfileAnswer]):
+    """A choice among the installed profiles (spec, validation per step)."""
+
+    slug = "profile"
+    title = Sentence("Choose what this device runs")
+    short = Sentence("Profile")
+    answer_type = ProfileAnswer
+
+    def view(self, asked: Question) -> Mapping[str, Any]:
+        return {
+            "profiles": asked.machine.profiles,
+            "folder": asked.machine.profiles_folder,
+            "limits": asked.machine.limits,
+            "channel_name": channel_name,
+        }
+
+    def filled(self, answer: ProfileAnswer) -> Mapping[str, list[str]]:
+        return {"profile": [answer.profile]}
+
+    def suggested(self, asked: Question) -> Mapping[str, list[str]]:
+        found = [one.id for one in asked.machine.profiles]
+        return {"profile": found if len(found) == 1 else []}
+
+    def parse(self, form: Form, asked: Question) -> Accepted[ProfileAnswer] | Again:
+        if not asked.machine.profiles:
+            return Again({"": Sentence("No profile is installed, so there is none to select")})
+        wanted = form.get("profile")
+        chosen = asked.machine.profile(wanted)
+        if chosen is None:
+            gone = Sentence("Select a profile that is installed")
+            return Again({"profile": gone if wanted else Sentence("Select a profile")})
+        return Accepted(ProfileAnswer(chosen.id))
+
+    def check(self, answer: ProfileAnswer, asked: Question) -> Errors:
+        if asked.machine.profile(answer.profile) is None:
+            return {
+                "profile": Sentence(
+                    "The profile {name} is not installed any more: select another",
+                    name=answer.profile,
+                )
+            }
+        return {}
+
+    def summary(self, answer: ProfileAnswer, asked: Question) -> Iterable[tuple[Sentence, Any]]:
+        found = asked.machine.profile(answer.profile)
+        yield Sentence("Profile"), found.display_name if found else answer.profile
+
+    def actions(self, answer: ProfileAnswer, asked: Question) -> Iterable[Planned]:
+        yield Phase.SELECTION, write("/etc/platform/active-profile", answer.profile)
+        chosen = asked.machine.profile(answer.profile)
+        if chosen is None:
+            return
+        others = {one.unit for one in asked.machine.profiles} - {chosen.unit}
+        for unit in sorted(filter(asked.machine.is_enabled, others)):
+            # Of an earlier choice; two gateways would want the same ports.
+            stop = ("systemctl", "disable", "--now", unit)
+            yield Phase.GATEWAY, RunCommand(stop, _LIMIT_S)
+        for words in (("enable", "--now"), ("restart",)):
+            yield Phase.GATEWAY, RunCommand(("systemctl", *words, chosen.unit), _LIMIT_S)

@@ -1,0 +1,196 @@
+"""Who answers: a provider of models, and the key to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from msgspec import Struct
+
+from platform_common.endpoints import check_base_url
+from platform_common.formats.decode import check_member
+from platform_common.message import Sentence
+from platform_common.names import check_id
+from platform_common.paths import SECRETS
+from platform_common.provider_key.check import check_key
+from platform_common.records.catalogue import Provider
+from wizard_app.setup.plan.actions import Phase, Planned, RemoveFile, SetVariables, held, write
+from wizard_app.setup.steps.base import Accepted, Again, Errors, Form, Question, Step, in_memory
+from wizard_app.setup.steps.key_validation import CheckKey, KeyTrial
+from wizard_app.setup.steps.provider_choices import shown
+from wizard_app.setup.steps.provider_fields import (
+    ENDPOINT,
+    ENTER_KEY,
+    KEY,
+    MODEL,
+    SECRET_KEY,
+    check_model,
+    is_askable,
+    needed,
+    needs_endpoint,
+    needs_model,
+    problem_of_endpoint,
+    problem_of_model,
+    read_secrets,
+)
+
+_SUGGESTED = "openrouter"
+_PROVIDER = "provider"
+
+
+class ProviderAnswer(Struct, frozen=True):
+    """The id of a provider; a model and an address where it needs them, or they were chosen."""
+
+    provider: str
+    model: str = ""
+    endpoint: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse what none of them can be, whoever wrote it."""
+        check_member(_PROVIDER, check_id, self.provider)
+        if self.model:
+            check_member(MODEL, check_model, self.model)
+        if self.endpoint:
+            check_member(ENDPOINT, check_base_url, self.endpoint)
+
+
+class ProviderStep(Step[ProviderAnswer]):
+    """Choose your AI provider (spec, validation per step).
+
+    Beyond the spec: what is left empty with `keep=1` is what is held already for the
+    same provider.
+    """
+
+    slug = "provider"
+    title = Sentence("Choose your AI provider")
+    short = Sentence("AI")
+    answer_type = ProviderAnswer
+    secret_fields = frozenset({KEY, SECRET_KEY})
+
+    def __init__(self, check: CheckKey = check_key) -> None:
+        self._check_key = check
+
+    def view(self, asked: Question) -> Mapping[str, Any]:
+        asked.machine.problems += [
+            f"{one.display_name}: the setup has no field for each of {', '.join(one.variables)}"
+            for one in asked.machine.providers
+            if not is_askable(one)
+        ]
+        return {**shown(_offered(asked), _held_for(asked)), "failure": None}
+
+    def filled(self, answer: ProviderAnswer) -> Mapping[str, list[str]]:
+        return {
+            _PROVIDER: [answer.provider],
+            MODEL: [answer.model],
+            ENDPOINT: [answer.endpoint],
+            "keep": ["1"],
+        }
+
+    def suggested(self, asked: Question) -> Mapping[str, list[str]]:
+        return {_PROVIDER: [_SUGGESTED]}
+
+    def parse(self, form: Form, asked: Question) -> Accepted[ProviderAnswer] | Again:
+        provider = _find(form.get(_PROVIDER), asked)
+        if provider is None:
+            missing = {_PROVIDER: Sentence("Select a provider")}
+            if not (form.get(KEY) or form.get(ENDPOINT)):
+                missing[KEY] = ENTER_KEY
+            return Again(missing)
+        keeps = form.get("keep") == "1" and _held_for(asked) == provider.id
+        read = read_secrets(form, provider, asked.held.secrets if keeps else {})
+        before = asked.answers.of(ProviderAnswer)
+        model = _chosen(form, MODEL, provider, before, needed=needs_model(provider))
+        endpoint = _chosen(form, ENDPOINT, provider, before, needed=needs_endpoint(provider))
+        if provider.takes_address:
+            endpoint = ""
+        errors = _errors(provider, read.errors, model, endpoint)
+        if errors:
+            return Again(errors)
+        answer = ProviderAnswer(provider.id, model, endpoint)
+        if form.get("skip_validation") != "1":
+            trial = KeyTrial(provider, read.secrets, endpoint, model, _offered(asked))
+            return Accepted(answer, read.secrets, partial(trial.run, self._check_key))
+        same = answer == before and read.secrets == asked.held.secrets
+        return Accepted(answer, None if same else read.secrets)
+
+    def check(self, answer: ProviderAnswer, asked: Question) -> Errors:
+        provider = _find(answer.provider, asked)
+        if provider is None:
+            return {
+                _PROVIDER: Sentence(
+                    "Select a provider: this device does not offer {name}", name=answer.provider
+                )
+            }
+        return _errors(provider, {}, answer.model, answer.endpoint)
+
+    def needs(self, answer: ProviderAnswer, asked: Question) -> tuple[Sentence, ...]:
+        provider = _find(answer.provider, asked)
+        if provider is None:
+            return ()
+        wanted = zip(provider.variables, needed(provider), strict=True)
+        return tuple(one.name for variable, one in wanted if variable not in asked.held.secrets)
+
+    def summary(self, answer: ProviderAnswer, asked: Question) -> Iterable[tuple[Sentence, Any]]:
+        provider = _find(answer.provider, asked)
+        yield Sentence("Provider"), provider.display_name if provider else answer.provider
+        if answer.model:
+            yield Sentence("Model"), answer.model
+        if answer.endpoint:
+            yield Sentence("Base URL"), answer.endpoint
+        if provider is not None:
+            held = not self.needs(answer, asked)
+            yield needed(provider)[0].name, in_memory(asked, held=held)
+            if held:
+                yield Sentence("Test"), asked.held.note or Sentence("Not tested")
+
+    def actions(self, answer: ProviderAnswer, asked: Question) -> Iterable[Planned]:
+        yield Phase.SELECTION, write("/etc/platform/active-provider", answer.provider)
+        chosen = {"active-model": answer.model, "active-endpoint": answer.endpoint}
+        for name, value in chosen.items():
+            path = f"/etc/platform/{name}"
+            if value:
+                yield Phase.SELECTION, write(path, value)
+            elif asked.machine.has(path):
+                # Chosen for another provider: its address must never get this one's key.
+                yield Phase.SELECTION, RemoveFile(path)
+        provider = _find(answer.provider, asked)
+        if provider is not None:
+            values = held(asked.held.secrets, provider.variables)
+            yield Phase.KEYS, SetVariables(SECRETS.device, values)
+
+
+def _offered(asked: Question) -> tuple[Provider, ...]:
+    """The providers that the page can ask for all that they need."""
+    return tuple(filter(is_askable, asked.machine.providers))
+
+
+def _find(provider_id: str, asked: Question) -> Provider | None:
+    return next((one for one in _offered(asked) if one.id == provider_id), None)
+
+
+def _held_for(asked: Question) -> str:
+    """The provider whose secrets are held, all of them; empty when there is none."""
+    answer = asked.answers.of(ProviderAnswer)
+    provider = _find(answer.provider, asked) if answer else None
+    if provider and all(name in asked.held.secrets for name in provider.variables):
+        return provider.id
+    return ""
+
+
+def _chosen(
+    form: Form, field: str, provider: Provider, before: ProviderAnswer | None, *, needed: bool
+) -> str:
+    """A model or an address, unless it is still there from another provider."""
+    value = form.get(field)
+    left_over = before is not None and before.provider != provider.id
+    return "" if left_over and not needed and value == getattr(before, field) else value
+
+
+def _errors(provider: Provider, found: Errors, model: str, endpoint: str) -> Errors:
+    """What is wrong, in the order of the page's fields."""
+    problems = {
+        ENDPOINT: problem_of_endpoint(endpoint, needed=needs_endpoint(provider)),
+        MODEL: problem_of_model(model, needed=needs_model(provider)),
+    }
+    return {**found, **{field: why for field, why in problems.items() if why is not None}}

@@ -1,0 +1,55 @@
+"""What the provider's page offers: a card for each, and names for the hints of its fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from platform_common.message import Sentence, listed
+from platform_common.records.catalogue import Provider
+from wizard_app.setup.steps.key_prefixes import prefix
+from wizard_app.setup.steps.provider_fields import MOST_NAMES, is_own, needs_model
+
+
+class Card(NamedTuple):
+    """A provider to choose.
+
+    `kind` has the words by which a style rule shows the fields that it needs; `begins` is
+    how its keys do.
+    """
+
+    provider: Provider
+    kind: str
+    begins: str
+
+
+def shown(offered: Sequence[Provider], held_for: str) -> Mapping[str, Any]:
+    """What the template asks for; `held_for` is the provider whose key is held."""
+    own = [one for one in offered if is_own(one)]
+    groups = (
+        (Sentence("Cloud"), [one for one in offered if not is_own(one)]),
+        (Sentence("Your own server"), own),
+    )
+    return {
+        "groups": [(name, [_card(one, held_for) for one in group]) for name, group in groups],
+        "held_for": next((one for one in offered if one.id == held_for), None),
+        "signed": _names(one for one in offered if one.kind == "signed-cloud"),
+        "needs_endpoint": _names(own),
+        "needs_model": _names(filter(needs_model, offered)),
+    }
+
+
+def _card(provider: Provider, held_for: str) -> Card:
+    words = {
+        "key": not provider.takes_address,
+        "signed": provider.kind == "signed-cloud" and not provider.takes_address,
+        "endpoint": is_own(provider),
+        "held": provider.id == held_for,
+    }
+    kind = " ".join(word for word, fits in words.items() if fits)
+    return Card(provider, kind, prefix(provider))
+
+
+def _names(providers: Iterable[Provider]) -> Sentence | None:
+    names = [provider.display_name for provider in providers]
+    return listed(names[:MOST_NAMES]) if names else None

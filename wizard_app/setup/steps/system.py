@@ -1,0 +1,119 @@
+"""The first step: what the device is called, and which time it keeps."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from platform_common.formats.decode import check_member
+from platform_common.message import Sentence
+from wizard_app.setup.device_facts import zones
+from wizard_app.setup.plan.actions import Phase, Planned, RunCommand, write
+from wizard_app.setup.steps.base import Accepted, Again, Errors, Form, Question, Step
+
+LONGEST_NAME = 63
+_NAME = re.compile(r"[a-z0-9-]+")
+_ZONE = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+)*")
+_LONGEST_ZONE = 64
+_LIMIT_S = 30.0
+# Letters that are spelt otherwise without their marks.
+_SPELT = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
+
+
+class SystemAnswer(Struct, frozen=True):
+    """A DNS label (RFC 1035) and a name of the time zone database."""
+
+    hostname: str
+    timezone: str
+
+    def __post_init__(self) -> None:
+        """Refuse what is no name, whoever wrote it."""
+        if (problem := _problem_of_name(self.hostname)) is not None:
+            raise ValueError(f"hostname: {problem}")
+        check_member("timezone", _check_zone, self.timezone)
+
+
+class SystemStep(Step[SystemAnswer]):
+    """Host name and time zone (spec, validation per step)."""
+
+    slug = "system"
+    title = Sentence("Name this device")
+    short = Sentence("Device")
+    answer_type = SystemAnswer
+
+    def view(self, asked: Question) -> Mapping[str, Any]:
+        suggested = asked.answers.of(SystemAnswer) is None
+        return {"zones": sorted(zones()), "better_name": "", "suggested": suggested}
+
+    def filled(self, answer: SystemAnswer) -> Mapping[str, list[str]]:
+        return {"hostname": [answer.hostname], "timezone": [answer.timezone]}
+
+    def suggested(self, asked: Question) -> Mapping[str, list[str]]:
+        name = asked.machine.name.partition(".")[0].lower()
+        fits = _problem_of_name(name) is None and name != "localhost"
+        return {"hostname": [name if fits else ""], "timezone": [asked.machine.time_zone]}
+
+    def parse(self, form: Form, asked: Question) -> Accepted[SystemAnswer] | Again:
+        # The button that offers a better name sends it in place of what was typed.
+        name = form.get("better_name") or _line(form, "hostname")
+        zone = _line(form, "timezone")
+        errors = {}
+        if (problem := _problem_of_name(name)) is not None:
+            errors["hostname"] = problem
+        if zone not in zones():
+            errors["timezone"] = Sentence("Enter a time zone, like Europe/Berlin")
+        if errors:
+            return Again(errors, more={"better_name": _better_name(name)})
+        return Accepted(SystemAnswer(name, zone))
+
+    def check(self, answer: SystemAnswer, asked: Question) -> Errors:
+        if answer.timezone not in zones():
+            return {"timezone": Sentence("This device does not know the time zone any more")}
+        return {}
+
+    def summary(self, answer: SystemAnswer, asked: Question) -> Iterable[tuple[Sentence, Any]]:
+        yield Sentence("Name"), answer.hostname
+        yield Sentence("Time zone"), answer.timezone
+
+    def actions(self, answer: SystemAnswer, asked: Question) -> Iterable[Planned]:
+        name, zone = answer.hostname, answer.timezone
+        # Once the file has the name, systemd takes it for set, and the kernel keeps the old one.
+        set_name = ("hostnamectl", "set-hostname", "--static", name)
+        yield Phase.SYSTEM, RunCommand(set_name, _LIMIT_S)
+        yield Phase.SYSTEM, write("/etc/hostname", name)
+        yield Phase.SYSTEM, write("/etc/timezone", zone)
+        yield Phase.SYSTEM, RunCommand(("timedatectl", "set-timezone", zone), _LIMIT_S)
+
+
+def _line(form: Form, field: str) -> str:
+    """A field without the blanks that a phone's keyboard adds; a line feed is not one of them."""
+    return form.raw(field).strip(" ")
+
+
+def _problem_of_name(name: str) -> Sentence | None:
+    if not name:
+        return Sentence("Enter a device name")
+    if len(name) > LONGEST_NAME:
+        return Sentence("Device name must be 63 characters or fewer")
+    if not _NAME.fullmatch(name):
+        return Sentence("Device name can only contain a to z, 0 to 9 and hyphens")
+    if name.startswith("-") or name.endswith("-"):
+        return Sentence("Device name cannot start or end with a hyphen")
+    return None
+
+
+def _better_name(name: str) -> str:
+    """A name like that which follows the rules; empty when it does, or nothing is left of it."""
+    plain = unicodedata.normalize("NFKD", name.lower().translate(_SPELT))
+    plain = "".join(one for one in plain if not unicodedata.combining(one))
+    better = re.sub(r"[^a-z0-9]+", "-", plain.lower())[:LONGEST_NAME].strip("-")
+    return better if better != name else ""
+
+
+def _check_zone(zone: str) -> None:
+    if len(zone) > _LONGEST_ZONE or not _ZONE.fullmatch(zone):
+        raise ValueError("must be a name of the time zone database, such as Europe/Berlin")
