@@ -14,8 +14,8 @@ from platform_common.formats.strict_json import load_strict
 from platform_common.message import Sentence
 from platform_common.paths import Paths
 from platform_common.records.installed_profiles import active_profile
+from platform_common.records.profiles import gateway_url
 from platform_common.storage.safe_read import read_own
-from wizard_app.chat.gateway import base_of
 from wizard_app.setup.steps.tunnel import Credentials, tunnel_of
 
 PROGRAM = "cloudflared"
@@ -56,7 +56,7 @@ def _gateway(paths: Paths) -> str:
             "No profile is active, so there is no assistant that a tunnel could lead to",
             hint="Set the device up with the wizard, then run: systemctl restart platform-tunnel",
         )
-    return base_of(profile)
+    return gateway_url(profile)
 
 
 def _named(credentials: Path) -> list[str]:

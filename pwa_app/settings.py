@@ -8,8 +8,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from platform_common.host_names import ALLOWED_HOSTS_VARIABLE, allowed_hosts
 from platform_common.paths import PWA_DATA, Paths
-from platform_common.web.request_guard import ALLOWED_HOSTS_VARIABLE, allowed_hosts
 from pwa_app.control_client import CALL_LIMIT_S
 
 _CONTROL_CLI = "platformctl"

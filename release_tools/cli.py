@@ -440,7 +440,7 @@ def inspect(location: str, as_json: bool) -> None:
     """
     from release_tools.inspection import read_manifests
     from release_tools.manifest.document import render
-    from release_tools.origins.origin import without_secrets
+    from release_tools.origins.stream import without_secrets
     from release_tools.reporting import print_manifest
 
     manifests = read_manifests(location)

@@ -10,7 +10,7 @@ import click
 from platform_common.cli.terminal import human_size, printable
 from release_tools.manifest.document import Manifest
 from release_tools.manifest.vocabulary import REFERENCE_FORMATS
-from release_tools.origins.origin import show_url, without_secrets
+from release_tools.origins.stream import show_url, without_secrets
 from release_tools.origins.urls import resolve
 from release_tools.signing.minisign import Signature, show_key_id
 from release_tools.verifying.policy import Finding

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable
 from typing import NamedTuple
 
 from platform_common.errors import PlatformError
@@ -13,16 +12,13 @@ from platform_common.message import Sentence
 from platform_common.storage.file_lock import LockedError
 from wizard_app.setup.apply import completion
 from wizard_app.setup.apply.command_runners import on_machine, recorded
-from wizard_app.setup.apply.executor import AGAIN, ApplyError, execute, tidy
+from wizard_app.setup.apply.executor import AGAIN, ApplyError, Execute, execute, tidy
 from wizard_app.setup.apply.helper_client import or_by_helper
 from wizard_app.setup.plan.plan import Plan, build_plan, mark
 from wizard_app.setup.settings import COMMANDS, WizardSettings
 from wizard_app.setup.snapshot import Standing
 from wizard_app.setup.state import DONE
 from wizard_app.wizard import Wizard
-
-# What does a plan that was made from a standing; raises `PlatformError`.
-Execute = Callable[[Standing, Plan], None]
 
 
 class Outcome(NamedTuple):

@@ -16,7 +16,7 @@ from platform_common.errors import PlatformError, WrongUsageError
 from platform_common.version import VERSION
 
 if TYPE_CHECKING:
-    from wizard_app.launch.launch_url import Serving
+    from wizard_app.setup.serving_file import Serving
     from wizard_app.setup.settings import WizardSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -149,7 +149,8 @@ def new_token(*, as_json: bool, **options: Any) -> None:
     """
     from wizard_app.access import sessions
     from wizard_app.access.token_file import TokenFile
-    from wizard_app.launch.launch_url import ServingFile, served
+    from wizard_app.launch.launch_url import served
+    from wizard_app.setup.serving_file import ServingFile
 
     settings = _settings(**options)
     serving = served(settings.token_file)

@@ -21,7 +21,8 @@ from wizard_app.access import certificate
 from wizard_app.access.sessions import new_token
 from wizard_app.launch import launch_url
 from wizard_app.launch.aside import begun_aside
-from wizard_app.launch.launch_url import Serving
+from wizard_app.setup import serving_file
+from wizard_app.setup.serving_file import Serving
 from wizard_app.setup.settings import WizardSettings
 
 # A worker whose server was killed ends by itself, and holds its place until then.
@@ -116,8 +117,8 @@ def _own_certificate(settings: WizardSettings) -> Callable[[], Certificate] | No
     """What ends to make our certificate, which has begun; None where there is none."""
     if not settings.production or settings.behind_proxy:
         return None
-    reached = [*own_addresses(), *launch_url.interface_addresses()]
-    name = launch_url.machine_name()
+    reached = [*own_addresses(), *serving_file.interface_addresses()]
+    name = serving_file.machine_name()
     folder = settings.tls_folder
     # What reads and makes certificates is large, and not needed again.
     end = begun_aside(lambda: certificate.own_certificate(folder, name, reached))
@@ -133,5 +134,5 @@ def _bases(settings: WizardSettings, served: Sequence[str], scheme: str) -> tupl
     """The beginnings of the launch URLs; behind a proxy the names that it may be called by."""
     if settings.behind_proxy:
         return tuple(f"https://{name}" for name in sorted(settings.allowed_hosts))
-    found = chain.from_iterable(launch_url.bases(address, scheme) for address in served)
+    found = chain.from_iterable(serving_file.bases(address, scheme) for address in served)
     return tuple(dict.fromkeys(found))

@@ -10,7 +10,7 @@ import msgspec
 from wizard_app.access.sessions import new_token
 from wizard_app.access.token_file import TokenFile
 from wizard_app.app import create_app
-from wizard_app.launch.launch_url import Serving, ServingFile
+from wizard_app.setup.serving_file import Serving, ServingFile
 from wizard_app.setup.settings import WizardSettings
 
 _settings = WizardSettings.from_env(os.environ)

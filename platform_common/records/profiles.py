@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from typing import Literal
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from platform_common.endpoints import check_loopback_url
+from platform_common.errors import PlatformError
 from platform_common.formats.decode import DecodingError, check_member, from_toml
+from platform_common.message import Sentence
 from platform_common.names import check_id, check_unit, check_variable
 
 _PORT = re.compile(r"(?P<number>[1-9][0-9]{0,4})/(?:tcp|udp)")
@@ -142,6 +145,28 @@ def parse(data: bytes, profile_id: str) -> Profile:
         channel_ports=file.channels.ports,
         chat=file.chat,
     )
+
+
+def gateway_url(profile: Profile) -> str:
+    """Where the gateway is: scheme, host and port; raises `PlatformError` for a wrong profile."""
+    try:
+        check_loopback_url(profile.http_check)
+    except ValueError as error:
+        raise PlatformError(
+            Sentence(
+                "{name} cannot be asked: http_check in its profile {why}",
+                name=profile.display_name,
+                why=str(error),
+            ),
+            hint=correct(profile),
+        ) from error
+    parts = urlsplit(profile.http_check)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def correct(profile: Profile) -> Sentence:
+    """What to do where the profile is wrong."""
+    return Sentence("Correct http_check or [chat] in {file}.", file=f"profiles/{profile.id}.toml")
 
 
 def _check_folder(path: str) -> None:

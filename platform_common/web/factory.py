@@ -14,6 +14,7 @@ from markupsafe import Markup, escape
 
 from platform_common import web
 from platform_common.errors import WrongUsageError
+from platform_common.host_names import ALLOWED_HOSTS_VARIABLE, host_is_ours, name_of
 from platform_common.message import Sentence
 from platform_common.resources import compiled_templates, templates
 from platform_common.version import VERSION
@@ -113,8 +114,8 @@ def tell(sentence: Sentence) -> Markup:
 def _gate(allowed: Collection[str]) -> Callable[[], Response | None]:
     def check() -> Response | None:
         host = request.environ.get("HTTP_HOST", "")
-        if not request_guard.host_is_ours(host, allowed):
-            return _misdirected(request_guard.name_of(host))
+        if not host_is_ours(host, allowed):
+            return _misdirected(name_of(host))
         site, origin = map(request.headers.get, ("Sec-Fetch-Site", "Origin"))
         if request_guard.comes_from_another_site(
             request.method, site, origin, scheme=request.scheme, host=host
@@ -146,7 +147,7 @@ def _misdirected(name: str | None) -> Response:
         what=Sentence("This device does not answer to the name {name}.", name=name),
         device_name=_unnamed,
         name=name,
-        setting=request_guard.ALLOWED_HOSTS_VARIABLE,
+        setting=ALLOWED_HOSTS_VARIABLE,
     )
 
 

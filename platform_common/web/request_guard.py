@@ -1,75 +1,13 @@
-"""Who may ask: the names that this machine answers to, and which site a request comes from.
-
-Names shield against DNS rebinding, where a foreign page calls itself by our address;
-the site against forms that a foreign page sends here.
-"""
+"""Which site a request comes from: a shield against forms that a foreign page sends here."""
 
 from __future__ import annotations
 
-import ipaddress
 import re
-import socket
-from collections.abc import Callable, Collection
-
-from platform_common.errors import WrongUsageError
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 _OWN_SITE = frozenset({"same-origin", "none"})
-_LOCAL_ENDINGS = (".localhost", ".local")
-_PORT = re.compile(r"[0-9]{1,5}")
-_LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
-_LONGEST_NAME = 253
-ALLOWED_HOSTS_VARIABLE = "PLATFORM_ALLOWED_HOSTS"
-
-
-def allowed_hosts(value: str) -> frozenset[str]:
-    """The names in `PLATFORM_ALLOWED_HOSTS`, separated by commas or blanks.
-
-    A port behind one says nothing. Raises `WrongUsageError` for what is no name, such
-    as a URL or a pattern.
-    """
-    names = {entry: name_of(entry) for entry in re.split(r"[\s,]+", value) if entry}
-    for entry, name in names.items():
-        if name is None:
-            raise WrongUsageError(
-                f"{ALLOWED_HOSTS_VARIABLE} holds {entry!a}, which is no host name",
-                hint="Give names such as dashboard.example.org, separated by commas.",
-            )
-    return frozenset(filter(None, names.values()))
-
-
-def host_is_ours(
-    header: str, allowed: Collection[str], own_name: Callable[[], str] = socket.gethostname
-) -> bool:
-    """Whether a request with this `Host` header is meant for us (contract, section 5).
-
-    Addresses are, as no foreign name can lead to one; so are loopback's names,
-    those of the local network, the machine's own, and those in `allowed`.
-    """
-    name = name_of(header)
-    if name is None:
-        return False
-    if _is_address(name):
-        return True
-    if name == "localhost" or name.endswith(_LOCAL_ENDINGS) or name in allowed:
-        return True
-    return name == own_name().lower().rstrip(".")
-
-
-def name_of(header: str) -> str | None:
-    """The name or address in a `Host` header; None for what is no host at all."""
-    if header.startswith("["):
-        name, closed, rest = header[1:].partition("]")
-        if not closed or (rest and not _is_port(rest)) or ":" not in name:
-            return None
-        return name if _is_address(name) else None
-    name, colon, port = header.partition(":")
-    if colon and not _is_port(f":{port}"):
-        return None
-    name = name.lower().removesuffix(".")
-    if len(name) > _LONGEST_NAME or not all(map(_LABEL.fullmatch, name.split("."))):
-        return None
-    return name
+_DEFAULT_PORTS = {"http": "80", "https": "443"}
+_ORIGIN = re.compile(r"(https?)://(\[[0-9A-Fa-f:.]+\]|[^\[\]/:@?#\s]+)(?::([0-9]{1,5}))?")
 
 
 def comes_from_another_site(
@@ -85,22 +23,6 @@ def comes_from_another_site(
     if site is not None:
         return site not in _OWN_SITE
     return origin is not None and _origin(origin) != _origin(f"{scheme}://{host}")
-
-
-def _is_port(text: str) -> bool:
-    return _PORT.fullmatch(text[1:]) is not None and text[0] == ":" and int(text[1:]) < 1 << 16
-
-
-def _is_address(name: str) -> bool:
-    try:
-        # An interface (`fe80::1%eth0`) is this machine's own word, and no browser sends it.
-        return ipaddress.ip_address(name) is not None and "%" not in name
-    except ValueError:
-        return False
-
-
-_DEFAULT_PORTS = {"http": "80", "https": "443"}
-_ORIGIN = re.compile(r"(https?)://(\[[0-9A-Fa-f:.]+\]|[^\[\]/:@?#\s]+)(?::([0-9]{1,5}))?")
 
 
 def _origin(text: str) -> tuple[str, str, str] | str:

@@ -22,7 +22,6 @@ from platform_common.root_helper.messages import (
     SetupStatus,
     TriedAction,
 )
-from wizard_app.launch.launch_url import ServingFile
 from wizard_app.setup import state as states
 from wizard_app.setup.apply.completion import completion
 from wizard_app.setup.apply.journal import Try, read_try
@@ -30,6 +29,7 @@ from wizard_app.setup.device_facts import Machine
 from wizard_app.setup.pending import PendingSecrets
 from wizard_app.setup.plan.actions import TITLES, Phase
 from wizard_app.setup.plan.plan import Item, build_plan, mark
+from wizard_app.setup.serving_file import ServingFile
 from wizard_app.setup.settings import JOURNAL, WizardSettings
 from wizard_app.setup.snapshot import Kept, Lack, Standing
 from wizard_app.setup.state import DONE

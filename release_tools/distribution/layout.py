@@ -10,7 +10,8 @@ from urllib.parse import quote, unquote, urlsplit
 from platform_common.errors import PlatformError, UnreadableError
 from release_tools.manifest.document import Artefact, Manifest
 from release_tools.manifest.vocabulary import CHANNELS, REFERENCE_FORMATS
-from release_tools.origins.origin import FETCHED_SCHEMES, MissingError, Origin, path_of, show_url
+from release_tools.origins.origin import FETCHED_SCHEMES, Origin, path_of
+from release_tools.origins.stream import MissingError, show_url
 from release_tools.origins.urls import resolve
 
 MANIFEST_NAME = "manifest.json"

@@ -13,7 +13,7 @@ import requests
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from platform_common.errors import UnreadableError
-from release_tools.origins.origin import (
+from release_tools.origins.stream import (
     SLOWEST_BYTES_PER_S,
     MissingError,
     RefusedUrlError,

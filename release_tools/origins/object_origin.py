@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from platform_common.errors import UnreadableError
-from release_tools.origins.origin import (
+from release_tools.origins.stream import (
     SLOWEST_BYTES_PER_S,
     MissingError,
     SlowError,

@@ -13,54 +13,20 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
-from urllib.parse import unquote, unquote_to_bytes, urlsplit
+from typing import TYPE_CHECKING
+from urllib.parse import unquote_to_bytes, urlsplit
 
 from platform_common.errors import UnreadableError
 from platform_common.storage.safe_read import open_regular
+from release_tools.origins.stream import MissingError, RefusedUrlError, SlowError, Stream, show_url
 
 if TYPE_CHECKING:
     import requests
 
 OBJECT_STORE_SCHEMES = ("s3", "gs", "az")
 FETCHED_SCHEMES = ("file", "http", "https", *OBJECT_STORE_SCHEMES)
-# A stream that is slower than this for the length of the time-out is given up.
-SLOWEST_BYTES_PER_S = 1024
 _SMALL_FILE_DEADLINE_S = 60.0
 _SMALL_READ_BYTES = 64 << 10
-
-
-class MissingError(UnreadableError):
-    """There is no such file at the origin."""
-
-
-class SlowError(UnreadableError):
-    """The origin sends too slowly, or has stopped sending."""
-
-
-class RefusedUrlError(UnreadableError):
-    """A URL that must not be followed from here."""
-
-
-class Stream(Protocol):
-    """An open file of an origin; `size` is what the origin says, if it does."""
-
-    size: int | None
-
-    def readinto(self, buffer: memoryview) -> int:
-        """Fill some of `buffer`; the number of bytes, 0 at the end."""
-
-
-def without_secrets(url: str) -> str:
-    """`url` without a user name, password, query or fragment that it may carry."""
-    parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
-
-
-def show_url(url: str) -> str:
-    """`url` for a message: without secrets, and a file as its path."""
-    parts = urlsplit(url)
-    return unquote(parts.path) if parts.scheme == "file" else without_secrets(url)
 
 
 class Origin:

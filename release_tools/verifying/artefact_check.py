@@ -16,13 +16,14 @@ from release_tools.distribution.layout import (
 from release_tools.hashing import TooLongError, digest_stream
 from release_tools.manifest.document import Artefact, Manifest
 from release_tools.manifest.vocabulary import REFERENCE_FORMATS
-from release_tools.origins.origin import MissingError, Origin, Stream
+from release_tools.origins.origin import Origin
+from release_tools.origins.stream import MissingError, Stream
 from release_tools.origins.urls import leaves_tree, resolve
 from release_tools.parallel import Pace
 from release_tools.signing.minisign import FormatError, Signature, SignatureError
 from release_tools.verifying.policy import Finding, check_comment, check_name
 from release_tools.verifying.report import CheckedArtefact, unread
-from release_tools.verifying.verifiers import Verifier
+from release_tools.verifying.verifier import Verifier
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from platform_common.errors import PlatformError
 from release_tools.manifest.document import Artefact, Manifest
-from release_tools.origins.origin import RefusedUrlError, SlowError
+from release_tools.origins.stream import RefusedUrlError, SlowError
 from release_tools.signing.minisign import Signature
 from release_tools.verifying.policy import Finding
 

@@ -17,7 +17,7 @@ from platform_common.storage.stale_files import signals_held
 from release_tools.signing.keys import candidates
 from release_tools.signing.minisign import PublicKey, Signature, SignatureError
 from release_tools.verifying.streaming_process import Feed, feeding
-from release_tools.verifying.verifiers import Judging, NativeVerifier, Verifier
+from release_tools.verifying.verifier import Judging, Verifier
 
 PROGRAM = "minisign"
 _PROGRAM_TIMEOUT_S = 30.0
@@ -26,11 +26,11 @@ _REMOVING_TRIES, _REMOVING_WAIT_S = 40, 0.05
 
 
 @contextlib.contextmanager
-def open_system_verifier(keys: Sequence[PublicKey], *, with_native: bool) -> Iterator[Verifier]:
-    """A verifier that runs the program, and with `with_native` our own code too."""
+def open_system_verifier(keys: Sequence[PublicKey], beside: Verifier | None) -> Iterator[Verifier]:
+    """A verifier that runs the program; both must agree where there is another one `beside` it."""
     with _private_folder() as folder:
         system = SystemVerifier(keys, folder)
-        yield BothVerifiers(NativeVerifier(keys), system) if with_native else system
+        yield system if beside is None else BothVerifiers(beside, system)
 
 
 @contextlib.contextmanager
@@ -115,7 +115,7 @@ def _failed(error: ProcessError) -> SignatureError:
 class BothVerifiers:
     """Judges with both, and trusts only what both accept."""
 
-    native: NativeVerifier
+    native: Verifier
     system: SystemVerifier
 
     @contextlib.contextmanager

@@ -8,29 +8,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from typing import Protocol
 
 from release_tools.signing.keys import candidates, check_signature
 from release_tools.signing.minisign import PublicKey, Signature
-
-
-class Judging(Protocol):
-    """One signature being judged."""
-
-    def feed(self, chunk: memoryview) -> None:
-        """Take the next piece of the signed file."""
-
-    def conclude(self, blake2b: bytes) -> None:
-        """Raise `SignatureError` unless the signature holds; `blake2b` is the file's digest."""
-
-
-class Verifier(Protocol):
-    """Opens a `Judging` for a signature file's bytes and what was parsed from them."""
-
-    def judging(
-        self, data: bytes, signature: Signature
-    ) -> contextlib.AbstractContextManager[Judging]:
-        """The judging of one signature; raises `SignatureError` when no key is known for it."""
+from release_tools.verifying.verifier import Judging, Verifier
 
 
 class NativeVerifier:
@@ -65,5 +46,6 @@ def open_verifier(name: str, keys: Sequence[PublicKey]) -> Iterator[Verifier]:
         return
     from release_tools.verifying.system_verifier import open_system_verifier
 
-    with open_system_verifier(keys, with_native=name == "both") as verifier:
+    beside = NativeVerifier(keys) if name == "both" else None
+    with open_system_verifier(keys, beside) as verifier:
         yield verifier

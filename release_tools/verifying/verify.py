@@ -28,12 +28,8 @@ from release_tools.manifest.document import (
     parse,
 )
 from release_tools.manifest.vocabulary import CHANNELS
-from release_tools.origins.origin import (
-    MissingError,
-    Origin,
-    path_of,
-    show_url,
-)
+from release_tools.origins.origin import Origin, path_of
+from release_tools.origins.stream import MissingError, show_url
 from release_tools.progress import StartProgress
 from release_tools.signing.minisign import (
     FormatError,
@@ -49,7 +45,8 @@ from release_tools.verifying.policy import (
     check_manifest,
 )
 from release_tools.verifying.report import CheckedArtefact, ReleaseReport, unread
-from release_tools.verifying.verifiers import Verifier, open_verifier
+from release_tools.verifying.verifier import Verifier
+from release_tools.verifying.verifiers import open_verifier
 
 _PAIR_RETRY_PAUSES_S = (1.0, 3.0)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from platform_common.errors import WrongUsageError
-from platform_common.web.request_guard import allowed_hosts, comes_from_another_site, host_is_ours
+from platform_common.host_names import allowed_hosts, host_is_ours
+from platform_common.web.request_guard import comes_from_another_site
 
 OWN_NAME = "Kitchen"
 LISTED = "dash.example.org, agent.tailnet.example."

@@ -12,7 +12,8 @@ import pytest
 
 from platform_common.errors import UnreadableError
 from release_tools.hashing import TooLongError, digest_stream
-from release_tools.origins.origin import MissingError, Origin, RefusedUrlError, SlowError
+from release_tools.origins.origin import Origin
+from release_tools.origins.stream import MissingError, RefusedUrlError, SlowError
 from tests.support.raw_server import Answer, RawServer, Request, response
 from tests.support.releases import pseudo_random
 

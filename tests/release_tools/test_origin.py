@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from platform_common.errors import UnreadableError
-from release_tools.origins.origin import MissingError, Origin, RefusedUrlError, path_of, show_url
+from release_tools.origins.origin import Origin, path_of
+from release_tools.origins.stream import MissingError, RefusedUrlError, show_url
 
 
 def test_what_is_no_regular_file_is_refused(tmp_path: Path) -> None:

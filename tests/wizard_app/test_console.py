@@ -20,7 +20,7 @@ from platform_common.errors import PlatformError, UnreadableError
 from wizard_app.access.token_file import TokenFile
 from wizard_app.launch import console, launch_url
 from wizard_app.launch.console_text import Screen, text
-from wizard_app.launch.launch_url import Serving, ServingFile
+from wizard_app.setup.serving_file import Serving, ServingFile
 
 TOKEN = "0123456789abcdef" * 4
 MARK = ":".join(["AB"] * 32)

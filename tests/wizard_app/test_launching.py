@@ -13,7 +13,8 @@ import pytest
 
 from platform_common.errors import PlatformError
 from wizard_app.launch import launch_url, qr_code
-from wizard_app.launch.launch_url import Serving, ServingFile, bases
+from wizard_app.setup import serving_file
+from wizard_app.setup.serving_file import Serving, ServingFile, bases
 
 TOKEN = "0123456789abcdef" * 4
 
@@ -48,7 +49,7 @@ def test_without_an_address_name_and_machine_are_left(monkeypatch: pytest.Monkey
 
 
 def test_the_interfaces_have_the_addresses_that_the_system_tells() -> None:
-    for address in launch_url.interface_addresses():
+    for address in serving_file.interface_addresses():
         with socket.socket() as probe:
             probe.bind((address, 0))
 

@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 
 from flask import request
 
-from platform_common.web.request_guard import name_of
+from platform_common.host_names import name_of
 
 TOKEN, RETRY = "token", "retry"
 # A proxy adds one of these; who is on this machine and asks directly sends none.

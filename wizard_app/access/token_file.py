@@ -10,26 +10,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from platform_common.errors import PlatformError, UnreadableError
-from platform_common.storage.atomic_write import Owner, make_folder, write_atomic
+from platform_common.storage.atomic_write import Owner
 from platform_common.storage.file_lock import changing
 from platform_common.storage.safe_read import open_regular, read_open
-from platform_common.storage.stale_files import remove_left_overs
+from wizard_app.setup.serving_file import put
 
 _MODE = 0o600
 _LIMIT_BYTES = 1024
 _WAIT_S = 2.0
 _LOG = logging.getLogger(__name__)
-
-
-def put(path: Path, data: bytes, owner: Owner | None = None) -> None:
-    """Put a file for its owner alone at `path`, in place of whatever file or link is there.
-
-    Raises `PlatformError`.
-    """
-    make_folder(path.parent)
-    with changing(path):
-        remove_left_overs(path.parent, of_name=path.name)
-        write_atomic(path, data, mode=_MODE, owner=owner)
 
 
 class TokenFile:

@@ -7,7 +7,7 @@ from platform_common.message import Sentence
 from platform_common.net.client import Incoming
 from platform_common.net.connect import RefusedAddressError
 from platform_common.net.errors import TooLongAnswerError
-from platform_common.records.profiles import Profile
+from platform_common.records.profiles import Profile, correct
 from wizard_app.chat.event_stream import ReadingError, error_in, loads, whole
 from wizard_app.chat.plain_text import without_controls
 
@@ -88,8 +88,3 @@ def no_answer(profile: Profile, reason: Sentence, hint: Sentence) -> GatewayErro
 def see(profile: Profile) -> Sentence:
     """Where the gateway tells more."""
     return Sentence("Its log on the device says more: journalctl -u {unit}", unit=profile.unit)
-
-
-def correct(profile: Profile) -> Sentence:
-    """What to do where the profile is wrong."""
-    return Sentence("Correct http_check or [chat] in {file}.", file=f"profiles/{profile.id}.toml")

@@ -5,21 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 import msgspec
 
-from platform_common.endpoints import check_loopback_url
+from platform_common.errors import PlatformError
 from platform_common.message import Sentence
 from platform_common.net.client import Bounds, Incoming, exchanged
 from platform_common.net.connect import RefusedAddressError
 from platform_common.net.errors import ExchangeError
-from platform_common.records.profiles import Profile
+from platform_common.records.profiles import Profile, gateway_url
 from platform_common.secret import Secret
 from wizard_app.chat.errors import (
     AFTERWARDS_S,
     GatewayError,
-    correct,
     no_answer,
     refusal,
     see,
@@ -83,20 +81,9 @@ def health(profile: Profile, *, limit_s: float = HEALTH_LIMIT_S) -> Health:
 def base_of(profile: Profile) -> str:
     """Where the gateway is: the scheme, the host and the port; raises `GatewayError`."""
     try:
-        check_loopback_url(profile.http_check)
-    except ValueError as error:
-        why = str(error)
-    else:
-        parts = urlsplit(profile.http_check)
-        return f"{parts.scheme}://{parts.netloc}"
-    raise GatewayError(
-        Sentence(
-            "{name} cannot be asked: http_check in its profile {why}",
-            name=profile.display_name,
-            why=why,
-        ),
-        hint=correct(profile),
-    )
+        return gateway_url(profile)
+    except PlatformError as error:
+        raise GatewayError(error.said, hint=error.advice or "") from error
 
 
 def ask(

@@ -24,7 +24,7 @@ from platform_common.process.run import ProcessError, run
 from platform_common.storage.atomic_write import make_folder, write_atomic
 from wizard_app.launch import console_text, launch_url
 from wizard_app.launch.console_text import USED, Screen
-from wizard_app.launch.launch_url import ServingFile
+from wizard_app.setup.serving_file import ServingFile
 from wizard_app.setup.settings import WizardSettings
 
 ISSUE = Place("/run/platform-wizard.issue")

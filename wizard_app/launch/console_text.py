@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from wizard_app.launch import qr_code
-from wizard_app.launch.launch_url import Serving
+from wizard_app.setup.serving_file import Serving
 
 # Less than the four that the standard has around a code, and enough for every reader
 # that was tried: with four it would not fit on 25 rows.

@@ -1,163 +1,21 @@
-"""How a browser gets in: the launch URLs, and where a wizard is served."""
+"""How a browser gets in: the launch URLs of the wizard that is served."""
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
-import re
 import socket
-import struct
 from collections.abc import Iterator
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-from msgspec import Struct, structs
 
 from platform_common.errors import PlatformError
-from platform_common.formats.decode import from_json
-from platform_common.net.connect import FAMILIES, own_addresses
-from platform_common.paths import Found
-from platform_common.records import record_file
-from platform_common.records.record_file import MissingRecordError
-
-if TYPE_CHECKING:
-    from platform_common.storage.atomic_write import Owner
-
-_TCP = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):(?P<port>[0-9]{1,5})")
-_EVERYWHERE = ("0.0.0.0", "[::]")  # noqa: S104 - compared with, not listened on
-# SIOCGIFADDR, and where its answer has the address.
-_ADDRESS_OF, _ADDRESS = 0x8915, slice(20, 24)
-# What is shown on a terminal, and read by agetty, which has a meaning for a backslash.
-_SHOWN = re.compile(r"[!-\[\]-~]{0,300}")
-# More than any device has; who may write the file could fill a screen, or have the firewall
-# open every port.
-_MOST_BASES, _MOST_BINDS = 256, 16
-
-
-class Serving(Struct, frozen=True):
-    """Where a wizard is served, and by which process.
-
-    `bases` are the beginnings of its URLs, the best first; behind a proxy or on a socket
-    file there may be none. `fingerprint` is its certificate's, if it has one. `bind` is
-    the addresses that it listens on, with a blank between two.
-    """
-
-    pid: int
-    bases: tuple[str, ...] = ()
-    fingerprint: str = ""
-    bind: str = ""
-    behind_proxy: bool = False
-
-    def __post_init__(self) -> None:
-        """Refuse what is no address nor fingerprint: it may be another user who tells."""
-        if not all(map(_SHOWN.fullmatch, (*self.bases, self.fingerprint))):
-            raise ValueError("an address or a fingerprint has characters that none has")
-        if len(self.bases) > _MOST_BASES or len(self.bind.split()) > _MOST_BINDS:
-            raise ValueError("these are more addresses than any device has")
-
-    def now(self) -> Serving:
-        """The same with the addresses that this machine has now: some come late, or change."""
-        if self.behind_proxy or not self.bind:
-            return self
-        scheme = "https" if self.fingerprint else "http"
-        found = chain.from_iterable(bases(bind, scheme) for bind in self.bind.split())
-        return structs.replace(self, bases=tuple(dict.fromkeys(found)))
-
-    def urls(self, token: str) -> tuple[str, ...]:
-        """The launch URLs; with no base, the path of one."""
-        return tuple(launch_url(base, token) for base in self.bases or ("",))
-
-
-class ServingFile:
-    """What the commands of another process know of a wizard: a file beside its token."""
-
-    def __init__(self, token_file: Path) -> None:
-        self.path = token_file.with_name(f"{token_file.name}.address")
-
-    def write(self, serving: Serving) -> None:
-        """Say that a wizard is served; raises `PlatformError`."""
-        import msgspec
-
-        from wizard_app.access.token_file import put
-
-        put(self.path, msgspec.json.encode(serving))
-
-    def read(self) -> Serving | None:
-        """Where one is served now; None when none is. Raises `RecordError`."""
-        try:
-            serving = record_file.read(Found(self.path), lambda data: from_json(data, Serving))
-        except MissingRecordError:
-            return None
-        return serving if _is_alive(serving.pid) else None
-
-    def user(self) -> int | None:
-        """The user whose process that is; None when that cannot be told."""
-        with contextlib.suppress(OSError):
-            return self.path.lstat().st_uid
-        return None
-
-    def owner(self) -> Owner | None:
-        """Whose process that is, by name; None when that cannot be told."""
-        import grp
-        import pwd
-
-        from platform_common.storage.atomic_write import Owner
-
-        try:
-            status = self.path.lstat()
-            return Owner(pwd.getpwuid(status.st_uid)[0], grp.getgrgid(status.st_gid)[0])
-        except (OSError, KeyError):
-            return None
-
-    def clear(self, pid: int) -> None:
-        """Say that this process serves none any more."""
-        with contextlib.suppress(PlatformError, OSError):
-            serving = self.read()
-            if serving is not None and serving.pid == pid:
-                self.path.unlink()
-
-
-def launch_url(base: str, token: str) -> str:
-    """The address that opens the wizard; without a token its start page."""
-    return f"{base}/?token={token}" if token else f"{base}/"
-
-
-def bases(bind: str, scheme: str) -> tuple[str, ...]:
-    """The beginnings of the URLs of a server that listens on `bind`; none for a socket file."""
-    found = _TCP.fullmatch(bind)
-    if found is None:
-        return ()
-    host, port = found["host"], found["port"]
-    hosts = [host]
-    if host in _EVERYWHERE:
-        families = [socket.AF_INET] if host == "0.0.0.0" else FAMILIES  # noqa: S104 - as above
-        found_ones = own_addresses(families) or interface_addresses()
-        hosts = [_in_url(address) for address in found_ones]
-        hosts += [f"{machine_name()}.local", *(() if hosts else ("127.0.0.1",))]
-    return tuple(f"{scheme}://{host}:{port}" for host in hosts)
+from platform_common.net.connect import own_addresses
+from wizard_app.setup.serving_file import Serving, ServingFile, interface_addresses
 
 
 def network_addresses() -> list[str]:
     """The IPv4 addresses by which others in the network reach this machine."""
     return own_addresses((socket.AF_INET,)) or interface_addresses()
-
-
-def interface_addresses() -> list[str]:
-    """The IPv4 addresses of this machine's interfaces, also without a way to anywhere."""
-    found = []
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        for _, name in socket.if_nameindex():
-            with contextlib.suppress(OSError):
-                answer = fcntl.ioctl(probe, _ADDRESS_OF, struct.pack("256s", name.encode()))
-                found.append(socket.inet_ntoa(answer[_ADDRESS]))
-    return [address for address in found if not address.startswith("127.")]
-
-
-def machine_name() -> str:
-    """The first label of this machine's name, in lower case."""
-    return socket.gethostname().partition(".")[0].lower()
 
 
 @contextlib.contextmanager
@@ -199,19 +57,3 @@ def waiting_token(token_file: Path) -> str:
     from wizard_app.access.token_file import TokenFile
 
     return TokenFile(token_file, ServingFile(token_file).user()).read()
-
-
-def _in_url(address: str) -> str:
-    return f"[{address}]" if ":" in address else address
-
-
-def _is_alive(pid: int) -> bool:
-    if pid <= 0:
-        return False
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -11,7 +11,8 @@ from platform_common.web.errors import error_page
 from wizard_app.access.gate import door
 from wizard_app.access.request_info import asks_for_loopback
 from wizard_app.access.sessions import new_token
-from wizard_app.launch import launch_url, qr_code
+from wizard_app.launch import qr_code
+from wizard_app.setup.serving_file import launch_url
 
 blueprint = Blueprint("another_device", __name__)
 
@@ -33,7 +34,7 @@ def share() -> Response:
         except PlatformError as error:
             what = Sentence("No link could be made: {why}", why=error.message)
             return error_page(500, what=what, todo=Sentence("Check the disk, then try again."))
-    url = launch_url.launch_url(f"{request.scheme}://{request.host}", token)
+    url = launch_url(f"{request.scheme}://{request.host}", token)
     return Response(
         render_template(
             "wizard/another_device.html",

@@ -9,8 +9,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from platform_common.errors import WrongUsageError
+from platform_common.host_names import ALLOWED_HOSTS_VARIABLE, allowed_hosts
 from platform_common.paths import WIZARD_STATE, Paths, Place
-from platform_common.web.request_guard import ALLOWED_HOSTS_VARIABLE, allowed_hosts
 
 DEV_OUT = "dev-out"
 # Where the commands of a device in a folder are written down, in that folder.

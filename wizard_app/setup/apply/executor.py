@@ -35,7 +35,10 @@ from wizard_app.setup.plan.actions import (
 )
 from wizard_app.setup.plan.plan import Item, Plan
 from wizard_app.setup.settings import JOURNAL
+from wizard_app.setup.snapshot import Standing
 
+# What does a plan that was made from a standing; raises `PlatformError`.
+Execute = Callable[[Standing, Plan], None]
 # Who hears of each action of a plan: its number, its state, and why it failed.
 Tell = Callable[[int, State, str], None]
 _LOCK_WAIT_S = 0.5

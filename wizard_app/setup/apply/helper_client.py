@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from platform_common.errors import PlatformError
 from platform_common.paths import LIMITS, PROFILES, PROVIDERS, SECRETS, WIZARD_STATE
 from platform_common.root_helper import client as control_helper
 from platform_common.root_helper.messages import OPERATION, SetUp, SetupRequest
-from wizard_app.setup.apply.executor import ApplyError
+from wizard_app.setup.apply.executor import ApplyError, Execute
 from wizard_app.setup.plan.actions import RunCommand
 from wizard_app.setup.plan.plan import Plan, mark
 from wizard_app.setup.settings import TOKEN, WizardSettings
 from wizard_app.setup.snapshot import Standing
-
-if TYPE_CHECKING:
-    from wizard_app.apply_job import Execute
 
 # The helper reads these where the device has them: with another place for one of them, it
 # would set up something else.
