@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from importlib import import_module
+from collections.abc import Mapping
+from typing import ClassVar
 
 import click
 
@@ -13,34 +14,23 @@ from platform_common.errors import PlatformError
 from platform_common.paths import Paths
 from platform_common.version import VERSION
 
-# Each is the attribute `command` of its module, imported when it is called or listed.
-COMMANDS = {
-    "status": "platformctl.commands.status",
-    "version": "platformctl.commands.version",
-    "limits": "platformctl.commands.limits",
-    "cost": "platformctl.commands.cost",
-    "doctor": "platformctl.commands.doctor",
-    "model": "platformctl.commands.model",
-    "profile": "platformctl.commands.profile",
-    "voice": "platformctl.commands.voice",
-    "setup": "platformctl.commands.setup",
-    "services": "platformctl.commands.services",
-    "tunnel": "platformctl.commands.tunnel",
-    "control-helper": "platformctl.commands.control_helper",
-}
-
 
 class _Group(CommandGroup):
     usage_exit_code = 64
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = import_module(COMMANDS[cmd_name]).command
-        return command
+    modules: ClassVar[Mapping[str, str]] = {
+        "status": "platformctl.commands.status",
+        "version": "platformctl.commands.version",
+        "limits": "platformctl.commands.limits",
+        "cost": "platformctl.commands.cost",
+        "doctor": "platformctl.commands.doctor",
+        "model": "platformctl.commands.model",
+        "profile": "platformctl.commands.profile",
+        "voice": "platformctl.commands.voice",
+        "setup": "platformctl.commands.setup",
+        "services": "platformctl.commands.services",
+        "tunnel": "platformctl.commands.tunnel",
+        "control-helper": "platformctl.commands.control_helper",
+    }
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})

@@ -7,7 +7,9 @@ import json
 import os
 import signal
 import sys
-from typing import Any, NoReturn
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, ClassVar, NoReturn
 
 import click
 
@@ -20,10 +22,23 @@ class CommandGroup(click.Group):
     """Turns every known error into a sentence on stderr and an exit code.
 
     A program says which code belongs to which error, and, where its `--json`
-    has one, what document stands for a failure.
+    has one, what document stands for a failure. Of its commands each is the attribute
+    `command` of one of its `modules`, which is imported when it is called or listed.
     """
 
     usage_exit_code = 2
+    modules: ClassVar[Mapping[str, str]] = {}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of the commands, in the order of `modules`."""
+        return [*self.modules, *super().list_commands(ctx)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name, imported now."""
+        if cmd_name not in self.modules:
+            return super().get_command(ctx, cmd_name)
+        command: click.Command = import_module(self.modules[cmd_name]).command
+        return command
 
     def exit_code(self, error: PlatformError) -> int:
         """The exit code that stands for `error`: that of wrong usage, or 1."""

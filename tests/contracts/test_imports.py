@@ -71,6 +71,7 @@ ENVIRONMENT = (
     "*/cli.py",
     "*/wsgi.py",
     "platform_common/cli/group.py",
+    "release_tools/commands/*.py",
     "platform_common/process/spawn.py",
     "platform_common/web/serving/listening.py",
     "release_tools/origins/object_origin.py",

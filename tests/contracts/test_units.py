@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dev.distributions import ROOT
-from platformctl.cli import COMMANDS
+from platformctl.cli import main
 from platformctl.services import install as services
 from tests.support.running import printed, run
 
@@ -114,7 +114,7 @@ def test_every_program_of_a_unit_is_one_of_ours_with_a_command_that_it_has() -> 
         r"^ExecStart=/usr/bin/([a-z-]+) ([a-z-]+)", "".join(UNITS.values()), re.MULTILINE
     )
     assert set(found) >= {("pwa-app", "serve"), ("platformctl", "control-helper")}
-    assert {command for program, command in found if program == "platformctl"} <= set(COMMANDS)
+    assert {command for program, command in found if program == "platformctl"} <= set(main.modules)
 
 
 def test_the_dashboard_is_for_private_networks_alone() -> None:
