@@ -126,7 +126,8 @@ def test_a_caller_who_is_killed_while_it_goes_on_stops_nothing(waiting: Setup) -
     path, arguments = waiting.helped.socket, json.dumps(asked(waiting))
     script = (
         "import json, os, sys; from pathlib import Path\n"
-        "from platform_common.root_helper.client import ask; from platform_common.root_helper.messages import SetUp\n"
+        "from platform_common.root_helper.client import ask\n"
+        "from platform_common.root_helper.messages import SetUp\n"
         f"os.setgid({NOBODY}); os.setuid({NOBODY})\n"
         f"ask(Path({str(path)!r}), {OPERATION!r}, json.load(sys.stdin), SetUp,"
         " tell=lambda told: print(told['number'], flush=True))"

@@ -80,7 +80,8 @@ def test_a_lock_that_is_there_is_never_opened_as_if_it_were_to_be_made(
     with one_of(first), changing(shared / "f"):
         pass
     script = (
-        "import sys; from pathlib import Path; from platform_common.storage.file_lock import changing\n"
+        "import sys; from pathlib import Path\n"
+        "from platform_common.storage.file_lock import changing\n"
         "with changing(Path(sys.argv[1])): pass"
     )
     strace = ("strace", "-f", "-e", "trace=openat", "-P", str(shared / ".f.lock"))

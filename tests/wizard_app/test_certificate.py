@@ -32,7 +32,8 @@ def openssl(path: Path, *options: str) -> str:
 def at(clock: str, folder: Path) -> Path:
     """What is made by a device whose clock says so."""
     code = (
-        "import sys; from pathlib import Path; from wizard_app.access.certificate import own_certificate;"
+        "import sys; from pathlib import Path;"
+        "from wizard_app.access.certificate import own_certificate;"
         "own_certificate(Path(sys.argv[1]), 'kitchen', [])"
     )
     subprocess.run(["faketime", clock, sys.executable, "-c", code, str(folder)], check=True)
