@@ -35,7 +35,7 @@ _PORTS = {_DASHBOARD: 8089, _WIZARD: 8088, "bare": 8090, "plain": 8091}
 _BARE = f"""#!/usr/bin/python3 -I
 import sys
 sys.path += [{_LIBRARIES!r}, {str(ROOT)!r}]
-sys.argv[1:] = ["--config", "python:platform_common.web.serving.gunicorn_conf", "--preload"]
+sys.argv[1:] = ["--config", "python:platform_common.web.gunicorn_conf", "--preload"]
 sys.argv.append("bench.bare:bare()")
 from gunicorn.app.wsgiapp import run
 run()

@@ -88,7 +88,7 @@ class Server:
 
 def gunicorn(app: str) -> list[str]:
     """The command that serves a WSGI app with our settings."""
-    settings = ("--config", "python:platform_common.web.serving.gunicorn_conf", "--preload")
+    settings = ("--config", "python:platform_common.web.gunicorn_conf", "--preload")
     return [sys.executable, "-m", "gunicorn", *settings, app]
 
 

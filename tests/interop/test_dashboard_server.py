@@ -25,7 +25,7 @@ from tests.support.waiting import wait_until
 from tests.support.web_servers import Served, served
 
 SECONDS = 60
-GUNICORN = (program("gunicorn"), "-c", "python:platform_common.web.serving.gunicorn_conf")
+GUNICORN = (program("gunicorn"), "-c", "python:platform_common.web.gunicorn_conf")
 OK = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 STUB = {"PWA_DEV_STUB": "1"}
 

@@ -324,7 +324,7 @@ def test_tok_07_a_service_does_not_write_its_link_into_the_journal(place: Place)
 
 def test_gunicorn_itself_serves_it_too(place: Place) -> None:
     port = free_port()
-    gunicorn = (program("gunicorn"), "-c", "python:platform_common.web.serving.gunicorn_conf")
+    gunicorn = (program("gunicorn"), "-c", "python:platform_common.web.gunicorn_conf")
     words = (*gunicorn, "--bind", f"127.0.0.1:{port}", "wizard_app.wsgi:app")
     with place.running(*words) as (process, log):
         wait_for_port(port, process)

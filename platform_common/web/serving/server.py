@@ -13,7 +13,7 @@ from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
 
 from platform_common.errors import PlatformError, UnreadableError, WrongUsageError
-from platform_common.web.serving import gunicorn_conf
+from platform_common.web import gunicorn_conf
 from platform_common.web.serving.listening import addresses
 
 # What stays free of the files that a process may open: for the calls of the control CLI,

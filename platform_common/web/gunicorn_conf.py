@@ -1,4 +1,4 @@
-"""How gunicorn serves our apps: `gunicorn -c python:platform_common.web.serving.gunicorn_conf APP`.
+"""How gunicorn serves our apps: `gunicorn -c python:platform_common.web.gunicorn_conf APP`.
 
 One process, as what is kept in memory is in one place; more threads than
 slow clients, as each of them holds a thread (ADR 18).
