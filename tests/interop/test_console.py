@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.appliances import NEAR, Appliance, appliance, wire
 from tests.support.waiting import wait_until
-from tests.wizard_app.test_console import expected, modules, plain, rows
+from tests.wizard_app.launch.test_console import expected, modules, plain, rows
 
 LINK = re.compile(rf"https://{re.escape(NEAR)}:8088/\?token=([0-9a-f]{{64}})")
 UNIT = "platform-wizard-qr.service"

@@ -6,8 +6,8 @@ import re
 
 from tests.support.dashboard_states import MARKUP
 from tests.support.devices import Device
+from tests.wizard_app.setup.steps.test_channels import PROFILES, install, limit
 from tests.wizard_app.step_pages import StepPage
-from tests.wizard_app.test_channels_step import PROFILES, install, limit
 
 SLUG = "profile"
 

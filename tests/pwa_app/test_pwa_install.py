@@ -12,7 +12,7 @@ from flask.testing import FlaskClient
 
 from dev.icons import FOLDER, ICONS
 from tests.pwa_app.conftest import Dashboard
-from tests.pwa_app.test_subscriptions import at
+from tests.pwa_app.push.test_subscriptions import at
 from tests.support.devices import Device
 
 

@@ -16,7 +16,7 @@ from werkzeug.test import TestResponse
 
 from pwa_app.push.subscriptions import FILE
 from tests.pwa_app.conftest import Dashboard
-from tests.pwa_app.test_subscriptions import BAD_BODIES, GOOD, at
+from tests.pwa_app.push.test_subscriptions import BAD_BODIES, GOOD, at
 from tests.support.control_cli import FakeCtl
 from tests.support.devices import Device
 from tests.support.odd_files import make

@@ -14,9 +14,9 @@ from tests.support.key_tests import KINDS
 from tests.support.tunnel_credentials import credentials
 from tests.support.wizard_secrets import files, found
 from tests.wizard_app.conftest import MakeWizard
+from tests.wizard_app.setup.steps.test_backup import GOOD as STORES
+from tests.wizard_app.setup.steps.test_backup import LABELS, SECRETS
 from tests.wizard_app.step_pages import StepPage
-from tests.wizard_app.test_backup_step import GOOD as STORES
-from tests.wizard_app.test_backup_step import LABELS, SECRETS
 
 NOWHERE = "http://127.0.0.1:9"
 HELD = "Entered, kept in memory only"
