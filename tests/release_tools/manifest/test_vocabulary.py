@@ -37,4 +37,6 @@ def test_the_words_are_read_without_importing_anything_else() -> None:
         timeout=30,
         check=True,
     )
-    assert done.stdout.strip() == "['release_tools', 'release_tools.manifest.vocabulary']"
+    assert done.stdout.strip() == (
+        "['release_tools', 'release_tools.manifest', 'release_tools.manifest.vocabulary']"
+    )
