@@ -61,8 +61,8 @@ def _serve(
 ) -> NoReturn:
     own = None if given else _own_certificate(settings)
     # What takes as long to be loaded as a certificate takes to be made.
-    from platform_common.web.serving import tls
     from platform_common.web.serving.server import serve
+    from wizard_app.access import tls
     from wizard_app.app import create_app
 
     used = own() if own else given

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from platform_common.errors import PlatformError, WrongUsageError
-from platform_common.web.serving import tls
-from wizard_app.access import certificate
+from wizard_app.access import certificate, tls
 from wizard_app.access.certificate import fingerprint, own_certificate
 
 ADDRESSES = ("192.0.2.7", "2001:db8::7")
