@@ -119,6 +119,7 @@ def test_nine_pages_lead_to_a_review_of_every_answer(
     assert told(page) == []
 
 
+@pytest.mark.long
 def test_ses_10_back_shows_what_was_answered_and_later_answers_stay(
     open_page: OpenPage, url: str
 ) -> None:

@@ -18,7 +18,7 @@ SKIPPED = "import pytest\n\ndef test_that_is_skipped():\n    pytest." + "skip('w
 @pytest.mark.parametrize(
     ("variables", "status", "manner"),
     [
-        pytest.param({}, 0, (), id="one-by-one-at-home"),
+        pytest.param({}, 0, (), id="one-by-one-at-home", marks=pytest.mark.long),
         pytest.param({"CI": "true"}, 1, (), id="one-by-one-in-CI", marks=pytest.mark.long),
         pytest.param({}, 0, ("-n", "1"), id="in-a-worker-at-home", marks=pytest.mark.long),
         pytest.param({"CI": "true"}, 1, ("-n", "1"), id="in-a-worker-in-CI"),

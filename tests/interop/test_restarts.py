@@ -73,8 +73,9 @@ class Service:
         return int(self.machine.show(f"{self.name}.service", "MainPID"))
 
     def others(self) -> list[int]:
-        """Its other processes."""
-        return [*map(int, self.machine.run("pgrep", "--parent", str(self.process())).split())]
+        """Its other processes; pgrep fails if there is none, as between a kill and a new start."""
+        found = self.machine.run("pgrep", "--parent", str(self.process()), check=False)
+        return [*map(int, found.split())]
 
     def answers(self) -> str:
         """What `/healthz` says."""

@@ -47,6 +47,7 @@ RELEASE_TOOLS = (
 _ROOT = Path(__file__).parents[2]
 _TIMEOUT_S = 60
 _PR_SET_PTRACER = 0x59616D61
+_TRACED = signal.SIGWINCH
 
 
 @dataclass(frozen=True)
@@ -158,7 +159,18 @@ class FaultServer:
             log = self._folder / "strace"
             log.unlink(missing_ok=True)
             tracer = subprocess.Popen(
-                ["strace", "-qqq", "-f", *trace, "-e", "signal=all", "-o", log, "-p", str(pid)],
+                [
+                    "strace",
+                    "-qqq",
+                    "-f",
+                    *trace,
+                    "-e",
+                    f"signal=!{_TRACED.name}",
+                    "-o",
+                    log,
+                    "-p",
+                    str(pid),
+                ],
                 stdin=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
             )
@@ -239,8 +251,9 @@ def _wait_for_tracer(descriptor: int) -> None:
         if time.monotonic() > deadline:
             os._exit(1)
         time.sleep(0.001)
-    # strace has taken hold; now it stops this process to read its calls.
-    time.sleep(0.003)
+    # strace has taken hold, but may not read calls yet. This signal stops a traced process
+    # and does nothing else; only strace lets it go on, and then it reads calls.
+    signal.raise_signal(_TRACED)
 
 
 @dataclass(frozen=True)
