@@ -16,10 +16,7 @@ from tests.support.scenes import EVERYWHERE, SCENES
 
 IN_MAIN = "document.querySelector('main').contains(document.activeElement)"
 # On a phone more is in the way of the focus.
-SCREENS = [
-    pytest.param(True, id="phone"),
-    pytest.param(False, id="desk", marks=pytest.mark.long),
-]
+SCREENS = pytest.mark.parametrize("phone", [True, False], ids=["phone", "desk"])
 
 
 @pytest.fixture
@@ -47,7 +44,8 @@ def lost_stops(page: Page) -> list[Stop]:
     return [stop for stop in stops if stop.covered or not stop.visible]
 
 
-@pytest.mark.parametrize("phone", SCREENS)
+@pytest.mark.long
+@SCREENS
 def test_the_tab_key_leads_everywhere_and_where_it_is_can_be_seen(
     phone: bool, open_page: OpenPage, url: str
 ) -> None:
@@ -57,7 +55,7 @@ def test_the_tab_key_leads_everywhere_and_where_it_is_can_be_seen(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("phone", [True, False], ids=["phone", "desk"])
+@SCREENS
 def test_n22_the_tab_key_leads_everywhere_in_the_wizard(
     phone: bool, open_page: OpenPage, tmp_path: Path
 ) -> None:
@@ -69,7 +67,7 @@ def test_n22_the_tab_key_leads_everywhere_in_the_wizard(
         page.goto("about:blank")
 
 
-@pytest.mark.parametrize("phone", SCREENS)
+@SCREENS
 def test_the_first_stop_skips_to_the_content_and_the_order_is_that_of_the_page(
     phone: bool, open_page: OpenPage, url: str
 ) -> None:

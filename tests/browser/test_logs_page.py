@@ -118,6 +118,7 @@ def test_following_keeps_to_the_filters(open_log: OpenLog, real: RealJournal) ->
     wait_for_line(page, "usual")
 
 
+@pytest.mark.long
 def test_a_log_that_goes_away_is_asked_for_again(
     open_log: OpenLog, real: RealJournal, tmp_path: Path
 ) -> None:

@@ -16,7 +16,9 @@ from tests.support.web_servers import Served
 
 TOKEN, ANOTHER = "0123456789abcdef" * 4, "fedcba9876543210" * 4
 LIFETIME_S = 3600
-NAMES = pytest.mark.parametrize("name", [LOOPBACK, LOCAL_NAME])
+NAMES = pytest.mark.parametrize(
+    "name", [pytest.param(LOOPBACK, marks=pytest.mark.long), pytest.param(LOCAL_NAME)]
+)
 
 
 @pytest.fixture

@@ -106,6 +106,7 @@ def test_the_page_tells_how_far_it_is_and_asks_by_itself(open_page: OpenPage, se
     page.wait_for_url(f"{url}/wizard/done")
 
 
+@pytest.mark.long
 def test_what_was_opened_stays_open_and_keeps_the_focus(open_page: OpenPage, serve: Serve) -> None:
     commands = Commands(slow="platform-tunnel")
     url = serve(commands)
@@ -124,6 +125,7 @@ def test_what_was_opened_stays_open_and_keeps_the_focus(open_page: OpenPage, ser
     page.wait_for_url(f"{url}/wizard/done")
 
 
+@pytest.mark.long
 def test_a_reload_and_another_tab_show_the_same(open_page: OpenPage, serve: Serve) -> None:
     commands = Commands(slow="nft")
     url = serve(commands)

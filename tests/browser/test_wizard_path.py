@@ -166,6 +166,7 @@ def test_every_change_link_leads_to_its_step_and_back_to_the_review(
         expect_step(page, "review")
 
 
+@pytest.mark.long
 def test_http_17_nothing_secret_comes_back_with_the_back_button(
     open_page: OpenPage, url: str
 ) -> None:
@@ -177,6 +178,7 @@ def test_http_17_nothing_secret_comes_back_with_the_back_button(
         assert told(page) == [], slug
 
 
+@pytest.mark.long
 def test_two_tabs_neither_mix_nor_lose_answers(open_page: OpenPage, url: str) -> None:
     one = open_page(url)
     other = one.context.new_page()
