@@ -53,8 +53,12 @@ with os.fdopen(port, "rb", buffering=0, closefd=False) as asked:
 """
 _AGENT_UNIT = """[Unit]
 After=multi-user.target
+# On a busy host udev may name the port later than that.
+StartLimitIntervalSec=0
 [Service]
 ExecStart=/usr/local/lib/commands
+Restart=on-failure
+RestartSec=1
 Environment=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
 [Install]
 WantedBy=multi-user.target
