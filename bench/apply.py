@@ -128,7 +128,7 @@ def _set_up(out: Path) -> float:
     here = standing(out)
     act, state_file = executor(_settings(out)), StateFile(_settings(out).state_file, STEPS)
     began = time.perf_counter()
-    act(here, build_plan(here))
+    act(here, build_plan(here), lambda progress: None)
     state_file.save(WizardState(here.state.started_at, DONE, here.state.answers, now()))
     return time.perf_counter() - began
 

@@ -23,6 +23,7 @@ from platform_common.paths import (
 from platform_common.records import record_file
 from platform_common.records.installed_profiles import active_profile
 from platform_common.records.record_file import MissingRecordError
+from platformctl.root_helper.remote_operation import NOTHING
 from platformctl.services.systemd import UnitState, unit_states
 
 TUNNEL_UNIT = "platform-tunnel.service"
@@ -116,9 +117,9 @@ def _channels(paths: Paths) -> tuple[str, ...]:
 
 
 def _cost_tripped(paths: Paths) -> bool:
-    from platformctl.cost.service import tripped
+    from platformctl.cost.service import SUMMARY
 
-    return tripped(paths)
+    return SUMMARY(paths, NOTHING).cost.tripped
 
 
 def _doctor_fails(paths: Paths) -> int | None:

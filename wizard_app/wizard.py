@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,8 +12,6 @@ import msgspec
 from platform_common import clock
 from platform_common.errors import PlatformError
 from platform_common.message import Sentence
-from platform_common.storage.atomic_write import make_folder
-from platform_common.storage.file_lock import changing
 from platform_common.web.flash import Flash, SingleShot
 from wizard_app.pages.step_page import Page, shown
 from wizard_app.setup.answers import Answers
@@ -30,7 +27,6 @@ from wizard_app.setup.steps.base import Accepted, Again, AnyStep, Form, Passed
 # The field of a form, and of a page's address, that says where to go on.
 RETURN = "return"
 _STALE = 409
-_ALONE_WAIT_S = 0.5
 
 
 class Refused(NamedTuple):
@@ -145,17 +141,6 @@ class Wizard:
             if stored is not None and stored.step == DONE:
                 self._kept = Kept(stored)
             return self.standing(machine)
-
-    @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
-        """Keep other processes from setting up the same device until the block ends.
-
-        Raises `LockedError`, and `UnreadableError` when the disk takes no lock.
-        """
-        place = self._settings.state_file.with_name("setting-up")
-        make_folder(place.parent)
-        with changing(place, wait_s=_ALONE_WAIT_S):
-            yield
 
     def reopen(self) -> None:
         """Let answers be changed again."""

@@ -17,6 +17,7 @@ from platformctl.cost.caps import MOST_USD, OnTrip
 from platformctl.cost.text import counted
 from platformctl.printing import as_json, styled
 from platformctl.prompts import agree, yes_option
+from platformctl.root_helper.remote_operation import NOTHING
 
 if TYPE_CHECKING:
     from platformctl.cost.summary import Summary
@@ -56,7 +57,7 @@ def command(ctx: click.Context, *, as_json: bool) -> None:
         if as_json:
             raise click.UsageError("Put --json behind the name of the command.")
         return
-    summary = spending.summary(ctx.obj)
+    summary = spending.SUMMARY(ctx.obj, NOTHING)
     if as_json:
         print_json(to_json(summary.cost))
     else:
@@ -101,7 +102,7 @@ def set_caps(
             "There is nothing to set",
             hint="Give at least one of --daily, --monthly, --on-trip and --warn-at.",
         )
-    cost_text.print_caps(spending.set_caps(paths, caps))
+    cost_text.print_caps(spending.SET_CAPS(paths, caps))
 
 
 @command.command(
@@ -119,11 +120,11 @@ def reset(paths: Paths, *, yes: bool) -> None:
     The old one is put aside under a name that says when, in the same folder.
     """
     agree("Put the ledger aside, so that nothing counts as spent?", yes=yes)
-    aside = spending.reset(paths)
-    if aside is None:
-        click.echo("There is no ledger; nothing was spent.")
+    aside = spending.RESET(paths, NOTHING).aside
+    if aside:
+        click.echo(f"The old ledger is {styled(aside)} now.")
     else:
-        click.echo(f"The old ledger is {styled(str(aside))} now.")
+        click.echo("There is no ledger; nothing was spent.")
 
 
 @command.command(
@@ -145,7 +146,7 @@ Examples:
 @click.pass_obj
 def ledger(paths: Paths, *, lines: int, as_json: bool) -> None:
     """Show the newest messages and what each cost."""
-    found = spending.newest(paths, lines)
+    found = spending.NEWEST(paths, spending.Newest(lines))
     if as_json:
         print_json(to_json(found))
     elif found.entries:

@@ -28,7 +28,7 @@ from wizard_app.setup.apply.journal import Try, read_try
 from wizard_app.setup.device_facts import Machine
 from wizard_app.setup.pending import PendingSecrets
 from wizard_app.setup.plan.actions import TITLES, Phase
-from wizard_app.setup.plan.plan import Item, build_plan, mark
+from wizard_app.setup.plan.plan import Item, build_plan, plan_digest
 from wizard_app.setup.serving_file import ServingFile
 from wizard_app.setup.settings import JOURNAL, WizardSettings
 from wizard_app.setup.snapshot import Kept, Lack, Standing
@@ -47,7 +47,7 @@ def plan(paths: Paths) -> tuple[SetupPlan, list[str]]:
     planned = build_plan(standing)
     shown = SetupPlan(
         step=DONE if completion(paths) else standing.state.step,
-        mark=mark(planned),
+        mark=plan_digest(planned),
         lacks=_missing([*standing.unanswered(), *standing.unfit()]),
         secrets=tuple(_secrets(standing)),
         actions=tuple(map(_shown, planned)),

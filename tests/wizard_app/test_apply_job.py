@@ -26,6 +26,7 @@ from tests.support.apply_setups import (
     wizard_of,
 )
 from tests.support.wizard_secrets import found, held
+from wizard_app.setup.apply.executor import OnProgress
 from wizard_app.setup.plan.plan import Plan, build_plan
 from wizard_app.setup.snapshot import Standing
 
@@ -50,11 +51,11 @@ class Slow:
         self.begun, self.go_on = threading.Event(), threading.Event()
         self.runs = 0
 
-    def _act(self, standing: Standing, plan: Plan) -> None:
+    def _act(self, standing: Standing, plan: Plan, on_progress: OnProgress) -> None:
         self.runs += 1
         self.begun.set()
         assert self.go_on.wait(120)
-        self._execute(standing, plan)
+        self._execute(standing, plan, on_progress)
 
 
 def _press(client: FlaskClient) -> tuple[int, str | None]:

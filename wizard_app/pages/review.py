@@ -17,7 +17,7 @@ from wizard_app.pages.steps import wizard
 from wizard_app.setup.apply.executor import AGAIN
 from wizard_app.setup.apply.progress import Progress, progress
 from wizard_app.setup.plan.actions import Action
-from wizard_app.setup.plan.plan import Plan, build_plan, mark
+from wizard_app.setup.plan.plan import Plan, build_plan, plan_digest
 from wizard_app.setup.snapshot import Standing
 from wizard_app.setup.state import DONE, REVIEW
 from wizard_app.setup.steps.base import AnyStep
@@ -109,7 +109,7 @@ def _page(outcome: Outcome) -> Response:
     if running is not None:
         return _html("applying", code, **_going(standing, running), outcome=outcome)
     plan = build_plan(standing)
-    found = progress(plan, standing.tried)
+    found = progress(plan, standing.tried.entries if standing.tried else ())
     return _html(
         "review",
         code,
@@ -127,13 +127,13 @@ def _page(outcome: Outcome) -> Response:
         fresh=progress(plan),
         going=False,
         name=_name(standing),
-        mark=mark(plan),
+        mark=plan_digest(plan),
     )
 
 
 def _going(standing: Standing, plan: Plan) -> dict[str, Any]:
     """What a page needs that tells how far `plan` is, which is being done."""
-    found = progress(plan, standing.tried, running=True)
+    found = progress(plan, applying().progress.values(), running=True)
     return {"found": found, "going": True, "name": _name(standing)}
 
 

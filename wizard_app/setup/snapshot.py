@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from platform_common.message import Sentence
+from platform_common.secret import Secret
 from wizard_app.setup.apply.journal import Try
 from wizard_app.setup.device_facts import Machine
 from wizard_app.setup.pending import PendingSecrets
@@ -104,6 +105,15 @@ class Standing:
             if needed and not self.is_stored(step):
                 for name in needed:
                     yield Lack(step, Sentence("{name} – enter again", name=name))
+
+    def used_secrets(self) -> dict[str, dict[str, Secret]]:
+        """The held secrets that the plan needs, by the slug of their step and by name."""
+        used = {}
+        for step in self.answered():
+            needed = step.secrets(self.answer(step), self.asked(step))
+            held = self.pending.of(step.slug).secrets
+            used[step.slug] = {name: held[name] for name in needed if name in held}
+        return used
 
     def lacks(self) -> list[Lack]:
         """All that must be answered, or entered again, before anything can be applied."""

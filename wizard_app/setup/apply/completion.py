@@ -21,7 +21,7 @@ from platform_common.records import record_file
 from platform_common.storage.atomic_write import Owner, fsync_directory, make_folder, write_atomic
 from platform_common.storage.file_lock import changing
 from platform_common.storage.stale_files import remove_left_overs
-from wizard_app.setup.plan.plan import Plan, mark
+from wizard_app.setup.plan.plan import Plan, plan_digest
 from wizard_app.setup.snapshot import Standing
 from wizard_app.setup.state import WizardState
 
@@ -70,7 +70,7 @@ def complete(device: Paths, standing: Standing, plan: Plan) -> None:
     Raises `PlatformError`.
     """
     path, state = device.writable(SETUP_COMPLETE), standing.state
-    made = Completion(state.started_at, mark(plan), _digest(state), now())
+    made = Completion(state.started_at, plan_digest(plan), _digest(state), now())
     remove_left_overs(path.parent, of_name=path.name)
     write_atomic(path, msgspec.json.encode(made) + b"\n", mode=_MODE, owner=_OWNER)
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from wizard_app.setup.plan.actions import Action, Phase
 from wizard_app.setup.snapshot import Standing
 
-_MARK_LENGTH = 16
+_DIGEST_LENGTH = 16
 
 
 class Item(NamedTuple):
@@ -35,10 +35,10 @@ def build_plan(standing: Standing) -> Plan:
     return sorted(_items(standing), key=lambda item: item.phase)
 
 
-def mark(plan: Plan) -> str:
-    """A word for a plan: another one once anything but a secret of it is another."""
+def plan_digest(plan: Plan) -> str:
+    """Digest of the plan, without secrets."""
     ids = "".join(f"{item.action.id}{item.kept:d}" for item in plan)
-    return hashlib.sha256(ids.encode()).hexdigest()[:_MARK_LENGTH]
+    return hashlib.sha256(ids.encode()).hexdigest()[:_DIGEST_LENGTH]
 
 
 def _items(standing: Standing) -> Iterator[Item]:

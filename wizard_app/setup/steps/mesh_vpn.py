@@ -60,8 +60,8 @@ class MeshVpnStep(Step[MeshVpnAnswer]):
             return Again({_KEY: key})
         return Accepted(MeshVpnAnswer(mesh_vpn_enabled=True), {_KEY: key})
 
-    def needs(self, answer: MeshVpnAnswer, asked: Question) -> tuple[Sentence, ...]:
-        return (_NAME,) if answer.mesh_vpn_enabled and not asked.held.secrets else ()
+    def secrets(self, answer: MeshVpnAnswer, asked: Question) -> Mapping[str, Sentence]:
+        return {_KEY: _NAME} if answer.mesh_vpn_enabled else {}
 
     def summary(self, answer: MeshVpnAnswer, asked: Question) -> Iterable[tuple[Sentence, Any]]:
         if not answer.mesh_vpn_enabled:

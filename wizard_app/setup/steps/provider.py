@@ -124,12 +124,12 @@ class ProviderStep(Step[ProviderAnswer]):
             }
         return _errors(provider, {}, answer.model, answer.endpoint)
 
-    def needs(self, answer: ProviderAnswer, asked: Question) -> tuple[Sentence, ...]:
+    def secrets(self, answer: ProviderAnswer, asked: Question) -> Mapping[str, Sentence]:
         provider = _find(answer.provider, asked)
         if provider is None:
-            return ()
-        wanted = zip(provider.variables, needed(provider), strict=True)
-        return tuple(one.name for variable, one in wanted if variable not in asked.held.secrets)
+            return {}
+        labels = (field.name for field in needed(provider))
+        return dict(zip(provider.variables, labels, strict=True))
 
     def summary(self, answer: ProviderAnswer, asked: Question) -> Iterable[tuple[Sentence, Any]]:
         provider = _find(answer.provider, asked)

@@ -18,7 +18,7 @@ from wizard_app.setup.plan.actions import (
     SetVariables,
     WriteFile,
 )
-from wizard_app.setup.plan.plan import Plan, build_plan, mark
+from wizard_app.setup.plan.plan import Plan, build_plan, plan_digest
 
 _ANOTHER: Forms = {
     "system": {"hostname": "attic", "timezone": "UTC"},
@@ -51,7 +51,7 @@ def test_making_it_touches_nothing_and_gives_the_same_again(out: Path) -> None:
     before = tree(out)
     plans = [build_plan(wizard_of(client).standing()) for _ in range(2)]
     assert plans[0] == plans[1]
-    assert mark(plans[0]) == mark(plans[1])
+    assert plan_digest(plans[0]) == plan_digest(plans[1])
     assert tree(out) == before
 
 
@@ -80,12 +80,12 @@ def test_leak_06_secrets_go_only_where_left_overs_are_swept(out: Path) -> None:
     assert {_place(item.action) for item in _plan(out) if item.action.secrets} == swept
 
 
-def test_the_mark_tells_other_secrets_not_apart_and_anything_else(out: Path) -> None:
-    seen = {mark(_plan(out))}
+def test_the_digest_differs_for_any_change_but_other_secrets(out: Path) -> None:
+    seen = {plan_digest(_plan(out))}
     forms = {**FULL, "provider": {**FULL["provider"], "api_key": "sk-another"}}
-    assert {mark(_plan(out, forms))} == seen
+    assert {plan_digest(_plan(out, forms))} == seen
     for slug, form in _ANOTHER.items():
-        seen.add(mark(_plan(out, {slug: form})))
+        seen.add(plan_digest(_plan(out, {slug: form})))
     assert len(seen) == 1 + len(_ANOTHER)
 
 
