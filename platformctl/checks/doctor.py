@@ -13,7 +13,7 @@ from platform_common.control_answers import Check, Outcome, Verdict
 from platform_common.errors import PlatformError, UnreadableError
 from platform_common.paths import LAST_DOCTOR, PROFILES, Paths, Place
 from platform_common.records import record_file
-from platform_common.storage.atomic_write import Owner
+from platform_common.storage.atomic_write import ROOT
 from platform_common.storage.file_lock import changing
 from platformctl.checks import gateway, hardening, last_doctor, services, storage, stored
 from platformctl.checks.finding import Finding, failed, skipped
@@ -146,6 +146,4 @@ def remember(paths: Paths, verdict: Verdict, now_s: float) -> None:
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now_s))
     data = last_doctor.render(last_doctor.LastDoctor(checked_at=at, fails=verdict.fails))
     with contextlib.suppress(PlatformError, OSError):
-        record_file.replace(
-            paths.writable(LAST_DOCTOR), data, mode=0o644, owner=Owner("root", "root")
-        )
+        record_file.replace(paths.writable(LAST_DOCTOR), data, mode=0o644, owner=ROOT)

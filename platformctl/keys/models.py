@@ -24,10 +24,8 @@ from platform_common.records.catalogue import Catalogue, Provider
 from platform_common.records.key_store import read_keys, store_keys
 from platform_common.records.secrets_env import SecretsEnv
 from platform_common.secret import parse_secret
-from platform_common.storage.atomic_write import Owner
+from platform_common.storage.atomic_write import ROOT
 from platformctl.root_helper.remote_operation import Nothing, RemoteOperation
-
-_ROOT = Owner("root", "root")
 
 
 class Listing(Struct, frozen=True):
@@ -150,7 +148,7 @@ def _make_active(paths: Paths, provider_id: str) -> None:
             chosen.unlink(missing_ok=True)
         except OSError as error:
             raise UnreadableError.of(chosen, error) from error
-    record_file.replace(path, f"{provider_id}\n".encode(), mode=0o644, owner=_ROOT)
+    record_file.replace(path, f"{provider_id}\n".encode(), mode=0o644, owner=ROOT)
 
 
 def _gateway(paths: Paths) -> str:

@@ -11,13 +11,12 @@ from platform_common.records import limits, record_file, voice
 from platform_common.records.limits import Limitation, Limits
 from platform_common.records.voice import VoiceCheck, VoiceStatus
 from platform_common.resources import data_path
-from platform_common.storage.atomic_write import Owner
+from platform_common.storage.atomic_write import ROOT
 from platformctl.root_helper.remote_operation import Nothing, RemoteOperation
 from platformctl.services.systemd import disable_now, enable_now, unit_states
 from platformctl.voice import microphone
 
 UNIT = "platform-voice-relay.service"
-_ROOT = Owner("root", "root")
 _NO_LIMITATION = Limitation("", "")
 
 
@@ -80,7 +79,7 @@ def change(paths: Paths, changes: voice.Changes) -> None:
             before = voice.for_device(_shipped(), _limits(paths))
         return voice.edited(before, changes)
 
-    record_file.edit(paths.writable(VOICE), edited, mode=0o644, owner=_ROOT)
+    record_file.edit(paths.writable(VOICE), edited, mode=0o644, owner=ROOT)
 
 
 def _switch(paths: Paths, *, on: bool) -> Switched:

@@ -18,14 +18,14 @@ from platform_common.errors import PlatformError, UnreadableError
 from platform_common.formats.decode import from_json
 from platform_common.paths import SETUP_COMPLETE, Found, Paths
 from platform_common.records import record_file
-from platform_common.storage.atomic_write import Owner, fsync_directory, make_folder, write_atomic
+from platform_common.storage.atomic_write import ROOT, fsync_directory, make_folder, write_atomic
 from platform_common.storage.file_lock import changing
 from platform_common.storage.stale_files import remove_left_overs
 from wizard_app.setup.plan.plan import Plan, plan_digest
 from wizard_app.setup.snapshot import Standing
 from wizard_app.setup.state import WizardState
 
-_MODE, _OWNER = 0o644, Owner("root", "root")
+_MODE = 0o644
 _LOCK_WAIT_S = 0.5
 _DIGEST_LENGTH = 16
 
@@ -72,7 +72,7 @@ def complete(device: Paths, standing: Standing, plan: Plan) -> None:
     path, state = device.writable(SETUP_COMPLETE), standing.state
     made = Completion(state.started_at, plan_digest(plan), _digest(state), now())
     remove_left_overs(path.parent, of_name=path.name)
-    write_atomic(path, msgspec.json.encode(made) + b"\n", mode=_MODE, owner=_OWNER)
+    write_atomic(path, msgspec.json.encode(made) + b"\n", mode=_MODE, owner=ROOT)
 
 
 def take_back(device: Paths) -> None:

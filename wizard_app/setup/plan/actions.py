@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from platform_common.message import Sentence, listed
 from platform_common.secret import Secret
-from platform_common.storage.atomic_write import Owner
+from platform_common.storage.atomic_write import ROOT, Owner
 
 # The files that hold secrets, beside the device's keys; and the one that holds a secret only
 # while a command reads it.
@@ -26,8 +26,7 @@ TUNNEL_CREDENTIALS = "/etc/platform/tunnel/credentials.json"
 MESH_VPN_KEY = "/run/platform/mesh-vpn.key"
 # What stands in a plan for a secret that is not held; such an action is never executed.
 NOT_HELD = Secret("")
-ROOT, AGENT = Owner("root", "root"), Owner("agent", "agent")
-KEYS_OWNER = Owner("root", "agent")
+AGENT, KEYS_OWNER = Owner("agent", "agent"), Owner("root", "agent")
 _ID_LENGTH = 16
 _MASKED = "•••"
 

@@ -12,7 +12,7 @@ from platform_common.endpoints import check_base_url
 from platform_common.formats.decode import check_member
 from platform_common.message import Sentence
 from platform_common.names import check_id
-from platform_common.paths import SECRETS
+from platform_common.paths import ACTIVE_ENDPOINT, ACTIVE_MODEL, ACTIVE_PROVIDER, SECRETS
 from platform_common.provider_key.check import check_key
 from platform_common.records.catalogue import Provider
 from wizard_app.setup.plan.actions import Phase, Planned, RemoveFile, SetVariables, held, write
@@ -145,15 +145,13 @@ class ProviderStep(Step[ProviderAnswer]):
                 yield Sentence("Test"), asked.held.note or Sentence("Not tested")
 
     def actions(self, answer: ProviderAnswer, asked: Question) -> Iterable[Planned]:
-        yield Phase.SELECTION, write("/etc/platform/active-provider", answer.provider)
-        chosen = {"active-model": answer.model, "active-endpoint": answer.endpoint}
-        for name, value in chosen.items():
-            path = f"/etc/platform/{name}"
+        yield Phase.SELECTION, write(ACTIVE_PROVIDER.device, answer.provider)
+        for place, value in ((ACTIVE_MODEL, answer.model), (ACTIVE_ENDPOINT, answer.endpoint)):
             if value:
-                yield Phase.SELECTION, write(path, value)
-            elif asked.machine.has(path):
+                yield Phase.SELECTION, write(place.device, value)
+            elif asked.machine.has(place.device):
                 # Chosen for another provider: its address must never get this one's key.
-                yield Phase.SELECTION, RemoveFile(path)
+                yield Phase.SELECTION, RemoveFile(place.device)
         provider = _find(answer.provider, asked)
         if provider is not None:
             values = held(asked.held.secrets, provider.variables)
