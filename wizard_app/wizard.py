@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -23,6 +22,7 @@ from wizard_app.setup.snapshot import Kept, Standing
 from wizard_app.setup.state import DONE, REVIEW, WizardState, order
 from wizard_app.setup.state_file import StateFile
 from wizard_app.setup.steps.base import Accepted, Again, AnyStep, Form, Passed
+from wizard_app.state_store import StateStore, not_saved
 
 # The field of a form, and of a page's address, that says where to go on.
 RETURN = "return"
@@ -44,20 +44,19 @@ class Wizard:
         self.steps = {step.slug: step for step in steps}
         self.flash = SingleShot()
         self.file = StateFile(settings.state_file, steps)
+        self._store = StateStore(self.file)
         self._order = order(steps)
-        self._changing, self._reading = threading.Lock(), threading.Lock()
-        self._kept = Kept(self.file.load())
-        self._process = os.getpid()
+        self._changing = threading.Lock()
         self._settled = False
 
     @property
     def state(self) -> WizardState:
         """Where the wizard stands now."""
-        return self._now().state
+        return self._store.now().state
 
     def standing(self, machine: Machine | None = None) -> Standing:
         """The same with all that can be asked of it, for one request."""
-        return Standing(self.steps, machine or Machine(self._settings), self._now())
+        return Standing(self.steps, machine or Machine(self._settings), self._store.now())
 
     def after(self, slug: str) -> str:
         """The value of `step` that follows."""
@@ -120,7 +119,7 @@ class Wizard:
             found = Standing(self.steps, machine, Kept(state))
             step = next((lack.step.slug for lack in found.unanswered()), REVIEW)
             same = {one.slug for one in found.answered() if found.answer(one) == before.answer(one)}
-            unsaved = self._keep(
+            unsaved = self._store.keep(
                 msgspec.structs.replace(state, step=step), before.pending.only(same)
             )
         return step if unsaved is None else Refused(unsaved, 500)
@@ -137,9 +136,7 @@ class Wizard:
         """
         with self._changing:
             self._settled = True
-            stored = self.file.stored()
-            if stored is not None and stored.step == DONE:
-                self._kept = Kept(stored)
+            self._store.accept_done()
             return self.standing(machine)
 
     def reopen(self) -> None:
@@ -149,13 +146,13 @@ class Wizard:
     def finish(self) -> Sentence | None:
         """Be done: the last thing that is written, and no secret is held any more; why not."""
         with self._changing:
-            state = msgspec.structs.replace(self._now().state, step=DONE, completed_at=clock.now())
-            return self._keep(state, PendingSecrets())
+            state = msgspec.structs.replace(self.state, step=DONE, completed_at=clock.now())
+            return self._store.keep(state, PendingSecrets())
 
     def forget_secrets(self) -> None:
         """Hold no secret any more; the answers stay."""
         with self._changing:
-            self._kept = Kept(self._now().state)
+            self._store.forget_secrets()
 
     def _take(
         self, step: AnyStep, form: Form, accepted: Accepted[Any], before: Standing
@@ -164,9 +161,9 @@ class Wizard:
         if before.is_stale(step, form) and not before.has(step, accepted):
             return Again(status=_STALE)
         passed = accepted.test() if accepted.test else Passed()
-        return passed.again or self._store(step, accepted, passed, before)
+        return passed.again or self._put(step, accepted, passed, before)
 
-    def _store(
+    def _put(
         self, step: AnyStep, accepted: Accepted[Any], passed: Passed, before: Standing
     ) -> Again | None:
         with self._changing:
@@ -187,7 +184,7 @@ class Wizard:
                 kept = Kept(state, pending)
                 if (unsaved := self._forget_stored(step, before.machine, kept)) is not None:
                     return Again({"": unsaved}, status=500)
-            if (unsaved := self._keep(state, pending)) is not None:
+            if (unsaved := self._store.keep(state, pending)) is not None:
                 return Again({"": unsaved}, status=500)
         if passed.note is not None:
             self.flash.put(Flash(passed.note, good=True, doubtful=passed.doubtful))
@@ -204,16 +201,7 @@ class Wizard:
             if ids:
                 journal.forget(self._settings.paths.writable(JOURNAL), ids)
         except PlatformError as error:
-            return _unsaved(error)
-        return None
-
-    def _keep(self, state: WizardState, pending: PendingSecrets) -> Sentence | None:
-        """Put another standing in place of this one, on the disk first; why it could not be."""
-        try:
-            self.file.save(state)
-        except PlatformError as error:
-            return _unsaved(error)
-        self._kept = Kept(state, pending)
+            return not_saved(error)
         return None
 
     def _onward(self, step: AnyStep, form: Form, before: Standing) -> str:
@@ -228,26 +216,6 @@ class Wizard:
         unfit_before = {lack.step for lack in before.unfit()}
         unfit = (lack.step.slug for lack in now.unfit() if lack.step not in unfit_before)
         return next(unfit, REVIEW)
-
-    def _now(self) -> Kept:
-        """What is kept; a process that the server forked reads it anew.
-
-        Of a worker that ended, the one in its place would know only what the server knew.
-        """
-        if self._process != os.getpid():
-            with self._reading:
-                if self._process != os.getpid():
-                    self._kept = Kept(self.file.load())
-                    self._process = os.getpid()
-        return self._kept
-
-
-def _unsaved(error: PlatformError) -> Sentence:
-    return Sentence(
-        "This could not be saved: {why}. Check that the disk has room and can be"
-        " written, then continue again.",
-        why=error.message,
-    )
 
 
 _CHANGED = Sentence(

@@ -27,7 +27,7 @@ from wizard_app.setup.apply.completion import completion
 from wizard_app.setup.apply.journal import Try, read_try
 from wizard_app.setup.device_facts import Machine
 from wizard_app.setup.pending import PendingSecrets
-from wizard_app.setup.plan.actions import TITLES, Phase
+from wizard_app.setup.plan.phases import TITLES, Phase
 from wizard_app.setup.plan.plan import Item, build_plan, plan_digest
 from wizard_app.setup.serving_file import ServingFile
 from wizard_app.setup.settings import JOURNAL, WizardSettings

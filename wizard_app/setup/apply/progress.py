@@ -8,15 +8,8 @@ from typing import Literal, NamedTuple
 from platform_common.message import Sentence
 from platform_common.root_helper.messages import SetupProgress
 from wizard_app.setup.apply.journal import Entry
-from wizard_app.setup.plan.actions import (
-    TITLES,
-    Action,
-    AddKeys,
-    Phase,
-    RunCommand,
-    SetVariables,
-    WriteFile,
-)
+from wizard_app.setup.plan.actions import Action, AddKeys, RunCommand, SetVariables, WriteFile
+from wizard_app.setup.plan.phases import TITLES, Phase
 from wizard_app.setup.plan.plan import Plan
 
 # `kept` was done before a restart; `stopped` was under way, and nothing is any more; a

@@ -9,7 +9,8 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from wizard_app.setup.plan.actions import Action, Phase
+from wizard_app.setup.plan.actions import Action
+from wizard_app.setup.plan.phases import Phase
 from wizard_app.setup.snapshot import Standing
 
 _DIGEST_LENGTH = 16

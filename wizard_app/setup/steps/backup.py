@@ -13,13 +13,13 @@ from platform_common.secret import Secret, SecretError
 from wizard_app.setup.plan.actions import (
     KEYS_OWNER,
     STORE_ACCESS,
-    Phase,
     Planned,
     RemoveFile,
     WriteFile,
     held,
     write,
 )
+from wizard_app.setup.plan.phases import Phase
 from wizard_app.setup.steps import backup_rules
 from wizard_app.setup.steps.backup_stores import (
     ENDPOINT,

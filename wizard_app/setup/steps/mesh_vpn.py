@@ -8,14 +8,8 @@ from typing import Any
 from msgspec import Struct
 
 from platform_common.message import Sentence
-from wizard_app.setup.plan.actions import (
-    MESH_VPN_KEY,
-    NOT_HELD,
-    KeyFile,
-    Phase,
-    Planned,
-    RunCommand,
-)
+from wizard_app.setup.plan.actions import MESH_VPN_KEY, NOT_HELD, KeyFile, Planned, RunCommand
+from wizard_app.setup.plan.phases import Phase
 from wizard_app.setup.steps.base import Accepted, Again, Form, Question, Step, in_memory
 from wizard_app.setup.steps.typed_secret import typed_secret
 

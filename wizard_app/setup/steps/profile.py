@@ -12,7 +12,8 @@ from platform_common.message import Sentence
 from platform_common.names import check_id
 from platform_common.paths import ACTIVE_PROFILE
 from platform_common.records.channel_names import channel_name
-from wizard_app.setup.plan.actions import Phase, Planned, RunCommand, write
+from wizard_app.setup.plan.actions import Planned, RunCommand, write
+from wizard_app.setup.plan.phases import Phase
 from wizard_app.setup.steps.base import Accepted, Again, Errors, Form, Question, Step
 
 # systemd gives a unit 90 s to start or to stop, and a restart is both.

@@ -15,7 +15,8 @@ from platform_common.names import check_id
 from platform_common.paths import ACTIVE_ENDPOINT, ACTIVE_MODEL, ACTIVE_PROVIDER, SECRETS
 from platform_common.provider_key.check import check_key
 from platform_common.records.catalogue import Provider
-from wizard_app.setup.plan.actions import Phase, Planned, RemoveFile, SetVariables, held, write
+from wizard_app.setup.plan.actions import Planned, RemoveFile, SetVariables, held, write
+from wizard_app.setup.plan.phases import Phase
 from wizard_app.setup.steps.base import Accepted, Again, Errors, Form, Question, Step, in_memory
 from wizard_app.setup.steps.key_validation import CheckKey, KeyTrial
 from wizard_app.setup.steps.provider_choices import shown

@@ -16,12 +16,12 @@ from platform_common.secret import Secret, SecretError
 from wizard_app.setup.plan.actions import (
     NOT_HELD,
     TUNNEL_CREDENTIALS,
-    Phase,
     Planned,
     RemoveFile,
     RunCommand,
     WriteFile,
 )
+from wizard_app.setup.plan.phases import Phase
 from wizard_app.setup.steps.base import Accepted, Again, Form, Question, Step, in_memory
 
 SKIP, QUICK, NAMED = "skip", "quick", "named"

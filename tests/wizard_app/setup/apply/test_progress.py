@@ -14,13 +14,13 @@ from wizard_app.setup.plan.actions import (
     Action,
     AddKeys,
     KeyFile,
-    Phase,
     RemoveFile,
     RunCommand,
     SetVariables,
     WriteFile,
     write,
 )
+from wizard_app.setup.plan.phases import Phase
 from wizard_app.setup.plan.plan import Item
 
 NAME = write("/etc/hostname", "kitchen")
