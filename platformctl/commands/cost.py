@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -14,13 +14,11 @@ from platform_common.paths import Paths
 from platformctl.cost import service as spending
 from platformctl.cost import text as cost_text
 from platformctl.cost.caps import MOST_USD, OnTrip
+from platformctl.cost.summary import Summary
 from platformctl.cost.text import counted
 from platformctl.printing import as_json, styled
 from platformctl.prompts import agree, yes_option
 from platformctl.root_helper.remote_operation import NOTHING
-
-if TYPE_CHECKING:
-    from platformctl.cost.summary import Summary
 
 _ON_TRIP = ("pause", "warn", "nothing")
 

@@ -39,7 +39,7 @@ def plan(paths: Paths, *, contents: bool, as_json: bool) -> None:
     answers, which their owner and root may read, and changes nothing. Secrets are in
     the wizard's memory alone; where one belongs, three dots stand.
     """
-    # Here, as no other command needs the wizard.
+    # Here and below, as the help of all commands loads this module, and must not load the wizard.
     from platformctl.setup import plan as setup
     from platformctl.setup import text as setup_text
 

@@ -21,6 +21,7 @@ from platform_common.paths import (
 )
 from platform_common.records import catalogue, record_file
 from platform_common.records.catalogue import Catalogue, Provider
+from platform_common.records.installed_profiles import active_profile
 from platform_common.records.key_store import read_keys, store_keys
 from platform_common.records.secrets_env import SecretsEnv
 from platform_common.secret import parse_secret
@@ -153,8 +154,6 @@ def _make_active(paths: Paths, provider_id: str) -> None:
 
 def _gateway(paths: Paths) -> str:
     """The unit of the active profile; empty when there is none, or it cannot be told."""
-    from platform_common.records.installed_profiles import active_profile
-
     with contextlib.suppress(PlatformError):
         profile = active_profile(paths)
         return profile.unit if profile else ""
