@@ -18,7 +18,7 @@ from wizard_app.setup.apply import journal
 from wizard_app.setup.device_facts import Machine
 from wizard_app.setup.pending import Held, PendingSecrets
 from wizard_app.setup.settings import JOURNAL, WizardSettings
-from wizard_app.setup.snapshot import Kept, Standing
+from wizard_app.setup.snapshot import Kept, Snapshot
 from wizard_app.setup.state import DONE, REVIEW, WizardState, order
 from wizard_app.setup.state_file import StateFile
 from wizard_app.setup.steps.base import Accepted, Again, AnyStep, Form, Passed
@@ -37,7 +37,7 @@ class Refused(NamedTuple):
 
 
 class Wizard:
-    """One setup of one device; safe to be asked from several threads."""
+    """One setup of one device; safe for several threads."""
 
     def __init__(self, settings: WizardSettings, steps: Sequence[AnyStep]) -> None:
         self._settings = settings
@@ -51,12 +51,12 @@ class Wizard:
 
     @property
     def state(self) -> WizardState:
-        """Where the wizard stands now."""
+        """The step reached and the answers, as they are now."""
         return self._store.now().state
 
-    def standing(self, machine: Machine | None = None) -> Standing:
-        """The same with all that can be asked of it, for one request."""
-        return Standing(self.steps, machine or Machine(self._settings), self._store.now())
+    def snapshot(self, machine: Machine | None = None) -> Snapshot:
+        """An immutable view of everything, for one request."""
+        return Snapshot(self.steps, machine or Machine(self._settings), self._store.now())
 
     def after(self, slug: str) -> str:
         """The value of `step` that follows."""
@@ -78,36 +78,36 @@ class Wizard:
 
     def page(self, step: AnyStep) -> Page:
         """A step with what was answered, or what may be suggested."""
-        standing = self.standing()
-        asked, answer = standing.asked(step), standing.answer(step)
+        snapshot = self.snapshot()
+        asked, answer = snapshot.asked(step), snapshot.answer(step)
         if answer is None:
-            return shown(standing, step, step.suggested(asked), Again())
-        return shown(standing, step, step.filled(answer), Again(step.check(answer, asked)))
+            return shown(snapshot, step, step.suggested(asked), Again())
+        return shown(snapshot, step, step.filled(answer), Again(step.check(answer, asked)))
 
     def submit(self, step: AnyStep, form: Form) -> Page | str:
         """What a form leads to: its page again, or the value of `step` to go on with.
 
         What is stored is stored durably before this returns, and in memory only then.
         """
-        before = self.standing()
+        before = self.snapshot()
         outcome = step.parse(form, before.asked(step))
         again = outcome if isinstance(outcome, Again) else self._take(step, form, outcome, before)
         if again is None:
             return self._onward(step, form, before)
-        now = self.standing(before.machine)
+        now = self.snapshot(before.machine)
         notice = _CHANGED if again.status == _STALE or now.is_stale(step, form) else None
         return shown(now, step, step.typed(form), again, notice)
 
     def take_over(self, answers: Answers, *, replace: bool) -> str | Refused:
-        """Have `answers` in place of all that were given: the value of `step` to go on with.
+        """Replace all answers by `answers`; returns the value of `step` to go on with.
 
-        Without `replace`, answers that were given stay. The secrets of what is answered
-        the same are still held.
+        Refused without `replace` if there are answers already. Secrets of steps whose answer
+        stays the same are still held.
         """
         machine = Machine(self._settings)
         shapes = [step.answer_type for step in self.steps.values()]
         with self._changing:
-            before = self.standing(machine)
+            before = self.snapshot(machine)
             if before.state.step == DONE or self._settled:
                 return DONE if before.state.step == DONE else REVIEW
             if any(before.answered()) and not replace:
@@ -116,7 +116,7 @@ class Wizard:
             state = msgspec.structs.replace(
                 before.state, answers=Answers({**others.values, **answers.values})
             )
-            found = Standing(self.steps, machine, Kept(state))
+            found = Snapshot(self.steps, machine, Kept(state))
             step = next((lack.step.slug for lack in found.unanswered()), REVIEW)
             same = {one.slug for one in found.answered() if found.answer(one) == before.answer(one)}
             unsaved = self._store.keep(
@@ -126,25 +126,25 @@ class Wizard:
 
     @property
     def settled(self) -> bool:
-        """Whether the answers are being applied, so that none of them changes."""
+        """Whether the answers are being applied, and cannot be changed meanwhile."""
         return self._settled
 
-    def settle(self, machine: Machine | None = None) -> Standing:
-        """What stands, and goes on to stand until `reopen`.
+    def settle(self, machine: Machine | None = None) -> Snapshot:
+        """Keep the answers from changing until `reopen`, and return them.
 
-        Another process that set the same device up has it done for this one, too.
+        If another process has completed the setup, it is complete here, too.
         """
         with self._changing:
             self._settled = True
             self._store.accept_done()
-            return self.standing(machine)
+            return self.snapshot(machine)
 
     def reopen(self) -> None:
         """Let answers be changed again."""
         self._settled = False
 
     def finish(self) -> Sentence | None:
-        """Be done: the last thing that is written, and no secret is held any more; why not."""
+        """Mark the setup as done and forget all secrets; returns why that failed."""
         with self._changing:
             state = msgspec.structs.replace(self.state, step=DONE, completed_at=clock.now())
             return self._store.keep(state, PendingSecrets())
@@ -155,22 +155,22 @@ class Wizard:
             self._store.forget_secrets()
 
     def _take(
-        self, step: AnyStep, form: Form, accepted: Accepted[Any], before: Standing
+        self, step: AnyStep, form: Form, accepted: Accepted[Any], before: Snapshot
     ) -> Again | None:
-        """Test and store what a form answers; what its page shows again when that is not to be."""
+        """Test and store the answer of a form; returns what the page shows if that fails."""
         if before.is_stale(step, form) and not before.has(step, accepted):
             return Again(status=_STALE)
         passed = accepted.test() if accepted.test else Passed()
         return passed.again or self._put(step, accepted, passed, before)
 
     def _put(
-        self, step: AnyStep, accepted: Accepted[Any], passed: Passed, before: Standing
+        self, step: AnyStep, accepted: Accepted[Any], passed: Passed, before: Snapshot
     ) -> Again | None:
         with self._changing:
-            now = self.standing(before.machine)
+            now = self.snapshot(before.machine)
             if now.state.step == DONE or self._settled:
                 return None
-            # Somebody else was quicker, perhaps while the test ran.
+            # Another browser may have answered while the test ran.
             if now.differs(before, step) and not now.has(step, accepted):
                 return Again(status=_STALE)
             state = msgspec.structs.replace(
@@ -191,12 +191,12 @@ class Wizard:
         return None
 
     def _forget_stored(self, step: AnyStep, machine: Machine, kept: Kept) -> Sentence | None:
-        """Have secrets that a try stored count as lost, once others take their place.
+        """Count stored secrets as lost when others replace them.
 
-        Otherwise a restart would forget these, and be content with those.
+        Otherwise the device would keep the old ones if a restart loses the new ones.
         """
-        standing = Standing(self.steps, machine, kept)
-        ids = {one.id for _, one in standing.actions(step) if one.secrets} & standing.applied
+        snapshot = Snapshot(self.steps, machine, kept)
+        ids = {one.id for _, one in snapshot.actions(step) if one.secrets} & snapshot.applied
         try:
             if ids:
                 journal.forget(self._settings.paths.writable(JOURNAL), ids)
@@ -204,8 +204,8 @@ class Wizard:
             return not_saved(error)
         return None
 
-    def _onward(self, step: AnyStep, form: Form, before: Standing) -> str:
-        now = self.standing(before.machine)
+    def _onward(self, step: AnyStep, form: Form, before: Snapshot) -> str:
+        now = self.snapshot(before.machine)
         if now.state.step == DONE:
             return DONE
         if self._settled:

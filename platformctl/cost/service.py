@@ -12,9 +12,8 @@ from platform_common.paths import (
     PROFILES,
     Place,
 )
-from platformctl.cost import summary as costs
 from platformctl.cost.caps import MOST_USD, Changes, CostCaps, OnTrip
-from platformctl.cost.summary import Summary
+from platformctl.cost.summary import Summary, newest, reset, set_caps, summary
 from platformctl.root_helper.remote_operation import Nothing, RemoteOperation
 
 MOST_LINES = 10_000
@@ -70,13 +69,13 @@ class Reset(Struct, frozen=True):
 
 
 SUMMARY = RemoteOperation(
-    "cost", Nothing, Summary, lambda paths, *_: costs.summary(paths), places=_PLACES
+    "cost", Nothing, Summary, lambda paths, *_: summary(paths), places=_PLACES
 )
 NEWEST = RemoteOperation(
     "cost-ledger",
     Newest,
     Ledger,
-    lambda paths, newest, _: costs.newest(paths, newest.lines),
+    lambda paths, wanted, _: newest(paths, wanted.lines),
     places=_PLACES,
     answer_limit_bytes=_LEDGER_LIMIT_BYTES,
 )
@@ -84,7 +83,7 @@ SET_CAPS = RemoteOperation(
     "cost-set",
     NewCaps,
     CostCaps,
-    lambda paths, caps, _: costs.set_caps(paths, caps.changes),
+    lambda paths, caps, _: set_caps(paths, caps.changes),
     changes=True,
     places=(COST_CAPS,),
 )
@@ -92,7 +91,7 @@ RESET = RemoteOperation(
     "cost-reset",
     Nothing,
     Reset,
-    lambda paths, *_: Reset(str(costs.reset(paths) or "")),
+    lambda paths, *_: Reset(str(reset(paths) or "")),
     changes=True,
     places=_PLACES,
 )

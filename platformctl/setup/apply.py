@@ -22,7 +22,7 @@ from platform_common.records.record_file import RecordError
 from platform_common.root_helper.messages import SETUP_APPLY, SecretTexts, SetUp, SetupRequest
 from platform_common.storage.atomic_write import Owner
 from platformctl.root_helper.remote_operation import LARGEST_REQUEST_BYTES, RemoteOperation
-from platformctl.setup.plan import BY_SLUG, standing_of
+from platformctl.setup.plan import BY_SLUG, snapshot_of
 from wizard_app.setup import state as states
 from wizard_app.setup.apply.command_runners import on_machine
 from wizard_app.setup.apply.completion import alone, complete, completion, take_back
@@ -30,7 +30,7 @@ from wizard_app.setup.apply.executor import OnProgress, execute
 from wizard_app.setup.apply.helper_client import PLACES, apply_by_helper
 from wizard_app.setup.pending import Held, PendingSecrets
 from wizard_app.setup.plan.plan import Plan, build_plan, plan_digest
-from wizard_app.setup.snapshot import Standing
+from wizard_app.setup.snapshot import Snapshot
 from wizard_app.setup.state import DONE, REVIEW, WizardState
 from wizard_app.setup.steps import STEPS
 
@@ -46,18 +46,18 @@ def _apply_as_root(paths: Paths, request: SetupRequest, on_progress: OnProgress)
     from the same answers counts as done: the first answer may have been lost.
     """
     with alone(paths):
-        standing = standing_of(paths, _held(request.secrets))
-        if (before := completion(paths)) is not None and before.is_of(standing.state):
+        snapshot = snapshot_of(paths, _held(request.secrets))
+        if (before := completion(paths)) is not None and before.is_of(snapshot.state):
             return SetUp(0)
-        if before is not None or standing.state.step == DONE:
+        if before is not None or snapshot.state.step == DONE:
             raise PlatformError(
                 "This device is set up already",
                 hint="To have it ask its questions again, run: sudo platformctl setup again",
             )
-        planned = _checked(standing, request)
-        setup = standing.state.started_at
+        planned = _checked(snapshot, request)
+        setup = snapshot.state.started_at
         execute(planned, paths, on_machine(paths), setup=setup, on_progress=on_progress)
-        complete(paths, standing, planned)
+        complete(paths, snapshot, planned)
     return SetUp(len(planned))
 
 
@@ -77,7 +77,7 @@ def apply(paths: Paths, on_progress: OnProgress) -> SetUp:
 
     Raises what the operation raises.
     """
-    planned = build_plan(standing_of(paths))
+    planned = build_plan(snapshot_of(paths))
     socket = APPLY.helper(paths)
     if socket is None:
         done = APPLY.run(paths, SetupRequest(plan_digest(planned), {}), on_progress)
@@ -100,14 +100,14 @@ def again(paths: Paths) -> None:
         take_back(paths)
 
 
-def _checked(standing: Standing, request: SetupRequest) -> Plan:
+def _checked(snapshot: Snapshot, request: SetupRequest) -> Plan:
     """The plan, if it is the one that was shown and nothing is missing."""
-    if lacks := standing.lacks():
+    if lacks := snapshot.lacks():
         raise PlatformError(Sentence("{step}: {why}", step=lacks[0].step.short, why=lacks[0].why))
-    used = standing.used_secrets()
+    used = snapshot.used_secrets()
     if any(named.keys() - used.get(slug, {}).keys() for slug, named in request.secrets.items()):
         raise PlatformError("A secret was sent that nothing of the plan needs")
-    planned = build_plan(standing)
+    planned = build_plan(snapshot)
     if plan_digest(planned) != request.mark:
         raise PlatformError(
             "What setting up would do is not what was shown",

@@ -27,7 +27,7 @@ from wizard_app.setup.device_facts import Machine
 from wizard_app.setup.pending import Held, PendingSecrets
 from wizard_app.setup.plan.plan import Plan, build_plan, plan_digest
 from wizard_app.setup.settings import WizardSettings
-from wizard_app.setup.snapshot import Kept, Standing
+from wizard_app.setup.snapshot import Kept, Snapshot
 from wizard_app.setup.state import parse
 from wizard_app.setup.steps import STEPS
 
@@ -65,7 +65,7 @@ class Setup:
         paths = self.helped.device.paths
         return WizardSettings(paths=paths, device=paths, production=True)
 
-    def standing(self, secrets: Mapping[str, Mapping[str, str]] = SECRETS) -> Standing:
+    def snapshot(self, secrets: Mapping[str, Mapping[str, str]] = SECRETS) -> Snapshot:
         """Where that wizard stands, with these secrets in memory."""
         held = {
             slug: Held({name: Secret(text) for name, text in named.items()})
@@ -73,20 +73,20 @@ class Setup:
         }
         state = parse(self.helped.device.path(STATE_FILE).read_bytes(), STEPS)
         kept = Kept(state, PendingSecrets(held))
-        return Standing({step.slug: step for step in STEPS}, Machine(self.settings), kept)
+        return Snapshot({step.slug: step for step in STEPS}, Machine(self.settings), kept)
 
     def plan(self) -> Plan:
         """What it would do."""
-        return build_plan(self.standing())
+        return build_plan(self.snapshot())
 
     def apply(self, secrets: Mapping[str, Mapping[str, str]] = SECRETS) -> dict[str, SetupProgress]:
         """Apply as that wizard does, run by nobody: what its pages show; raises what it raises."""
-        standing = self.standing(secrets)
-        plan = build_plan(standing)
+        snapshot = self.snapshot(secrets)
+        plan = build_plan(snapshot)
         act = executor(self.settings)
         shown: dict[str, SetupProgress] = {}
         with as_nobody():
-            act(standing, plan, lambda progress: shown.update({progress.id: progress}))
+            act(snapshot, plan, lambda progress: shown.update({progress.id: progress}))
         return shown
 
     def files(self) -> dict[str, bytes]:
@@ -198,8 +198,8 @@ def test_a_wizard_that_is_root_does_it_itself(
     setup: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", f"{setup.programs}:{os.environ['PATH']}")
-    standing = setup.standing()
-    executor(setup.settings)(standing, build_plan(standing), lambda progress: None)
+    snapshot = setup.snapshot()
+    executor(setup.settings)(snapshot, build_plan(snapshot), lambda progress: None)
     assert len(setup.commands()) > 5
     assert SETUP_APPLY not in setup.helped.log.read_text()
 

@@ -186,9 +186,9 @@ class WizardScene(NamedTuple):
         if self.going:
             wizard: Wizard = app.extensions["wizard_app"]
             applying: Applying = app.extensions["applying"]
-            applying.running = build_plan(standing := wizard.standing())
-            assert standing.tried is not None
-            applying.progress = {one.id: one for one in standing.tried.entries}
+            applying.running = build_plan(snapshot := wizard.snapshot())
+            assert snapshot.tried is not None
+            applying.progress = {one.id: one for one in snapshot.tried.entries}
         return app
 
 

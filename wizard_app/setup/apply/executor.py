@@ -37,11 +37,11 @@ from wizard_app.setup.plan.actions import (
 )
 from wizard_app.setup.plan.plan import Item, Plan
 from wizard_app.setup.settings import JOURNAL
-from wizard_app.setup.snapshot import Standing
+from wizard_app.setup.snapshot import Snapshot
 
 OnProgress = Callable[[SetupProgress], None]
 # Carries out a plan that was made from a snapshot; raises `PlatformError`.
-Execute = Callable[[Standing, Plan, OnProgress], None]
+Execute = Callable[[Snapshot, Plan, OnProgress], None]
 _LOCK_WAIT_S = 0.5
 _KEY_FILE_MODE = 0o600
 AGAIN = Sentence(

@@ -22,7 +22,7 @@ from wizard_app.setup.apply.executor import ApplyError, Execute, OnProgress
 from wizard_app.setup.plan.actions import RunCommand
 from wizard_app.setup.plan.plan import Plan, plan_digest
 from wizard_app.setup.settings import TOKEN, WizardSettings
-from wizard_app.setup.snapshot import Standing
+from wizard_app.setup.snapshot import Snapshot
 
 # The helper reads these at their usual places: with another place for one of them, it would
 # set up something else.
@@ -37,14 +37,14 @@ def or_by_helper(settings: WizardSettings, here: Execute) -> Execute:
     Raises what `here` would.
     """
 
-    def execute(standing: Standing, plan: Plan, on_progress: OnProgress) -> None:
+    def execute(snapshot: Snapshot, plan: Plan, on_progress: OnProgress) -> None:
         socket = socket_for(settings.paths, *PLACES)
         if socket is None:
-            here(standing, plan, on_progress)
+            here(snapshot, plan, on_progress)
         else:
             secrets = {
                 slug: {name: secret.reveal() for name, secret in named.items()}
-                for slug, named in standing.used_secrets().items()
+                for slug, named in snapshot.used_secrets().items()
             }
             apply_by_helper(socket, plan, secrets, on_progress)
 

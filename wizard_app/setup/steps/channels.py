@@ -109,7 +109,7 @@ class ChannelsStep(Step[ChannelsAnswer]):
         for channel in answer.channels:
             ports |= dict.fromkeys(inbound.get(channel, ()), channel_name(channel))
         ports |= firewall.ALWAYS
-        rules = WriteFile(_RULES, (firewall.ruleset(ports),), note=firewall.told(ports))
+        rules = WriteFile(_RULES, (firewall.ruleset(ports),), note=firewall.ports_note(ports))
         yield Phase.FIREWALL, rules
         yield Phase.FIREWALL, RunCommand(("nft", "-f", _RULES), _LIMIT_S, files=(_RULES,))
 

@@ -34,7 +34,7 @@ _ANOTHER: Forms = {
 def _plan(out: Path, forms: Forms = FULL) -> Plan:
     client = started(out)
     answer(client, forms)
-    return build_plan(wizard_of(client).standing())
+    return build_plan(wizard_of(client).snapshot())
 
 
 def _place(action: Action) -> str:
@@ -49,7 +49,7 @@ def test_making_it_touches_nothing_and_gives_the_same_again(out: Path) -> None:
     client = started(out)
     answer(client, FULL)
     before = tree(out)
-    plans = [build_plan(wizard_of(client).standing()) for _ in range(2)]
+    plans = [build_plan(wizard_of(client).snapshot()) for _ in range(2)]
     assert plans[0] == plans[1]
     assert plan_digest(plans[0]) == plan_digest(plans[1])
     assert tree(out) == before
@@ -58,8 +58,8 @@ def test_making_it_touches_nothing_and_gives_the_same_again(out: Path) -> None:
 def test_leak_08_no_secret_is_in_what_a_plan_or_what_is_held_shows(out: Path) -> None:
     client = started(out)
     answer(client, FULL)
-    standing = wizard_of(client).standing()
-    plan, held = build_plan(standing), standing.pending
+    snapshot = wizard_of(client).snapshot()
+    plan, held = build_plan(snapshot), snapshot.pending
     assert repr(held).startswith("PendingSecrets(")
     shown = [
         *(repr(held), str(held), *(repr(held.of(slug)) for slug in FULL)),
@@ -94,12 +94,12 @@ def test_what_was_done_before_a_restart_is_kept_while_its_answer_is_the_same(out
     answer(client, FULL)
     (out / RULES).mkdir(parents=True)
     client.post("/wizard/review/apply")
-    kept = [item for item in build_plan(wizard_of(started(out)).standing()) if item.kept]
+    kept = [item for item in build_plan(wizard_of(started(out)).snapshot()) if item.kept]
     assert len(kept) == len(CANARIES)
     assert all(item.action.lacks_secret for item in kept)
     anew = started(out)
     answer(anew, {"backup": {**FULL["backup"], "a_account_id": "acc1"}})
-    again = build_plan(wizard_of(anew).standing())
+    again = build_plan(wizard_of(anew).snapshot())
     assert [_place(item.action) for item in again if item.kept] == [
         place for place in map(_place, (item.action for item in kept)) if place != STORE_ACCESS
     ]
