@@ -147,7 +147,7 @@ Examples:
 def new_token(*, as_json: bool, **options: Any) -> None:
     """Make a new link that opens the wizard.
 
-    One that was not used is a link no more. Who is in stays in, and all answers are kept.
+    An unused one stops working; open sessions continue, and all answers are kept.
     """
     settings = _settings(**options)
     serving = served(settings.token_file)

@@ -7,9 +7,6 @@ come only with a request to the root helper.
 from __future__ import annotations
 
 import contextlib
-import grp
-import pwd
-from pathlib import Path
 
 import msgspec
 
@@ -20,7 +17,6 @@ from platform_common.paths import SETUP_COMPLETE, WIZARD_STATE, Found, Paths
 from platform_common.records import record_file
 from platform_common.records.record_file import RecordError
 from platform_common.root_helper.messages import SETUP_APPLY, SecretTexts, SetUp, SetupRequest
-from platform_common.storage.atomic_write import Owner
 from platformctl.root_helper.remote_operation import LARGEST_REQUEST_BYTES, RemoteOperation
 from platformctl.setup.plan import BY_SLUG, snapshot_of
 from wizard_app.setup import state as states
@@ -30,6 +26,7 @@ from wizard_app.setup.apply.executor import OnProgress, execute
 from wizard_app.setup.apply.helper_client import PLACES, apply_by_helper
 from wizard_app.setup.pending import Held, PendingSecrets
 from wizard_app.setup.plan.plan import Plan, build_plan, plan_digest
+from wizard_app.setup.serving_file import owner_of
 from wizard_app.setup.snapshot import Snapshot
 from wizard_app.setup.state import DONE, REVIEW, WizardState
 from wizard_app.setup.steps import STEPS
@@ -143,12 +140,4 @@ def _put_step(paths: Paths, step: str, *, completed_at: str | None) -> None:
     with contextlib.suppress(RecordError):
         state = record_file.read(Found(path), _parsed)
         state = msgspec.structs.replace(state, step=step, completed_at=completed_at)
-        record_file.replace(path, states.render(state), mode=_STATE_MODE, owner=_owner(path))
-
-
-def _owner(path: Path) -> Owner | None:
-    """Whose file it is, which it is to stay."""
-    with contextlib.suppress(OSError, KeyError):
-        status = path.lstat()
-        return Owner(pwd.getpwuid(status.st_uid)[0], grp.getgrgid(status.st_gid)[0])
-    return None
+        record_file.replace(path, states.render(state), mode=_STATE_MODE, owner=owner_of(path))

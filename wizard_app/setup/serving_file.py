@@ -97,12 +97,8 @@ class ServingFile:
         return None
 
     def owner(self) -> Owner | None:
-        """Whose process that is, by name; None when that cannot be told."""
-        try:
-            status = self.path.lstat()
-            return Owner(pwd.getpwuid(status.st_uid)[0], grp.getgrgid(status.st_gid)[0])
-        except (OSError, KeyError):
-            return None
+        """The owner of that process, by name; None if unknown."""
+        return owner_of(self.path)
 
     def clear(self, pid: int) -> None:
         """Say that this process serves none any more."""
@@ -150,6 +146,15 @@ def machine_name() -> str:
 
 def _in_url(address: str) -> str:
     return f"[{address}]" if ":" in address else address
+
+
+def owner_of(path: Path) -> Owner | None:
+    """The owner of the file at `path`, by name; None if unknown."""
+    try:
+        status = path.lstat()
+        return Owner(pwd.getpwuid(status.st_uid)[0], grp.getgrgid(status.st_gid)[0])
+    except (OSError, KeyError):
+        return None
 
 
 def _is_alive(pid: int) -> bool:
