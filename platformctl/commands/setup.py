@@ -93,7 +93,7 @@ def apply(paths: Paths, *, yes: bool) -> None:
     are on the device already; others must be entered in the wizard. For users other than
     root the root helper does it.
     """
-    from platformctl.setup import apply as setting_up
+    from platformctl.setup import apply as setup
     from platformctl.setup import text as setup_text
 
     if not paths.is_machine:
@@ -102,7 +102,7 @@ def apply(paths: Paths, *, yes: bool) -> None:
             hint="Open the wizard that made the folder, and press its button.",
         )
     agree("Set this device up as platformctl setup plan shows?", yes=yes)
-    setting_up.apply(paths, setup_text.print_progress)
+    setup.apply(paths, setup_text.print_progress)
     click.echo("This device is set up.")
 
 
@@ -122,10 +122,10 @@ def again(paths: Paths, *, yes: bool) -> None:
     Only root may do this: afterwards everybody with the link of the wizard can set the
     device up.
     """
-    from platformctl.setup import apply as setting_up
+    from platformctl.setup import apply as setup
 
     agree("Have this device ask its questions again?", yes=yes)
-    setting_up.again(paths)
+    setup.again(paths)
     click.echo("The questions can be answered again; the answers are kept.")
     click.echo("Start the wizard:  systemctl restart platform-wizard.service")
     click.echo("See its link:      wizard-app launch-url --production")
