@@ -28,7 +28,7 @@ from wizard_app.setup.pending import Held, PendingSecrets
 from wizard_app.setup.plan.actions import AddKeys, RunCommand, SetVariables, WriteFile
 from wizard_app.setup.plan.plan import Plan, build_plan
 from wizard_app.setup.settings import COMMANDS, JOURNAL, WizardSettings
-from wizard_app.setup.snapshot import Kept, Standing
+from wizard_app.setup.snapshot import Kept, Snapshot
 from wizard_app.setup.state import DONE, WizardState
 from wizard_app.setup.state_file import StateFile
 from wizard_app.setup.steps import STEPS
@@ -68,7 +68,7 @@ class Written(NamedTuple):
     lines: list[tuple[str, bytes]]
 
 
-def standing(out: Path, *, ssh_keys: int = 1, longest: int = 68, largest: bool = False) -> Standing:
+def snapshot(out: Path, *, ssh_keys: int = 1, longest: int = 68, largest: bool = False) -> Snapshot:
     """Where a wizard stands that sets up the folder `out`, everything answered."""
     note = base64.b64encode(bytes(range(256)) * 186).decode() if largest else "0123456789abcdef"
     credentials = json.dumps({"TunnelName": "kitchen", "TunnelSecret": note})
@@ -80,7 +80,7 @@ def standing(out: Path, *, ssh_keys: int = 1, longest: int = 68, largest: bool =
         for slug, named in secrets.items()
     }
     state = WizardState(now(), "review", answers)
-    return Standing(_STEPS, Machine(_settings(out)), Kept(state, PendingSecrets(held)))
+    return Snapshot(_STEPS, Machine(_settings(out)), Kept(state, PendingSecrets(held)))
 
 
 def _ssh_key(number: int, longest: int) -> str:
@@ -125,10 +125,10 @@ def _medians(folder: Path, runs: int) -> tuple[float, float]:
 
 def _set_up(out: Path) -> float:
     """How long it takes to plan and to do all, up to the state that says so."""
-    here = standing(out)
+    here = snapshot(out)
     act, state_file = executor(_settings(out)), StateFile(_settings(out).state_file, STEPS)
     began = time.perf_counter()
-    act(here, build_plan(here))
+    act(here, build_plan(here), lambda progress: None)
     state_file.save(WizardState(here.state.started_at, DONE, here.state.answers, now()))
     return time.perf_counter() - began
 
@@ -137,7 +137,7 @@ def _written(out: Path) -> Written:
     paths = _settings(out).paths
     commands, journal = out / COMMANDS, paths.writable(JOURNAL)
     files: list[tuple[str, bytes]] = []
-    for item in build_plan(standing(out)):
+    for item in build_plan(snapshot(out)):
         match item.action:
             case WriteFile(path=path) | SetVariables(path=path) | AddKeys(path=path):
                 files.append((path, paths.on_device(path).read_bytes()))
@@ -180,7 +180,7 @@ def planning(folder: Path, runs: int) -> Iterator[Row]:
     """The plan of the largest answers, which are looked at anew for each; its records are read."""
     taken, size = [], 0
     for _ in range(PLANS):
-        here = standing(folder, ssh_keys=_SSH_KEYS, longest=_LONGEST_SSH_KEY, largest=True)
+        here = snapshot(folder, ssh_keys=_SSH_KEYS, longest=_LONGEST_SSH_KEY, largest=True)
         machine = here.machine
         _ = machine.profiles, machine.providers, machine.limits, machine.ways_in
         began = time.perf_counter()

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from itertools import zip_longest
+from textwrap import wrap
 
 import click
 
@@ -77,6 +78,4 @@ def _pieces(cell: str, width: int) -> list[str]:
     text = click.unstyle(cell)
     if len(text) <= width:
         return [cell]
-    from textwrap import wrap
-
     return [cell.replace(text, line) for line in wrap(text, width)]

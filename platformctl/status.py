@@ -20,10 +20,14 @@ from platform_common.paths import (
     Paths,
     Place,
 )
-from platform_common.records import record_file
+from platform_common.records import catalogue, record_file
 from platform_common.records.installed_profiles import active_profile
 from platform_common.records.record_file import MissingRecordError
+from platformctl.checks import last_doctor
+from platformctl.cost.service import SUMMARY
+from platformctl.root_helper.remote_operation import NOTHING
 from platformctl.services.systemd import UnitState, unit_states
+from platformctl.setup.wizard_record import parse_channels
 
 TUNNEL_UNIT = "platform-tunnel.service"
 T = TypeVar("T")
@@ -94,8 +98,6 @@ def _endpoint(paths: Paths) -> str:
 
 def _provider_name(paths: Paths, provider_id: str) -> str:
     """What the catalogue calls it; its id without one, which is for others to complain about."""
-    from platform_common.records import catalogue
-
     if not provider_id:
         return ""
     try:
@@ -107,8 +109,6 @@ def _provider_name(paths: Paths, provider_id: str) -> str:
 
 def _channels(paths: Paths) -> tuple[str, ...]:
     """Those that were chosen; none when the answers are not there, or not for us to read."""
-    from platformctl.setup.wizard_record import parse_channels
-
     try:
         return record_file.read(Found(paths.writable(WIZARD_STATE)), parse_channels)
     except PlatformError:
@@ -116,15 +116,11 @@ def _channels(paths: Paths) -> tuple[str, ...]:
 
 
 def _cost_tripped(paths: Paths) -> bool:
-    from platformctl.cost.service import tripped
-
-    return tripped(paths)
+    return SUMMARY(paths, NOTHING).cost.tripped
 
 
 def _doctor_fails(paths: Paths) -> int | None:
-    from platformctl.checks.last_doctor import parse
-
     try:
-        return record_file.read(Found(paths.writable(LAST_DOCTOR)), parse).fails
+        return record_file.read(Found(paths.writable(LAST_DOCTOR)), last_doctor.parse).fails
     except MissingRecordError:
         return None

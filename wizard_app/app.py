@@ -47,7 +47,7 @@ def create_app(
         device_name=lambda: device_name(settings.paths, settings.device),
     )
     wizard = Wizard(settings, steps)
-    review.install(app, Applying(wizard, executor(settings)))
+    review.install(app, Applying(wizard, settings.paths, executor(settings)))
     routes.install(app, Chat(settings))
     gate.install(app, settings, forget=wizard.forget_secrets, clock=clock)
     pages.install(app, wizard)

@@ -1,31 +1,43 @@
-"""Setting up, as the pages see it: begun once, told while it goes on, and how it ended."""
+"""Setting up, as the pages see it: started once, with its progress and its outcome."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import threading
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from platform_common.errors import PlatformError
 from platform_common.message import Sentence
+from platform_common.paths import Paths
+from platform_common.root_helper.messages import SetupProgress
 from platform_common.storage.file_lock import LockedError
 from wizard_app.setup.apply import completion
 from wizard_app.setup.apply.command_runners import on_machine, recorded
-from wizard_app.setup.apply.executor import AGAIN, ApplyError, Execute, execute, tidy
+from wizard_app.setup.apply.executor import (
+    AGAIN,
+    ApplyError,
+    Execute,
+    OnProgress,
+    execute,
+    one_at_a_time,
+    tidy,
+)
 from wizard_app.setup.apply.helper_client import or_by_helper
-from wizard_app.setup.plan.plan import Plan, build_plan, mark
+from wizard_app.setup.apply.progress import Reported
+from wizard_app.setup.plan.plan import Plan, build_plan, plan_digest
 from wizard_app.setup.settings import COMMANDS, WizardSettings
-from wizard_app.setup.snapshot import Standing
+from wizard_app.setup.snapshot import Snapshot
 from wizard_app.setup.state import DONE
 from wizard_app.wizard import Wizard
 
 
 class Outcome(NamedTuple):
-    """How a request to set up went: `why` and `advice` say why not.
+    """The outcome of a request to set up; `why` and `advice` explain a failure.
 
-    `busy` when it goes on for somebody else; `changed` when the plan is not the one that
-    was shown; `what` is the action that did not work, if it was one.
+    `busy` when another request is being carried out; `changed` when the plan is not the one
+    that was shown; `what` is the action that failed, if one did.
     """
 
     done: bool = False
@@ -39,16 +51,19 @@ class Outcome(NamedTuple):
 class Applying:
     """Setting up the device of one wizard, one at a time."""
 
-    def __init__(self, wizard: Wizard, execute: Execute) -> None:
+    def __init__(self, wizard: Wizard, device: Paths, execute: Execute) -> None:
         self._wizard = wizard
+        self._device = device
         self._execute = execute
         self._lock = threading.Lock()
-        # What is being done now, if anything is; and how the last try of this process ended.
+        # The plan that is being carried out, if any, and what became of its actions, by id.
         self.running: Plan | None = None
+        self.progress: Mapping[str, Reported] = {}
+        # How the last try of this process ended.
         self.last = Outcome()
 
     def apply(self, seen: str = "") -> Outcome:
-        """Do all that was answered; `seen` is the mark of the plan that was looked at, if any."""
+        """Set up what was answered; `seen` is the digest of the plan that was shown, if any."""
         if not self._lock.acquire(blocking=False):
             return Outcome(busy=True)
         try:
@@ -59,28 +74,28 @@ class Applying:
             self._lock.release()
 
     def _apply(self, seen: str) -> Outcome:
-        standing = self._wizard.settle()
-        if (needless := _needless(standing)) is not None:
+        snapshot = self._wizard.settle()
+        if (needless := _needless(snapshot)) is not None:
             return needless
         try:
-            with self._wizard.alone():
+            with one_at_a_time(self._device):
                 # While we waited, another process may have finished.
-                return self._act(self._wizard.settle(standing.machine), seen)
+                return self._act(self._wizard.settle(snapshot.machine), seen)
         except LockedError:
             return Outcome(busy=True)
         except PlatformError as error:
             self.last = Outcome(why=error.said, advice=error.advice or AGAIN)
             return self.last
 
-    def _act(self, standing: Standing, seen: str) -> Outcome:
-        if (needless := _needless(standing)) is not None:
+    def _act(self, snapshot: Snapshot, seen: str) -> Outcome:
+        if (needless := _needless(snapshot)) is not None:
             return needless
-        plan = build_plan(standing)
-        if seen and seen != mark(plan):
+        plan = build_plan(snapshot)
+        if seen and seen != plan_digest(plan):
             return Outcome(changed=True)
-        self.running = plan
+        self.running, self.progress = plan, {}
         try:
-            self._execute(standing, plan)
+            self._execute(snapshot, plan, self._note)
         except ApplyError as error:
             self.last = Outcome(what=error.what, why=error.problem, advice=error.advice)
             return self.last
@@ -88,35 +103,43 @@ class Applying:
         self.last = Outcome(done=unsaved is None, why=unsaved)
         return self.last
 
+    def _note(self, action: SetupProgress) -> None:
+        # A new mapping, as pages read the old one in other threads.
+        self.progress = {**self.progress, action.id: action}
 
-def _needless(standing: Standing) -> Outcome | None:
-    """How it ends before anything is done: it is done already, or something lacks."""
-    if standing.state.step == DONE:
+
+def _needless(snapshot: Snapshot) -> Outcome | None:
+    """The outcome if there is nothing to do, or something is missing; else None."""
+    if snapshot.state.step == DONE:
         return Outcome(done=True)
-    return Outcome() if standing.lacks() else None
+    return Outcome() if snapshot.lacks() else None
 
 
 def executor(settings: WizardSettings) -> Execute:
-    """How this wizard sets up: on the machine, or in a folder, its commands written down.
+    """How this wizard sets up: the machine, or a folder, in which commands are only recorded.
 
-    On the machine a wizard that is not root has the root helper do it, where there is one.
+    On a machine a wizard that is not root asks the root helper, where there is one.
     """
     device = settings.paths
-    # What a wizard left behind that was killed meanwhile; the next try looks as well.
-    with contextlib.suppress(PlatformError):
+    # A killed wizard may have left secrets behind; each try looks for them as well.
+    with contextlib.suppress(PlatformError), _root_alone(settings):
         tidy(device)
     run = on_machine(device) if settings.production else recorded(device.root / COMMANDS)
 
-    def act(standing: Standing, plan: Plan) -> None:
-        execute(plan, device, run, setup=standing.state.started_at)
+    def act(snapshot: Snapshot, plan: Plan, on_progress: OnProgress) -> None:
+        execute(plan, device, run, setup=snapshot.state.started_at, on_progress=on_progress)
 
-    def to_its_end(standing: Standing, plan: Plan) -> None:
-        if os.geteuid() != 0:
-            return act(standing, plan)
-        # The file that says that a device is set up is root's.
-        with completion.alone(device):
-            act(standing, plan)
-            completion.complete(device, standing, plan)
-        return None
+    def to_its_end(snapshot: Snapshot, plan: Plan, on_progress: OnProgress) -> None:
+        with _root_alone(settings):
+            act(snapshot, plan, on_progress)
+            if os.geteuid() == 0:
+                completion.complete(device, snapshot, plan)
 
     return or_by_helper(settings, to_its_end) if settings.production else act
+
+
+def _root_alone(settings: WizardSettings) -> contextlib.AbstractContextManager[None]:
+    """Keep the root helper from setting up the machine meanwhile; only root can."""
+    if settings.production and os.geteuid() == 0:
+        return completion.alone(settings.paths)
+    return contextlib.nullcontext()

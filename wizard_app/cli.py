@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -14,10 +14,13 @@ from platform_common.cli.group import CommandGroup, prepare, print_json
 from platform_common.cli.leaving import run_and_leave
 from platform_common.errors import PlatformError, WrongUsageError
 from platform_common.version import VERSION
-
-if TYPE_CHECKING:
-    from wizard_app.setup.serving_file import Serving
-    from wizard_app.setup.settings import WizardSettings
+from wizard_app.access import sessions
+from wizard_app.access.token_file import TokenFile
+from wizard_app.launch import qr_code
+from wizard_app.launch.console import keep_shown
+from wizard_app.launch.launch_url import served, waiting_token
+from wizard_app.setup.serving_file import Serving, ServingFile
+from wizard_app.setup.settings import WizardSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
 _ONCE = "Open one of these links, or scan the code; it lets one browser in, once:"
@@ -95,6 +98,7 @@ def serve(bind: str, certfile: Path | None, keyfile: Path | None, **options: Any
     if keyfile and not certfile:
         raise WrongUsageError("A key is of no use alone", hint="Give its --certfile, too.")
     try:
+        # The other commands need none of its libraries, which may not be installed.
         from wizard_app.server import Certificate, serve_wizard
 
         settings = _settings(**options)
@@ -119,8 +123,6 @@ Examples:
 @_JSON
 def launch_url(*, as_json: bool, **options: Any) -> None:
     """Show again the link that opens the wizard, while it is unused."""
-    from wizard_app.launch.launch_url import served, waiting_token
-
     settings = _settings(**options)
     serving = served(settings.token_file)
     token = waiting_token(settings.token_file)
@@ -145,13 +147,8 @@ Examples:
 def new_token(*, as_json: bool, **options: Any) -> None:
     """Make a new link that opens the wizard.
 
-    One that was not used is a link no more. Who is in stays in, and all answers are kept.
+    An unused one stops working; open sessions continue, and all answers are kept.
     """
-    from wizard_app.access import sessions
-    from wizard_app.access.token_file import TokenFile
-    from wizard_app.launch.launch_url import served
-    from wizard_app.setup.serving_file import ServingFile
-
     settings = _settings(**options)
     serving = served(settings.token_file)
     token = sessions.new_token()
@@ -175,8 +172,6 @@ def console(**options: Any) -> None:
     device is set up or this program is told to end. It follows the addresses of the
     device, and is gone when the link was used.
     """
-    from wizard_app.launch.console import keep_shown
-
     keep_shown(_settings(**options))
 
 
@@ -189,8 +184,6 @@ def _settings(
     behind_proxy: bool = False,
 ) -> WizardSettings:
     """What the environment says, and the options on top."""
-    from wizard_app.setup.settings import WizardSettings
-
     if token is not None and no_token:
         raise WrongUsageError("--token and --no-token exclude each other")
     if token == "":
@@ -226,8 +219,6 @@ def _show(serving: Serving, token: str, *, as_json: bool = False, unit: bool = F
     if serving.fingerprint:
         click.echo(f"SHA-256 fingerprint of its certificate: {serving.fingerprint}")
     if sys.stdout.isatty() and serving.bases:
-        from wizard_app.launch import qr_code
-
         click.echo(qr_code.on_terminal(urls[0], colour=not os.environ.get("NO_COLOR")), color=True)
 
 

@@ -17,10 +17,11 @@ from platform_common.storage.atomic_write import make_folder
 from platform_common.storage.file_lock import LockedError, hold, opened_lock
 from platform_common.storage.safe_read import close
 from platform_common.web.serving.listening import addresses
-from wizard_app.access import certificate
+from platform_common.web.serving.server import serve
+from wizard_app.access import tls
 from wizard_app.access.sessions import new_token
+from wizard_app.app import create_app
 from wizard_app.launch import launch_url
-from wizard_app.launch.aside import begun_aside
 from wizard_app.setup import serving_file
 from wizard_app.setup.serving_file import Serving
 from wizard_app.setup.settings import WizardSettings
@@ -59,16 +60,10 @@ def _serve(
     given: Certificate | None,
     show: Callable[[Serving, str], None],
 ) -> NoReturn:
-    own = None if given else _own_certificate(settings)
-    # What takes as long to be loaded as a certificate takes to be made.
-    from platform_common.web.serving.server import serve
-    from wizard_app.access import tls
-    from wizard_app.app import create_app
-
-    used = own() if own else given
+    used = given or _own_certificate(settings)
     gunicorn: dict[str, Any] = {}
     if not settings.behind_proxy:
-        # Nobody's header says whether a request came over https.
+        # No header of a client says whether a request came over https.
         gunicorn["secure_scheme_headers"] = {}
     bind = " ".join(served)
     serving = Serving(
@@ -79,8 +74,7 @@ def _serve(
     )
     if used is not None:
         gunicorn.update(tls.settings(*used))
-        mark = certificate.fingerprint(used.file)
-        serving = msgspec.structs.replace(serving, fingerprint=mark)
+        serving = msgspec.structs.replace(serving, fingerprint=tls.fingerprint(used.file))
     token = (settings.token or new_token()) if settings.require_token else ""
     with launch_url.announced(settings.token_file, serving):
         app = create_app(msgspec.structs.replace(settings, token=token, bind=bind))
@@ -113,21 +107,16 @@ def _alone(token_file: Path) -> Iterator[None]:
         close(descriptor)
 
 
-def _own_certificate(settings: WizardSettings) -> Callable[[], Certificate] | None:
-    """What ends to make our certificate, which has begun; None where there is none."""
+def _own_certificate(settings: WizardSettings) -> Certificate | None:
+    """The wizard's own certificate, made if need be; None where it serves plain HTTP."""
     if not settings.production or settings.behind_proxy:
         return None
+    # Loading it takes 60 ms, which in dev mode would show in the bench ("from the start to the
+    # first answer of /healthz").
+    from wizard_app.access.certificate import own_certificate
+
     reached = [*own_addresses(), *serving_file.interface_addresses()]
-    name = serving_file.machine_name()
-    folder = settings.tls_folder
-    # What reads and makes certificates is large, and not needed again.
-    end = begun_aside(lambda: certificate.own_certificate(folder, name, reached))
-
-    def ended() -> Certificate:
-        end()
-        return Certificate(folder / certificate.FILE)
-
-    return ended
+    return Certificate(own_certificate(settings.tls_folder, serving_file.machine_name(), reached))
 
 
 def _bases(settings: WizardSettings, served: Sequence[str], scheme: str) -> tuple[str, ...]:

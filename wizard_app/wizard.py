@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,8 +11,6 @@ import msgspec
 from platform_common import clock
 from platform_common.errors import PlatformError
 from platform_common.message import Sentence
-from platform_common.storage.atomic_write import make_folder
-from platform_common.storage.file_lock import changing
 from platform_common.web.flash import Flash, SingleShot
 from wizard_app.pages.step_page import Page, shown
 from wizard_app.setup.answers import Answers
@@ -22,15 +18,15 @@ from wizard_app.setup.apply import journal
 from wizard_app.setup.device_facts import Machine
 from wizard_app.setup.pending import Held, PendingSecrets
 from wizard_app.setup.settings import JOURNAL, WizardSettings
-from wizard_app.setup.snapshot import Kept, Standing
+from wizard_app.setup.snapshot import Kept, Snapshot
 from wizard_app.setup.state import DONE, REVIEW, WizardState, order
 from wizard_app.setup.state_file import StateFile
 from wizard_app.setup.steps.base import Accepted, Again, AnyStep, Form, Passed
+from wizard_app.state_store import StateStore, not_saved
 
 # The field of a form, and of a page's address, that says where to go on.
 RETURN = "return"
 _STALE = 409
-_ALONE_WAIT_S = 0.5
 
 
 class Refused(NamedTuple):
@@ -41,27 +37,26 @@ class Refused(NamedTuple):
 
 
 class Wizard:
-    """One setup of one device; safe to be asked from several threads."""
+    """One setup of one device; safe for several threads."""
 
     def __init__(self, settings: WizardSettings, steps: Sequence[AnyStep]) -> None:
         self._settings = settings
         self.steps = {step.slug: step for step in steps}
         self.flash = SingleShot()
         self.file = StateFile(settings.state_file, steps)
+        self._store = StateStore(self.file)
         self._order = order(steps)
-        self._changing, self._reading = threading.Lock(), threading.Lock()
-        self._kept = Kept(self.file.load())
-        self._process = os.getpid()
+        self._changing = threading.Lock()
         self._settled = False
 
     @property
     def state(self) -> WizardState:
-        """Where the wizard stands now."""
-        return self._now().state
+        """The step reached and the answers, as they are now."""
+        return self._store.now().state
 
-    def standing(self, machine: Machine | None = None) -> Standing:
-        """The same with all that can be asked of it, for one request."""
-        return Standing(self.steps, machine or Machine(self._settings), self._now())
+    def snapshot(self, machine: Machine | None = None) -> Snapshot:
+        """An immutable view of everything, for one request."""
+        return Snapshot(self.steps, machine or Machine(self._settings), self._store.now())
 
     def after(self, slug: str) -> str:
         """The value of `step` that follows."""
@@ -83,36 +78,36 @@ class Wizard:
 
     def page(self, step: AnyStep) -> Page:
         """A step with what was answered, or what may be suggested."""
-        standing = self.standing()
-        asked, answer = standing.asked(step), standing.answer(step)
+        snapshot = self.snapshot()
+        asked, answer = snapshot.asked(step), snapshot.answer(step)
         if answer is None:
-            return shown(standing, step, step.suggested(asked), Again())
-        return shown(standing, step, step.filled(answer), Again(step.check(answer, asked)))
+            return shown(snapshot, step, step.suggested(asked), Again())
+        return shown(snapshot, step, step.filled(answer), Again(step.check(answer, asked)))
 
     def submit(self, step: AnyStep, form: Form) -> Page | str:
         """What a form leads to: its page again, or the value of `step` to go on with.
 
         What is stored is stored durably before this returns, and in memory only then.
         """
-        before = self.standing()
+        before = self.snapshot()
         outcome = step.parse(form, before.asked(step))
         again = outcome if isinstance(outcome, Again) else self._take(step, form, outcome, before)
         if again is None:
             return self._onward(step, form, before)
-        now = self.standing(before.machine)
+        now = self.snapshot(before.machine)
         notice = _CHANGED if again.status == _STALE or now.is_stale(step, form) else None
         return shown(now, step, step.typed(form), again, notice)
 
     def take_over(self, answers: Answers, *, replace: bool) -> str | Refused:
-        """Have `answers` in place of all that were given: the value of `step` to go on with.
+        """Replace all answers by `answers`; returns the value of `step` to go on with.
 
-        Without `replace`, answers that were given stay. The secrets of what is answered
-        the same are still held.
+        Refused without `replace` if there are answers already. Secrets of steps whose answer
+        stays the same are still held.
         """
         machine = Machine(self._settings)
         shapes = [step.answer_type for step in self.steps.values()]
         with self._changing:
-            before = self.standing(machine)
+            before = self.snapshot(machine)
             if before.state.step == DONE or self._settled:
                 return DONE if before.state.step == DONE else REVIEW
             if any(before.answered()) and not replace:
@@ -121,74 +116,61 @@ class Wizard:
             state = msgspec.structs.replace(
                 before.state, answers=Answers({**others.values, **answers.values})
             )
-            found = Standing(self.steps, machine, Kept(state))
+            found = Snapshot(self.steps, machine, Kept(state))
             step = next((lack.step.slug for lack in found.unanswered()), REVIEW)
             same = {one.slug for one in found.answered() if found.answer(one) == before.answer(one)}
-            unsaved = self._keep(
+            unsaved = self._store.keep(
                 msgspec.structs.replace(state, step=step), before.pending.only(same)
             )
         return step if unsaved is None else Refused(unsaved, 500)
 
     @property
     def settled(self) -> bool:
-        """Whether the answers are being applied, so that none of them changes."""
+        """Whether the answers are being applied, and cannot be changed meanwhile."""
         return self._settled
 
-    def settle(self, machine: Machine | None = None) -> Standing:
-        """What stands, and goes on to stand until `reopen`.
+    def settle(self, machine: Machine | None = None) -> Snapshot:
+        """Keep the answers from changing until `reopen`, and return them.
 
-        Another process that set the same device up has it done for this one, too.
+        If another process has completed the setup, it is complete here, too.
         """
         with self._changing:
             self._settled = True
-            stored = self.file.stored()
-            if stored is not None and stored.step == DONE:
-                self._kept = Kept(stored)
-            return self.standing(machine)
-
-    @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
-        """Keep other processes from setting up the same device until the block ends.
-
-        Raises `LockedError`, and `UnreadableError` when the disk takes no lock.
-        """
-        place = self._settings.state_file.with_name("setting-up")
-        make_folder(place.parent)
-        with changing(place, wait_s=_ALONE_WAIT_S):
-            yield
+            self._store.accept_done()
+            return self.snapshot(machine)
 
     def reopen(self) -> None:
         """Let answers be changed again."""
         self._settled = False
 
     def finish(self) -> Sentence | None:
-        """Be done: the last thing that is written, and no secret is held any more; why not."""
+        """Mark the setup as done and forget all secrets; returns why that failed."""
         with self._changing:
-            state = msgspec.structs.replace(self._now().state, step=DONE, completed_at=clock.now())
-            return self._keep(state, PendingSecrets())
+            state = msgspec.structs.replace(self.state, step=DONE, completed_at=clock.now())
+            return self._store.keep(state, PendingSecrets())
 
     def forget_secrets(self) -> None:
         """Hold no secret any more; the answers stay."""
         with self._changing:
-            self._kept = Kept(self._now().state)
+            self._store.forget_secrets()
 
     def _take(
-        self, step: AnyStep, form: Form, accepted: Accepted[Any], before: Standing
+        self, step: AnyStep, form: Form, accepted: Accepted[Any], before: Snapshot
     ) -> Again | None:
-        """Test and store what a form answers; what its page shows again when that is not to be."""
+        """Test and store the answer of a form; returns what the page shows if that fails."""
         if before.is_stale(step, form) and not before.has(step, accepted):
             return Again(status=_STALE)
         passed = accepted.test() if accepted.test else Passed()
-        return passed.again or self._store(step, accepted, passed, before)
+        return passed.again or self._put(step, accepted, passed, before)
 
-    def _store(
-        self, step: AnyStep, accepted: Accepted[Any], passed: Passed, before: Standing
+    def _put(
+        self, step: AnyStep, accepted: Accepted[Any], passed: Passed, before: Snapshot
     ) -> Again | None:
         with self._changing:
-            now = self.standing(before.machine)
+            now = self.snapshot(before.machine)
             if now.state.step == DONE or self._settled:
                 return None
-            # Somebody else was quicker, perhaps while the test ran.
+            # Another browser may have answered while the test ran.
             if now.differs(before, step) and not now.has(step, accepted):
                 return Again(status=_STALE)
             state = msgspec.structs.replace(
@@ -202,37 +184,28 @@ class Wizard:
                 kept = Kept(state, pending)
                 if (unsaved := self._forget_stored(step, before.machine, kept)) is not None:
                     return Again({"": unsaved}, status=500)
-            if (unsaved := self._keep(state, pending)) is not None:
+            if (unsaved := self._store.keep(state, pending)) is not None:
                 return Again({"": unsaved}, status=500)
         if passed.note is not None:
             self.flash.put(Flash(passed.note, good=True, doubtful=passed.doubtful))
         return None
 
     def _forget_stored(self, step: AnyStep, machine: Machine, kept: Kept) -> Sentence | None:
-        """Have secrets that a try stored count as lost, once others take their place.
+        """Count stored secrets as lost when others replace them.
 
-        Otherwise a restart would forget these, and be content with those.
+        Otherwise the device would keep the old ones if a restart loses the new ones.
         """
-        standing = Standing(self.steps, machine, kept)
-        ids = {one.id for _, one in standing.actions(step) if one.secrets} & standing.applied
+        snapshot = Snapshot(self.steps, machine, kept)
+        ids = {one.id for _, one in snapshot.actions(step) if one.secrets} & snapshot.applied
         try:
             if ids:
                 journal.forget(self._settings.paths.writable(JOURNAL), ids)
         except PlatformError as error:
-            return _unsaved(error)
+            return not_saved(error)
         return None
 
-    def _keep(self, state: WizardState, pending: PendingSecrets) -> Sentence | None:
-        """Put another standing in place of this one, on the disk first; why it could not be."""
-        try:
-            self.file.save(state)
-        except PlatformError as error:
-            return _unsaved(error)
-        self._kept = Kept(state, pending)
-        return None
-
-    def _onward(self, step: AnyStep, form: Form, before: Standing) -> str:
-        now = self.standing(before.machine)
+    def _onward(self, step: AnyStep, form: Form, before: Snapshot) -> str:
+        now = self.snapshot(before.machine)
         if now.state.step == DONE:
             return DONE
         if self._settled:
@@ -243,26 +216,6 @@ class Wizard:
         unfit_before = {lack.step for lack in before.unfit()}
         unfit = (lack.step.slug for lack in now.unfit() if lack.step not in unfit_before)
         return next(unfit, REVIEW)
-
-    def _now(self) -> Kept:
-        """What is kept; a process that the server forked reads it anew.
-
-        Of a worker that ended, the one in its place would know only what the server knew.
-        """
-        if self._process != os.getpid():
-            with self._reading:
-                if self._process != os.getpid():
-                    self._kept = Kept(self.file.load())
-                    self._process = os.getpid()
-        return self._kept
-
-
-def _unsaved(error: PlatformError) -> Sentence:
-    return Sentence(
-        "This could not be saved: {why}. Check that the disk has room and can be"
-        " written, then continue again.",
-        why=error.message,
-    )
 
 
 _CHANGED = Sentence(

@@ -1,12 +1,11 @@
 """The root helper: named operations for programs that are not root, over a Unix socket.
 
-One connection is one request: a line of JSON, `{"operation", "arguments"}`, after
-which the caller sends no more. The last line of the answer is `{"result"}` or
-`{"error": {"kind", "message", "hint"}}`. For a request with `"progress": true` lines
-`{"progress"}` come before that, of what is done by then, and at least one in some
-seconds, with null, as long as the helper is alive. systemd starts the helper for each
-connection. Either end asks the kernel who the other is. How long a request may be, and
-how long its answer may take, is each operation's own.
+A connection carries one request: a line of JSON, `{"operation", "arguments"}`, after which
+the caller sends no more. The last line of the answer is `{"result"}` or
+`{"error": {"kind", "message", "hint"}}`. A request with `"progress": true` is answered with
+lines `{"progress"}` before that one: reports of the operation, and null every few seconds as
+long as the helper is alive. systemd starts a helper for each connection. Each end asks the
+kernel who the other is. Every operation has its own limits of size and time.
 """
 
 from __future__ import annotations
@@ -29,16 +28,17 @@ from platform_common.paths import CONTROL_SOCKET, Paths, Place
 from platform_common.storage.file_lock import LockedError
 
 T = TypeVar("T")
-# All that may be told while an operation goes on, and how often the helper says something.
+OnProgress = Callable[[Any], None]
+# All progress of one operation, and how often the helper sends a line.
 PROGRESS_LIMIT_BYTES = 256 << 10
 BEAT_S = 4.0
+ANSWER_LIMIT_BYTES = 1 << 20
 _SILENCE_S = 20.0
-_ANSWER_LIMIT_BYTES = 1 << 20
 _ANSWER_TIMEOUT_S = 30.0
 _SEE = "see why with: journalctl -u 'platform-control@*'"
 _ROOT = 0
 _CREDENTIALS = struct.Struct("3i")
-# Which family an error belongs to outlives the way through the socket; the first that fits.
+# The class of an error is kept across the socket; the first that fits.
 KINDS: Mapping[str, type[PlatformError]] = {
     "usage": WrongUsageError,
     "unreadable": UnreadableError,
@@ -63,9 +63,9 @@ class Answer(Struct, frozen=True):
 
 
 def socket_for(paths: Paths, *own: Place) -> Path | None:
-    """The helper's socket, for who is not root and has none of `own` as a file of his own.
+    """The helper's socket; None for root, if a path of `own` is overridden, or without a helper.
 
-    None for anybody else, and where there is no helper that he may ask.
+    It is None as well for a user who may not open the socket.
     """
     if os.geteuid() == _ROOT or any(paths.named(place.variable) for place in own):
         return None
@@ -84,25 +84,25 @@ def ask(
     shape: type[T],
     *,
     timeout_s: float = _ANSWER_TIMEOUT_S,
-    limit_bytes: int = _ANSWER_LIMIT_BYTES,
-    tell: Callable[[Any], None] | None = None,
+    limit_bytes: int = ANSWER_LIMIT_BYTES,
+    on_progress: OnProgress | None = None,
 ) -> T:
-    """What the helper at the socket `path` answers; raises what the operation raised.
+    """The answer of the helper at the socket `path`; raises what the operation raised.
 
-    `tell`, where it is given, hears what is done by then, as JSON has it. Also raises
-    `UnreadableError` when the helper cannot be reached, is not root's, ends without an
-    answer, is silent, or gives none in time.
+    `on_progress` is called with each report, as JSON has it. Also raises `UnreadableError`
+    when the helper cannot be reached, is not root's, is silent, or gives no answer in time.
     """
     request: dict[str, object] = {"operation": operation, "arguments": arguments}
-    if tell is not None:
+    silence_s = timeout_s
+    if on_progress is not None:
         request["progress"] = True
         limit_bytes += PROGRESS_LIMIT_BYTES
+        silence_s = _SILENCE_S
     try:
         with socket.socket(socket.AF_UNIX) as connection:
             _send(connection, path, json.dumps(request).encode() + b"\n")
-            silence_s = timeout_s if tell is None else _SILENCE_S
             lines = received(connection, limit_bytes, timeout_s, silence_s, "The answer")
-            return _answer(lines, shape, path, tell)
+            return _answer(lines, shape, path, on_progress)
     except DecodingError as error:
         raise UnreadableError(f"What the control helper answers is wrong: {error}") from None
     except OSError as error:
@@ -129,12 +129,15 @@ def received(
     while True:
         left_s = min(deadline - time.monotonic(), silence_s)
         try:
-            # 0 would mean not to wait, and is another error.
+            # Zero would make the socket non-blocking.
             connection.settimeout(max(left_s, 0.001))
             chunk = connection.recv(limit_bytes + 1)
         except TimeoutError:
             if time.monotonic() < deadline:
-                raise _silent(silence_s) from None
+                raise UnreadableError(
+                    f"The control helper has said nothing for {silence_s:g} s",
+                    hint=f"It may still be running: {_SEE}",
+                ) from None
             raise UnreadableError(f"{what} did not come in {timeout_s:g} s") from None
         if not chunk:
             break
@@ -148,15 +151,8 @@ def received(
 
 
 def too_long(what: str, limit_bytes: int) -> UnreadableError:
-    """The error for what is longer than it may be."""
+    """The error for a message above its limit."""
     return UnreadableError(f"{what} is longer than {limit_bytes:,} bytes")
-
-
-def _silent(silence_s: float) -> UnreadableError:
-    return UnreadableError(
-        f"The control helper has said nothing for {silence_s:g} s",
-        hint=f"It may go on all the same: {_SEE}",
-    )
 
 
 def _send(connection: socket.socket, path: Path, request: bytes) -> None:
@@ -171,25 +167,21 @@ def _send(connection: socket.socket, path: Path, request: bytes) -> None:
 
 
 def _answer(
-    lines: Iterator[bytes], shape: type[T], path: Path, tell: Callable[[Any], None] | None
+    lines: Iterator[bytes], shape: type[T], path: Path, on_progress: OnProgress | None
 ) -> T:
-    # Who is one too many is sent away unread.
-    for line in _until_reset(lines):
-        tree = from_json(line, dict[str, Any])
-        if "progress" not in tree:
-            return _result(shaped(tree, Answer), shape)
-        if tell is None:
-            raise DecodingError("progress that nobody asked for")
-        if tree["progress"] is not None:
-            tell(tree["progress"])
+    # systemd resets excess connections.
+    with contextlib.suppress(ConnectionResetError):
+        for line in lines:
+            tree = from_json(line, dict[str, Any])
+            if "progress" not in tree:
+                return _result(shaped(tree, Answer), shape)
+            if on_progress is None:
+                raise DecodingError("progress that nobody asked for")
+            if tree["progress"] is not None:
+                on_progress(tree["progress"])
     raise UnreadableError(
         f"The control helper at {path} gave no answer", hint=_SEE[0].upper() + _SEE[1:]
     )
-
-
-def _until_reset(lines: Iterator[bytes]) -> Iterator[bytes]:
-    with contextlib.suppress(ConnectionResetError):
-        yield from lines
 
 
 def _result(answer: Answer, shape: type[T]) -> T:

@@ -7,13 +7,14 @@ how far it came, and what the root helper is asked for.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 from msgspec import Struct
 
-# The root helper's operation, and how large a request for it may be: 64 KiB of credentials,
-# of which JSON may make three times as many, and the other secrets.
-OPERATION = "setup-apply"
-REQUEST_LIMIT_BYTES = 256 << 10
+# The name of the root helper's operation.
+SETUP_APPLY = "setup-apply"
+# By the slug of the step and the name of the secret.
+SecretTexts = Mapping[str, Mapping[str, str]]
 
 
 class KeyFile(Struct, frozen=True):
@@ -77,17 +78,20 @@ class TriedAction(Struct, frozen=True):
     why: str = ""
 
 
-class SetupProgress(Struct, frozen=True):
-    """What becomes of an action while it is done: its number from 1, of so many.
+ActionState = Literal["running", "done", "failed"]
 
-    `state` is running, done or failed.
+
+class SetupProgress(Struct, frozen=True):
+    """One action while a plan is carried out: its number from 1, and its state.
+
+    `of` is the number of all actions; `why` is the reason of a failure.
     """
 
-    number: int = 0
-    of: int = 0
-    id: str = ""
-    said: str = ""
-    state: str = ""
+    number: int
+    of: int
+    id: str
+    said: str
+    state: ActionState = "running"
     why: str = ""
 
 
@@ -109,11 +113,11 @@ class SetupStatus(Struct, frozen=True):
 class SetupRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """What the root helper needs beside the answers, which it reads itself.
 
-    `mark` is that of the plan that was shown; `secrets` are by step and name.
+    `mark` is the digest of the plan that was shown.
     """
 
     mark: str
-    secrets: dict[str, dict[str, str]]
+    secrets: SecretTexts
 
 
 class SetUp(Struct, frozen=True):

@@ -36,6 +36,9 @@ class Owner(NamedTuple):
     group: str
 
 
+ROOT = Owner("root", "root")
+
+
 def write_atomic(path: Path, data: bytes, *, mode: int = 0o644, owner: Owner | None = None) -> None:
     """Put `data` at `path` with `mode`: a reader sees the old file or the new one.
 

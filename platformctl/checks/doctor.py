@@ -13,14 +13,14 @@ from platform_common.control_answers import Check, Outcome, Verdict
 from platform_common.errors import PlatformError, UnreadableError
 from platform_common.paths import LAST_DOCTOR, PROFILES, Paths, Place
 from platform_common.records import record_file
-from platform_common.root_helper import client as control_helper
-from platform_common.storage.atomic_write import Owner
+from platform_common.storage.atomic_write import ROOT
 from platform_common.storage.file_lock import changing
 from platformctl.checks import gateway, hardening, last_doctor, services, storage, stored
 from platformctl.checks.finding import Finding, failed, skipped
+from platformctl.root_helper.remote_operation import NOTHING, Nothing, RemoteOperation
 
 _TIME_LIMIT_S = 5.0
-# One after the other is enough for the helper, whoever asks how often. In a folder of root's.
+# Helpers examine one after the other, however many callers there are. In a folder of root's.
 _ALONE = Place("/etc/platform/doctor")
 _ALONE_WAIT_S = 3.0
 _AGAIN = "Correct that, then run platformctl doctor again"
@@ -58,24 +58,32 @@ def verdict(paths: Paths) -> Verdict:
 
     Raises `LockedError` while the helper looks for somebody else.
     """
-    socket = control_helper.socket_for(paths, *stored.RECORDS, PROFILES)
+    socket = EXAMINE.helper(paths)
     if socket is not None:
         try:
-            return control_helper.ask(socket, "doctor", {}, Verdict)
+            return EXAMINE.ask(socket, NOTHING)
         except UnreadableError as error:
-            # What is wrong with the helper does not keep us from looking at the rest.
+            # Without the helper we still examine what we may see.
             warn(error)
     found = examine(paths)
     remember(paths, found, time.time())
     return found
 
 
-def examine_asked(paths: Paths) -> Verdict:
-    """The helper's operation `doctor`."""
+def _examine_alone(paths: Paths) -> Verdict:
     with changing(paths.writable(_ALONE), wait_s=_ALONE_WAIT_S):
         found = examine(paths)
     remember(paths, found, time.time())
     return found
+
+
+EXAMINE = RemoteOperation(
+    "doctor",
+    Nothing,
+    Verdict,
+    lambda paths, *_: _examine_alone(paths),
+    places=(*stored.RECORDS, PROFILES),
+)
 
 
 def examine(
@@ -138,6 +146,4 @@ def remember(paths: Paths, verdict: Verdict, now_s: float) -> None:
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now_s))
     data = last_doctor.render(last_doctor.LastDoctor(checked_at=at, fails=verdict.fails))
     with contextlib.suppress(PlatformError, OSError):
-        record_file.replace(
-            paths.writable(LAST_DOCTOR), data, mode=0o644, owner=Owner("root", "root")
-        )
+        record_file.replace(paths.writable(LAST_DOCTOR), data, mode=0o644, owner=ROOT)

@@ -12,7 +12,7 @@ import click
 from platform_common.cli.terminal import printable
 from platform_common.errors import WrongUsageError
 from platform_common.paths import Paths
-from platformctl.root_helper.operations import OPERATIONS
+from platformctl.root_helper.operations import find_operation
 from platformctl.root_helper.server import serve
 
 
@@ -41,5 +41,5 @@ def command(root: Path, user: str) -> None:
             "Standard input is no connection", hint="systemd starts this helper for each of them."
         ) from None
     with connection:
-        said = serve(connection, OPERATIONS, Paths(root, {}), users=users)
+        said = serve(connection, find_operation, Paths(root, {}), users=users)
     click.echo(printable(said), err=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -11,15 +11,13 @@ from platform_common.cli.group import print_json, warn
 from platform_common.control_answers import to_json
 from platform_common.errors import PlatformError, WrongUsageError
 from platform_common.paths import Paths
-from platformctl.cost import service as spending
-from platformctl.cost import text as cost_text
+from platformctl.cost import service, text
 from platformctl.cost.caps import MOST_USD, OnTrip
+from platformctl.cost.summary import Summary
 from platformctl.cost.text import counted
 from platformctl.printing import as_json, styled
 from platformctl.prompts import agree, yes_option
-
-if TYPE_CHECKING:
-    from platformctl.cost.summary import Summary
+from platformctl.root_helper.remote_operation import NOTHING
 
 _ON_TRIP = ("pause", "warn", "nothing")
 
@@ -56,11 +54,11 @@ def command(ctx: click.Context, *, as_json: bool) -> None:
         if as_json:
             raise click.UsageError("Put --json behind the name of the command.")
         return
-    summary = spending.summary(ctx.obj)
+    summary = service.SUMMARY(ctx.obj, NOTHING)
     if as_json:
         print_json(to_json(summary.cost))
     else:
-        cost_text.print_summary(summary)
+        text.print_summary(summary)
     _warn_of(summary)
 
 
@@ -95,13 +93,13 @@ def set_caps(
     warn_at: int | None,
 ) -> None:
     """Change the caps; what is not given stays, comments too."""
-    caps = spending.NewCaps(daily, monthly, on_trip, warn_at)
+    caps = service.NewCaps(daily, monthly, on_trip, warn_at)
     if not caps.changes:
         raise WrongUsageError(
             "There is nothing to set",
             hint="Give at least one of --daily, --monthly, --on-trip and --warn-at.",
         )
-    cost_text.print_caps(spending.set_caps(paths, caps))
+    text.print_caps(service.SET_CAPS(paths, caps))
 
 
 @command.command(
@@ -119,11 +117,11 @@ def reset(paths: Paths, *, yes: bool) -> None:
     The old one is put aside under a name that says when, in the same folder.
     """
     agree("Put the ledger aside, so that nothing counts as spent?", yes=yes)
-    aside = spending.reset(paths)
-    if aside is None:
-        click.echo("There is no ledger; nothing was spent.")
+    aside = service.RESET(paths, NOTHING).aside
+    if aside:
+        click.echo(f"The old ledger is {styled(aside)} now.")
     else:
-        click.echo(f"The old ledger is {styled(str(aside))} now.")
+        click.echo("There is no ledger; nothing was spent.")
 
 
 @command.command(
@@ -135,7 +133,7 @@ Examples:
 )
 @click.option(
     "--lines",
-    type=click.IntRange(1, spending.MOST_LINES),
+    type=click.IntRange(1, service.MOST_LINES),
     default=20,
     show_default=True,
     metavar="N",
@@ -145,11 +143,11 @@ Examples:
 @click.pass_obj
 def ledger(paths: Paths, *, lines: int, as_json: bool) -> None:
     """Show the newest messages and what each cost."""
-    found = spending.newest(paths, lines)
+    found = service.NEWEST(paths, service.Newest(lines))
     if as_json:
         print_json(to_json(found))
     elif found.entries:
-        cost_text.print_ledger(found.entries)
+        text.print_ledger(found.entries)
     else:
         click.echo("There is no message in the ledger.")
     if found.unreadable_lines:

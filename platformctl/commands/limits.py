@@ -74,8 +74,8 @@ def _print(limits: Limits, *, shipped: bool) -> None:
         click.echo(f"\n{styled(note, dim=True)}")
 
 
-def _print_list(title: str, mark: str, colour: str, items: Sequence[str]) -> None:
+def _print_list(title: str, sign: str, colour: str, items: Sequence[str]) -> None:
     if items:
         click.echo(f"\n{styled(title, bold=True)}")
     for item in items:
-        click.echo(f"  {styled(mark, colour)} {styled(item)}")
+        click.echo(f"  {styled(sign, colour)} {styled(item)}")

@@ -10,6 +10,7 @@ from platform_common.cli.group import Text, print_json, tell, warn
 from platform_common.control_answers import InstalledProfile, to_json
 from platform_common.errors import PlatformError
 from platform_common.paths import Paths
+from platform_common.records.installed_profiles import profile
 from platform_common.records.profiles import Profile
 from platformctl import device
 from platformctl.printing import as_json, print_facts, print_table, styled
@@ -60,8 +61,6 @@ def show(paths: Paths, profile_id: str, *, as_json: bool) -> None:
 
     Where its file leaves something out, that is what is usual.
     """
-    from platform_common.records.installed_profiles import profile
-
     found = profile(paths, profile_id)
     if as_json:
         print_json(to_json(found))

@@ -14,9 +14,9 @@ from platformctl.prompts import agree, yes_option
 
 @click.group()
 def command() -> None:
-    """Show what setting up does and how far it came, or have it done.
+    """Show what setting up does and how far it came, or do it.
 
-    The wizard asks the questions and applies the answers; here is what it sees.
+    The wizard asks the questions and applies the answers; these commands see the same.
     """
 
 
@@ -34,12 +34,12 @@ Examples:
 def plan(paths: Paths, *, contents: bool, as_json: bool) -> None:
     """Show what the wizard will do once its answers are applied.
 
-    Every file with its mode and its owner, and every command, in their order: the very
+    Every file with its mode and its owner, and every command, in their order: the same
     plan that the review page shows and that is carried out. It is made from the wizard's
-    answers, which their owner and root may read, and changes nothing. Secrets are in
-    the wizard's memory alone; where one belongs, three dots stand.
+    answers, which only their owner and root may read, and changes nothing. Secrets are in
+    the wizard's memory only; each is shown as three dots.
     """
-    # Here, as no other command needs the wizard.
+    # Here and below, as the help of all commands loads this module, and must not load the wizard.
     from platformctl.setup import plan as setup
     from platformctl.setup import text as setup_text
 
@@ -64,8 +64,8 @@ Examples:
 def status(paths: Paths, *, as_json: bool) -> None:
     """Show whether the device is set up, and how far the last try came.
 
-    Each action is waiting, running, done, failed or kept: done in an earlier try. What
-    was not done is done, and what was done is repeated, when they are applied once more.
+    Each action is waiting, running, done, failed, or kept (done in an earlier try). To
+    apply the plan again repeats what was done and does what was not.
     """
     from platformctl.setup import plan as setup
     from platformctl.setup import text as setup_text
@@ -89,11 +89,11 @@ Examples:
 def apply(paths: Paths, *, yes: bool) -> None:
     """Set this device up as was answered, from a terminal.
 
-    It is what the wizard's button does, for who has no browser at hand: with the secrets
-    that are on the device already. One that is not must be entered in the wizard. Who is
-    not root has the root helper do it.
+    This does what the wizard's button does, without a browser. It uses the secrets that
+    are on the device already; others must be entered in the wizard. For users other than
+    root the root helper does it.
     """
-    from platformctl.setup import apply as setting_up
+    from platformctl.setup import apply as setup
     from platformctl.setup import text as setup_text
 
     if not paths.is_machine:
@@ -102,7 +102,7 @@ def apply(paths: Paths, *, yes: bool) -> None:
             hint="Open the wizard that made the folder, and press its button.",
         )
     agree("Set this device up as platformctl setup plan shows?", yes=yes)
-    setting_up.apply(paths, setup_text.print_progress)
+    setup.apply(paths, setup_text.print_progress)
     click.echo("This device is set up.")
 
 
@@ -116,16 +116,16 @@ Examples:
 @yes_option
 @click.pass_obj
 def again(paths: Paths, *, yes: bool) -> None:
-    """Have a device that is set up ask its questions again.
+    """Reopen setup on a device that is set up.
 
-    What was answered is kept, and nothing that was set up changes until the wizard's
-    button is pressed once more. For root alone: whoever has the link of the wizard then
-    may set the device up.
+    The answers are kept, and nothing changes until the wizard's button is pressed again.
+    Only root may do this: afterwards everybody with the link of the wizard can set the
+    device up.
     """
-    from platformctl.setup import apply as setting_up
+    from platformctl.setup import apply as setup
 
     agree("Have this device ask its questions again?", yes=yes)
-    setting_up.again(paths)
+    setup.again(paths)
     click.echo("The questions can be answered again; the answers are kept.")
     click.echo("Start the wizard:  systemctl restart platform-wizard.service")
     click.echo("See its link:      wizard-app launch-url --production")

@@ -35,7 +35,7 @@ def run(ctx: click.Context, credentials: Path | None) -> None:
     credentials.json there, and without that a quick one. Exits with 65 when it would
     fail again in the same way.
     """
-    # Here, as no other command needs the wizard.
+    # Here, as the help of all commands loads this module, and must not load the wizard.
     from platformctl import tunnel
 
     try:

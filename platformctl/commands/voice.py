@@ -13,6 +13,7 @@ from platform_common.paths import Paths
 from platform_common.records.voice import VoiceStatus, check_wake_word
 from platformctl.printing import as_json, print_facts, styled
 from platformctl.prompts import agree, yes_option
+from platformctl.root_helper.remote_operation import NOTHING
 from platformctl.voice import voice
 
 _CONSENT = """\
@@ -66,7 +67,7 @@ def check(paths: Paths, *, as_json: bool) -> None:
 
     What it hears is measured and kept nowhere.
     """
-    found = voice.check(paths)
+    found = voice.CHECK(paths, NOTHING)
     if as_json:
         print_json(to_json(found))
     if not found.ok:
@@ -93,7 +94,7 @@ def enable(paths: Paths, *, yes: bool) -> None:
     """Let the device listen for its wake word, after asking."""
     voice.check_supported(paths)
     agree(_CONSENT, yes=yes)
-    _say("Voice is on", voice.switch(paths, on=True))
+    _say("Voice is on", voice.SWITCH(paths, voice.Switch(on=True)))
 
 
 @command.command(
@@ -105,7 +106,7 @@ Example:
 @click.pass_obj
 def disable(paths: Paths) -> None:
     """Switch the microphone off and stop the relay."""
-    _say("Voice is off", voice.switch(paths, on=False))
+    _say("Voice is off", voice.SWITCH(paths, voice.Switch(on=False)))
 
 
 @command.command(
@@ -133,9 +134,9 @@ def set_wake_word(paths: Paths, *, word: str) -> None:
         click.echo(f"The relay hears it after: systemctl restart {voice.UNIT}")
 
 
-def _say(what: str, service_switched: bool) -> None:
+def _say(what: str, switched: voice.Switched) -> None:
     click.echo(f"{what}.")
-    if not service_switched:
+    if not switched.service:
         click.echo(f"The service {voice.UNIT} was left as it is: no systemd runs this device.")
 
 

@@ -1,11 +1,6 @@
-"""What was spent, for whoever asks: the ledger is in the home of agent, the caps are root's.
-
-Who is not root has the root helper look and change, where there is one.
-"""
+"""The operations on costs: the ledger is in the home of agent, the caps are root's."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 from msgspec import Struct
 
@@ -15,37 +10,31 @@ from platform_common.paths import (
     COST_DEFAULTS,
     COST_LEDGER_VARIABLE,
     PROFILES,
-    Paths,
     Place,
 )
-from platform_common.root_helper import client as control_helper
-from platformctl.cost import summary as costs
 from platformctl.cost.caps import MOST_USD, Changes, CostCaps, OnTrip
-from platformctl.cost.summary import Summary
+from platformctl.cost.summary import Summary, newest, reset, set_caps, summary
+from platformctl.root_helper.remote_operation import Nothing, RemoteOperation
 
 MOST_LINES = 10_000
-# Of so many messages, each with a name of a model that somebody else chose.
+# For `MOST_LINES` messages, each with the name of a model that somebody else chose.
 _LEDGER_LIMIT_BYTES = 16 << 20
-_LEDGER = Place("", COST_LEDGER_VARIABLE)
-
-
-class Nothing(Struct, frozen=True, forbid_unknown_fields=True):
-    """No arguments."""
+_PLACES = (COST_CAPS, COST_DEFAULTS, PROFILES, Place("", COST_LEDGER_VARIABLE))
 
 
 class Newest(Struct, frozen=True, forbid_unknown_fields=True):
-    """How many messages of the ledger are asked for."""
+    """How many messages of the ledger to show."""
 
     lines: int
 
     def __post_init__(self) -> None:
-        """Refuse more than anybody looks at."""
+        """Refuse a number that is out of range."""
         if not 1 <= self.lines <= MOST_LINES:
             raise ValueError(f"lines: must be 1 to {MOST_LINES:,}")
 
 
 class NewCaps(Struct, frozen=True, forbid_unknown_fields=True):
-    """The values of the caps that become others; None for what stays."""
+    """The new values of the caps; None for those that stay."""
 
     daily_usd: float | None = None
     monthly_usd: float | None = None
@@ -53,7 +42,7 @@ class NewCaps(Struct, frozen=True, forbid_unknown_fields=True):
     warn_at_pct: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what the command line would not take."""
+        """Refuse values that the command line refuses."""
         for name, most in (("daily_usd", MOST_USD), ("monthly_usd", MOST_USD)):
             value = getattr(self, name)
             if value is not None and not 0 <= value <= most:
@@ -63,7 +52,7 @@ class NewCaps(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def changes(self) -> Changes:
-        """The same as the record takes it."""
+        """The new values by their place in the record."""
         given = {
             ("caps", "daily_usd"): self.daily_usd,
             ("caps", "monthly_usd"): self.monthly_usd,
@@ -79,65 +68,30 @@ class Reset(Struct, frozen=True):
     aside: str = ""
 
 
-def summary(paths: Paths) -> Summary:
-    """What was spent until now; raises `PlatformError`."""
-    socket = _helper(paths)
-    if socket is not None:
-        return control_helper.ask(socket, "cost", {}, Summary)
-    return costs.summary(paths)
-
-
-def tripped(paths: Paths) -> bool:
-    """Whether a cap is reached; raises `PlatformError`."""
-    return summary(paths).cost.tripped
-
-
-def newest(paths: Paths, count: int) -> Ledger:
-    """The last `count` messages of the ledger; raises `PlatformError`."""
-    socket = _helper(paths)
-    if socket is not None:
-        asked, limit = {"lines": count}, _LEDGER_LIMIT_BYTES
-        return control_helper.ask(socket, "cost-ledger", asked, Ledger, limit_bytes=limit)
-    return costs.newest(paths, count)
-
-
-def set_caps(paths: Paths, caps: NewCaps) -> CostCaps:
-    """Change those values of the caps, and return what holds now; raises `PlatformError`."""
-    socket = control_helper.socket_for(paths, COST_CAPS)
-    if socket is not None:
-        given = {name: getattr(caps, name) for name in caps.__struct_fields__}
-        return control_helper.ask(socket, "cost-set", given, CostCaps)
-    return costs.set_caps(paths, caps.changes)
-
-
-def reset(paths: Paths) -> Path | None:
-    """Put the ledger aside; where it is now, or None if there was none; raises `PlatformError`."""
-    socket = _helper(paths)
-    if socket is not None:
-        aside = control_helper.ask(socket, "cost-reset", {}, Reset).aside
-        return Path(aside) if aside else None
-    return costs.reset(paths)
-
-
-def summary_asked(paths: Paths, _: Nothing) -> Summary:
-    """The helper's operation `cost`."""
-    return costs.summary(paths)
-
-
-def newest_asked(paths: Paths, asked: Newest) -> Ledger:
-    """The helper's operation `cost-ledger`."""
-    return costs.newest(paths, asked.lines)
-
-
-def set_asked(paths: Paths, asked: NewCaps) -> CostCaps:
-    """The helper's operation `cost-set`."""
-    return costs.set_caps(paths, asked.changes)
-
-
-def reset_asked(paths: Paths, _: Nothing) -> Reset:
-    """The helper's operation `cost-reset`."""
-    return Reset(str(costs.reset(paths) or ""))
-
-
-def _helper(paths: Paths) -> Path | None:
-    return control_helper.socket_for(paths, COST_CAPS, COST_DEFAULTS, PROFILES, _LEDGER)
+SUMMARY = RemoteOperation(
+    "cost", Nothing, Summary, lambda paths, *_: summary(paths), places=_PLACES
+)
+NEWEST = RemoteOperation(
+    "cost-ledger",
+    Newest,
+    Ledger,
+    lambda paths, wanted, _: newest(paths, wanted.lines),
+    places=_PLACES,
+    answer_limit_bytes=_LEDGER_LIMIT_BYTES,
+)
+SET_CAPS = RemoteOperation(
+    "cost-set",
+    NewCaps,
+    CostCaps,
+    lambda paths, caps, _: set_caps(paths, caps.changes),
+    changes=True,
+    places=(COST_CAPS,),
+)
+RESET = RemoteOperation(
+    "cost-reset",
+    Nothing,
+    Reset,
+    lambda paths, *_: Reset(str(reset(paths) or "")),
+    changes=True,
+    places=_PLACES,
+)

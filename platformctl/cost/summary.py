@@ -15,7 +15,7 @@ from platform_common.records import record_file
 from platform_common.records.installed_profiles import active_profile
 from platform_common.records.record_file import MissingRecordError
 from platform_common.storage.append_log import put_aside
-from platform_common.storage.atomic_write import Owner
+from platform_common.storage.atomic_write import ROOT
 from platform_common.storage.reverse_lines import blocks_from_end
 from platformctl.cost import caps as cost_caps
 from platformctl.cost import ledger as cost_ledger
@@ -24,7 +24,6 @@ from platformctl.cost.caps import Changes, CostCaps
 from platformctl.cost.ledger import MOST_UNREADABLE, NANO, Message, Priced, Spent
 
 _LEDGER = "cost-ledger.jsonl"
-_ROOT = Owner("root", "root")
 
 
 class Summary(Struct, frozen=True):
@@ -91,9 +90,7 @@ def newest(paths: Paths, count: int) -> Ledger:
 def set_caps(paths: Paths, changes: Changes) -> CostCaps:
     """Change those values of the caps, and return what holds now; raises `PlatformError`."""
     path = paths.writable(COST_CAPS)
-    record_file.edit(
-        path, lambda before: cost_caps.edited(before, changes), mode=0o644, owner=_ROOT
-    )
+    record_file.edit(path, lambda before: cost_caps.edited(before, changes), mode=0o644, owner=ROOT)
     return read_caps(paths)
 
 

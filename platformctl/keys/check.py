@@ -1,6 +1,6 @@
 """Whether the active provider, or another, takes the key that is stored for it, or a given one.
 
-Who is not root has the root helper do it where a stored value is needed.
+Stored values can only be read by root.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from platform_common.errors import PlatformError, WrongUsageError
 from platform_common.paths import ACTIVE_ENDPOINT, ACTIVE_MODEL, ACTIVE_PROVIDER, Paths
 from platform_common.provider_key.check import check_key
@@ -16,12 +18,20 @@ from platform_common.provider_key.result import KeyCheck
 from platform_common.records.catalogue import Provider
 from platform_common.records.key_store import read_keys
 from platform_common.records.record_file import read_line
-from platform_common.root_helper import client as control_helper
 from platform_common.secret import Secret
 from platformctl.keys import models
 from platformctl.keys.typed_key import GivenKey
+from platformctl.root_helper.remote_operation import RemoteOperation
 
 _NOTHING: Mapping[str, Secret] = MappingProxyType({})
+
+
+class Testing(Struct, frozen=True, forbid_unknown_fields=True):
+    """What to test; `given` stands in for stored values, by variable."""
+
+    provider: str
+    model: str = ""
+    given: dict[str, str] = {}
 
 
 class Tested(NamedTuple):
@@ -41,23 +51,33 @@ def run(
     """
     provider = models.named(paths, provider_id, "")[0] if provider_id else None
     try:
-        active = read_line(paths.writable(ACTIVE_PROVIDER)) or ""
-        provider = provider or _active(paths, active)
+        provider = provider or _active(paths)
         values = _by_variable(provider, given) if given else _NOTHING
-        check = _check(paths, provider, model, values, active=provider.id == active)
+        if values.keys() >= set(provider.variables):
+            check = _check(paths, provider, model, values)
+        else:
+            revealed = {name: value.reveal() for name, value in values.items()}
+            check = TEST_KEY(paths, Testing(provider.id, model, revealed))
     except PlatformError as error:
         check = KeyCheck(ok=False, message=error.message, hint=error.hint)
     return Tested(provider.id if provider else "", check)
 
 
-def check_asked(paths: Paths, asked: models.Testing) -> KeyCheck:
-    """The helper's operation `model-test`; raises `PlatformError`."""
-    provider = models.named(paths, asked.provider, "")[0]
-    if provider.takes_address and asked.given:
+def _test_with_stored(paths: Paths, testing: Testing) -> KeyCheck:
+    provider = models.named(paths, testing.provider, "")[0]
+    if provider.takes_address and testing.given:
         raise PlatformError("The control helper asks no address that its caller gives")
-    given = {name: Secret(value) for name, value in asked.given.items()}
-    active = read_line(paths.writable(ACTIVE_PROVIDER)) == provider.id
-    return _check(paths, provider, asked.model, given, active=active)
+    given = {name: Secret(value) for name, value in testing.given.items()}
+    return _check(paths, provider, testing.model, _credentials(paths, provider, given))
+
+
+TEST_KEY = RemoteOperation(
+    "model-test",
+    Testing,
+    KeyCheck,
+    lambda paths, testing, _: _test_with_stored(paths, testing),
+    places=models.PLACES,
+)
 
 
 def _by_variable(provider: Provider, given: GivenKey) -> Mapping[str, Secret]:
@@ -71,7 +91,8 @@ def _by_variable(provider: Provider, given: GivenKey) -> Mapping[str, Secret]:
     return {provider.key_env_var: given.key, **given.others}
 
 
-def _active(paths: Paths, provider_id: str) -> Provider:
+def _active(paths: Paths) -> Provider:
+    provider_id = read_line(paths.writable(ACTIVE_PROVIDER))
     if not provider_id:
         raise PlatformError(
             "No provider is active on this device",
@@ -85,21 +106,16 @@ def _active(paths: Paths, provider_id: str) -> Provider:
 
 
 def _check(
-    paths: Paths, provider: Provider, model: str, given: Mapping[str, Secret], *, active: bool
+    paths: Paths, provider: Provider, model: str, credentials: Mapping[str, Secret]
 ) -> KeyCheck:
-    complete = given.keys() >= set(provider.variables)
-    socket = None if complete else models.helper(paths)
-    if socket is not None:
-        values = {name: value.reveal() for name, value in given.items()}
-        asked = {"provider": provider.id, "model": model, "given": values}
-        return control_helper.ask(socket, "model-test", asked, KeyCheck)
     chosen_endpoint = chosen_model = ""
-    if active:  # They were chosen for the active provider alone.
+    # They were chosen for the active provider alone.
+    if provider.id == read_line(paths.writable(ACTIVE_PROVIDER)):
         chosen_endpoint = read_line(paths.writable(ACTIVE_ENDPOINT)) or ""
         chosen_model = read_line(paths.writable(ACTIVE_MODEL)) or ""
     return check_key(
         provider,
-        given if complete else _credentials(paths, provider, given),
+        credentials,
         endpoint=chosen_endpoint,
         model=model or chosen_model or provider.default_model,
     ).check

@@ -1,12 +1,8 @@
-"""The keys of the model providers: which are there, and setting one of them.
-
-Who is not root has the root helper do it, where there is one.
-"""
+"""The keys of the model providers: which are there, and setting one of them."""
 
 from __future__ import annotations
 
 import contextlib
-from pathlib import Path
 
 from msgspec import Struct
 
@@ -25,13 +21,12 @@ from platform_common.paths import (
 )
 from platform_common.records import catalogue, record_file
 from platform_common.records.catalogue import Catalogue, Provider
+from platform_common.records.installed_profiles import active_profile
 from platform_common.records.key_store import read_keys, store_keys
 from platform_common.records.secrets_env import SecretsEnv
-from platform_common.root_helper import client as control_helper
-from platform_common.secret import Secret, parse_secret
-from platform_common.storage.atomic_write import Owner
-
-_ROOT = Owner("root", "root")
+from platform_common.secret import parse_secret
+from platform_common.storage.atomic_write import ROOT
+from platformctl.root_helper.remote_operation import Nothing, RemoteOperation
 
 
 class Listing(Struct, frozen=True):
@@ -41,41 +36,12 @@ class Listing(Struct, frozen=True):
     problems: tuple[str, ...] = ()
 
 
-class Nothing(Struct, frozen=True, forbid_unknown_fields=True):
-    """No arguments."""
-
-
 class Setting(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the helper is asked to set; without `variable` the provider's key."""
+    """A value for one variable of a provider; without `variable` it is the key."""
 
     provider: str
     key: str
     variable: str = ""
-
-
-class Testing(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the helper is asked to test; `given` stands in for stored values, by variable."""
-
-    provider: str
-    model: str = ""
-    given: dict[str, str] = {}
-
-
-def list_models(paths: Paths) -> Listing:
-    """The providers with the state of their keys; raises `PlatformError`."""
-    socket = helper(paths)
-    if socket is not None:
-        return control_helper.ask(socket, "model-list", {}, Listing)
-    return list_here(paths)
-
-
-def set_key(paths: Paths, provider_id: str, variable: str, value: Secret) -> ModelSet:
-    """Store one variable of a provider, and make that the active one; raises `PlatformError`."""
-    socket = helper(paths)
-    if socket is not None:
-        setting = {"provider": provider_id, "variable": variable, "key": value.reveal()}
-        return control_helper.ask(socket, "model-set", setting, ModelSet)
-    return set_here(paths, provider_id, variable, value)
 
 
 def named(paths: Paths, provider_id: str, variable: str) -> tuple[Provider, str]:
@@ -95,8 +61,8 @@ def named(paths: Paths, provider_id: str, variable: str) -> tuple[Provider, str]
     return provider, variable or provider.key_env_var
 
 
-def list_here(paths: Paths) -> Listing:
-    """As `list_models`, from the files."""
+def _list(paths: Paths) -> Listing:
+    """The providers with the state of their keys; raises `PlatformError`."""
     keys = read_keys(paths)
     found = _catalogue(paths)
     problems = [f"{paths.find(PROVIDERS).path}: {problem}" for problem in found.problems]
@@ -121,9 +87,13 @@ def list_here(paths: Paths) -> Listing:
     return Listing(models, tuple(problems))
 
 
-def set_here(paths: Paths, provider_id: str, variable: str, value: Secret) -> ModelSet:
-    """As `set_key`, in the files; when it fails, each provider has the keys that it had."""
-    provider, name = named(paths, provider_id, variable)
+def _set_key(paths: Paths, setting: Setting) -> ModelSet:
+    """Store one variable of a provider, and make that provider the active one.
+
+    Raises `PlatformError`; each provider then has the keys that it had.
+    """
+    value = parse_secret(setting.key)
+    provider, name = named(paths, setting.provider, setting.variable)
     if provider.takes_address and name == provider.key_env_var:
         try:
             check_base_url(value.reveal())
@@ -139,21 +109,6 @@ def set_here(paths: Paths, provider_id: str, variable: str, value: Secret) -> Mo
         ) from error
     missing = tuple(name for name in provider.variables if keys.get(name) is None)
     return ModelSet(provider.id, name, ok=True, missing=missing, unit=_gateway(paths))
-
-
-def list_asked(paths: Paths, _: Nothing) -> Listing:
-    """The helper's operation `model-list`."""
-    return list_here(paths)
-
-
-def set_asked(paths: Paths, setting: Setting) -> ModelSet:
-    """The helper's operation `model-set`."""
-    return set_here(paths, setting.provider, setting.variable, parse_secret(setting.key))
-
-
-def helper(paths: Paths) -> Path | None:
-    """The helper's socket, for who cannot do it himself; None for who is root."""
-    return control_helper.socket_for(paths, SECRETS, PROVIDERS)
 
 
 def _catalogue(paths: Paths) -> Catalogue:
@@ -194,14 +149,27 @@ def _make_active(paths: Paths, provider_id: str) -> None:
             chosen.unlink(missing_ok=True)
         except OSError as error:
             raise UnreadableError.of(chosen, error) from error
-    record_file.replace(path, f"{provider_id}\n".encode(), mode=0o644, owner=_ROOT)
+    record_file.replace(path, f"{provider_id}\n".encode(), mode=0o644, owner=ROOT)
 
 
 def _gateway(paths: Paths) -> str:
     """The unit of the active profile; empty when there is none, or it cannot be told."""
-    from platform_common.records.installed_profiles import active_profile
-
     with contextlib.suppress(PlatformError):
         profile = active_profile(paths)
         return profile.unit if profile else ""
     return ""
+
+
+# The files of which the helper has the device's own.
+PLACES = (SECRETS, PROVIDERS)
+LIST = RemoteOperation(
+    "model-list", Nothing, Listing, lambda paths, *_: _list(paths), places=PLACES
+)
+SET_KEY = RemoteOperation(
+    "model-set",
+    Setting,
+    ModelSet,
+    lambda paths, setting, _: _set_key(paths, setting),
+    changes=True,
+    places=PLACES,
+)

@@ -1,11 +1,11 @@
-"""The root helper's own end of a connection: one request, looked at, done and answered."""
+"""The root helper's end of a connection: one request, checked, carried out and answered."""
 
 from __future__ import annotations
 
 import contextlib
 import socket
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -24,27 +24,12 @@ from platform_common.root_helper.client import (
     received,
     too_long,
 )
+from platformctl.root_helper.remote_operation import LARGEST_REQUEST_BYTES, RemoteOperation
 
-# Says what is done by now to a caller who wants to know; never waits, and never fails.
-Tell = Callable[[object], None]
-_REQUEST_LIMIT_BYTES = 16 << 10
 _REQUEST_TIMEOUT_S = 5.0
 _ROOT = 0
-# What of a caller's words, and of an error's, goes to the log.
+# How many characters of a caller's words, and of an error, go to the log.
 _LONGEST_NAME, _LONGEST_OUTCOME = 80, 600
-
-
-class Operation(NamedTuple):
-    """What a request may ask for: the shape of its arguments, and the function for them.
-
-    `changes` says in the log whether anything becomes another by it; `limit_bytes` is how
-    long the request may be.
-    """
-
-    shape: type[Any]
-    run: Callable[[Paths, Any, Tell], object]
-    changes: bool
-    limit_bytes: int = _REQUEST_LIMIT_BYTES
 
 
 class _Request(Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,50 +47,53 @@ class _Done(NamedTuple):
 
 def serve(
     connection: socket.socket,
-    operations: Mapping[str, Operation],
+    find_operation: Callable[[str], RemoteOperation[Any, Any] | None],
     paths: Paths,
     *,
     users: Collection[int],
 ) -> str:
     """Answer one request of root or one of `users`; returns a line for the log."""
     user = peer(connection)
-    what, teller = "refused: request", _Teller(connection)
+    what, reporter = "refused: request", _Reporter(connection)
     try:
-        # Who is refused would not see the answer behind what nobody read.
-        data = _received(connection, max(one.limit_bytes for one in operations.values()))
+        # The kernel drops the answer if a part of the request was left unread.
+        data = _received(connection)
         if user not in (_ROOT, *users):
             raise PlatformError("This user may not use the control helper")
         request = _request(data)
-        operation = _named(operations, request.operation)
-        if len(data) > operation.limit_bytes:
-            raise too_long("The request", operation.limit_bytes)
-        arguments = shaped(request.arguments, operation.shape)
+        operation = find_operation(request.operation)
+        if operation is None:
+            name = request.operation[:_LONGEST_NAME]
+            raise PlatformError(f"The control helper has no operation {name!a}")
+        if len(data) > operation.request_limit_bytes:
+            raise too_long("The request", operation.request_limit_bytes)
+        arguments = shaped(request.arguments, operation.arguments)
         what = f"{'change' if operation.changes else 'read'}: {request.operation}"
-        with teller.beating() if request.progress else contextlib.nullcontext():
-            done = _Done(Answer(operation.run(paths, arguments, teller)), "done")
+        with reporter.beating() if request.progress else contextlib.nullcontext():
+            done = _Done(Answer(operation.run(paths, arguments, reporter)), "done")
     except OSError as error:
         done = _refused(UnreadableError.of(error.filename or "the connection", error))
     except PlatformError as error:
         done = _refused(error)
-    except Exception as error:  # noqa: BLE001 - what it says may hold a secret of the request
+    except Exception as error:  # noqa: BLE001 - its text may hold a secret of the request
         done = _refused(PlatformError(f"The control helper failed: {type(error).__name__}"))
-    teller.end(done.answer)
+    reporter.end(done.answer)
     return f"{what} by user {user}: {done.said}"
 
 
-class _Teller:
-    """Tells the caller how far it is, as long as he reads; an operation never waits for that."""
+class _Reporter:
+    """Sends progress to the caller; an operation never waits for that, and never fails by it."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._lock = threading.Lock()
         self._wanted = False
         self._left_bytes = PROGRESS_LIMIT_BYTES
-        # What the connection did not take yet: a line is sent whole, or not at all.
+        # Not taken by the connection yet: a line is sent whole, or not at all.
         self._unsent = bytearray()
 
     def __call__(self, progress: object) -> None:
-        """Say this, if it is wanted and there is room for it."""
+        """Send `progress`, if it is wanted and there is room for it."""
         with self._lock, contextlib.suppress(OSError, ValueError):
             if not self._wanted:
                 return
@@ -117,7 +105,7 @@ class _Teller:
 
     @contextlib.contextmanager
     def beating(self) -> Iterator[None]:
-        """Have progress told until the block ends, and that we are alive where there is none."""
+        """Send progress until the block ends, and a sign of life every few seconds."""
         self._wanted, ended = True, threading.Event()
         self._connection.setblocking(False)
 
@@ -144,9 +132,11 @@ class _Teller:
             del self._unsent[: self._connection.send(self._unsent)]
 
 
-def _received(connection: socket.socket, limit_bytes: int) -> bytes:
+def _received(connection: socket.socket) -> bytes:
     timeout_s = _REQUEST_TIMEOUT_S
-    return b"".join(received(connection, limit_bytes, timeout_s, timeout_s, "The request"))
+    return b"".join(
+        received(connection, LARGEST_REQUEST_BYTES, timeout_s, timeout_s, "The request")
+    )
 
 
 def _request(data: bytes) -> _Request:
@@ -155,16 +145,9 @@ def _request(data: bytes) -> _Request:
     return from_json(data, _Request)
 
 
-def _named(operations: Mapping[str, Operation], name: str) -> Operation:
-    operation = operations.get(name)
-    if operation is None:
-        raise PlatformError(f"The control helper has no operation {name[:_LONGEST_NAME]!a}")
-    return operation
-
-
 def _refused(error: PlatformError) -> _Done:
     kind = next(kind for kind, family in KINDS.items() if isinstance(error, family))
-    # A name of a file may hold what no text is.
+    # The name of a file may hold bytes that are not text.
     message, hint = (
         text.encode("utf-8", "backslashreplace").decode() for text in (error.message, error.hint)
     )

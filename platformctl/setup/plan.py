@@ -1,6 +1,6 @@
-"""Setting up, seen from beside the wizard: its plan, and how far it came.
+"""The plan of the wizard and the progress of the last try, read without the wizard.
 
-Answers come from the wizard's own file, and from nowhere else.
+Answers are read only in the wizard's own file.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from wizard_app.setup.apply.completion import completion
 from wizard_app.setup.apply.journal import Try, read_try
 from wizard_app.setup.device_facts import Machine
 from wizard_app.setup.pending import PendingSecrets
-from wizard_app.setup.plan.actions import TITLES, Phase
-from wizard_app.setup.plan.plan import Item, build_plan, mark
+from wizard_app.setup.plan.phases import TITLES, Phase
+from wizard_app.setup.plan.plan import Item, build_plan, plan_digest
 from wizard_app.setup.serving_file import ServingFile
 from wizard_app.setup.settings import JOURNAL, WizardSettings
-from wizard_app.setup.snapshot import Kept, Lack, Standing
+from wizard_app.setup.snapshot import Kept, Lack, Snapshot
 from wizard_app.setup.state import DONE
 from wizard_app.setup.steps import STEPS
 
@@ -43,16 +43,16 @@ def plan(paths: Paths) -> tuple[SetupPlan, list[str]]:
 
     It is what the review page shows. Raises `PlatformError` when there are no answers.
     """
-    standing = standing_of(paths)
-    planned = build_plan(standing)
+    snapshot = snapshot_of(paths)
+    planned = build_plan(snapshot)
     shown = SetupPlan(
-        step=DONE if completion(paths) else standing.state.step,
-        mark=mark(planned),
-        lacks=_missing([*standing.unanswered(), *standing.unfit()]),
-        secrets=tuple(_secrets(standing)),
+        step=DONE if completion(paths) else snapshot.state.step,
+        mark=plan_digest(planned),
+        lacks=_missing([*snapshot.unanswered(), *snapshot.unfit()]),
+        secrets=tuple(_secrets(snapshot)),
         actions=tuple(map(_shown, planned)),
     )
-    return shown, standing.machine.problems
+    return shown, snapshot.machine.problems
 
 
 def heading(phase: str) -> str:
@@ -74,7 +74,7 @@ def status(paths: Paths) -> SetupStatus:
     return SetupStatus(is_complete, completed_at, _outcome(last), last.at, tried)
 
 
-def standing_of(paths: Paths, pending: PendingSecrets = PendingSecrets()) -> Standing:  # noqa: B008 - never changed
+def snapshot_of(paths: Paths, pending: PendingSecrets = PendingSecrets()) -> Snapshot:  # noqa: B008 - never changed
     """Where the wizard of this device stands by its file; raises `PlatformError`."""
     settings = WizardSettings(paths=paths, device=paths, production=True)
     try:
@@ -84,7 +84,7 @@ def standing_of(paths: Paths, pending: PendingSecrets = PendingSecrets()) -> Sta
             f"{error.message}: nothing has been answered yet",
             hint="Start the wizard with: wizard-app serve --production",
         ) from error
-    return Standing(BY_SLUG, Machine(_as_served(settings)), Kept(state, pending))
+    return Snapshot(BY_SLUG, Machine(_as_served(settings)), Kept(state, pending))
 
 
 def _as_served(settings: WizardSettings) -> WizardSettings:
@@ -103,10 +103,10 @@ def _missing(lacks: Iterable[Lack]) -> tuple[Missing, ...]:
     return tuple(Missing(lack.step.slug, str(lack.why)) for lack in found)
 
 
-def _secrets(standing: Standing) -> Iterator[Missing]:
-    for step in standing.answered():
-        if not standing.is_stored(step):
-            for name in step.needs(standing.answer(step), standing.asked(step)):
+def _secrets(snapshot: Snapshot) -> Iterator[Missing]:
+    for step in snapshot.answered():
+        if not snapshot.is_stored(step):
+            for name in step.needs(snapshot.answer(step), snapshot.asked(step)):
                 yield Missing(step.slug, str(name))
 
 

@@ -72,11 +72,11 @@ def print_status(status: SetupStatus) -> None:
         _print_tried(action.state, action.said, action.why)
 
 
-def print_progress(told: SetupProgress) -> None:
-    """What became of one action of `setup apply`; that it has begun is worth no line."""
-    if told.state != "running":
-        click.echo(f"{told.number:>3}/{told.of}", nl=False)
-        _print_tried(told.state, told.said, told.why)
+def print_progress(progress: SetupProgress) -> None:
+    """Print one action of `setup apply` once it has ended."""
+    if progress.state != "running":
+        click.echo(f"{progress.number:>3}/{progress.of}", nl=False)
+        _print_tried(progress.state, progress.said, progress.why)
 
 
 def _print_tried(state: str, said: str, why: str) -> None:

@@ -1,11 +1,6 @@
-"""The voice relay: its settings, whether the device has voice, its microphone, its service.
-
-Who is not root has the root helper listen and switch, where there is one.
-"""
+"""The voice relay: its settings, whether the device has voice, its microphone, its service."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 from msgspec import Struct
 
@@ -16,12 +11,12 @@ from platform_common.records import limits, record_file, voice
 from platform_common.records.limits import Limitation, Limits
 from platform_common.records.voice import VoiceCheck, VoiceStatus
 from platform_common.resources import data_path
-from platform_common.root_helper import client as control_helper
-from platform_common.storage.atomic_write import Owner
+from platform_common.storage.atomic_write import ROOT
+from platformctl.root_helper.remote_operation import Nothing, RemoteOperation
 from platformctl.services.systemd import disable_now, enable_now, unit_states
+from platformctl.voice import microphone
 
 UNIT = "platform-voice-relay.service"
-_ROOT = Owner("root", "root")
 _NO_LIMITATION = Limitation("", "")
 
 
@@ -29,12 +24,8 @@ class NoVoiceError(PlatformError):
     """The device has no voice."""
 
 
-class Nothing(Struct, frozen=True, forbid_unknown_fields=True):
-    """No arguments."""
-
-
 class Switch(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the helper is asked to do with the relay."""
+    """Whether the relay is to be on."""
 
     on: bool
 
@@ -74,18 +65,8 @@ def check_supported(paths: Paths) -> None:
         raise NoVoiceError(f"This device has no voice{reason}", hint=why.unblock)
 
 
-def check(paths: Paths) -> VoiceCheck:
-    """Listen to the microphone for a second; raises `PlatformError` for settings that are none."""
-    socket = _helper(paths)
-    if socket is not None:
-        return control_helper.ask(socket, "voice-check", {}, VoiceCheck)
-    return check_here(paths)
-
-
-def check_here(paths: Paths) -> VoiceCheck:
-    """As `check`, with this user's own right to the microphone."""
-    from platformctl.voice import microphone
-
+def _check(paths: Paths) -> VoiceCheck:
+    """Listen to the microphone for a second; raises `PlatformError` for invalid settings."""
     config = record_file.read(paths.find(VOICE), voice.parse)
     return microphone.check(config.voice.audio_device)
 
@@ -98,44 +79,36 @@ def change(paths: Paths, changes: voice.Changes) -> None:
             before = voice.for_device(_shipped(), _limits(paths))
         return voice.edited(before, changes)
 
-    record_file.edit(paths.writable(VOICE), edited, mode=0o644, owner=_ROOT)
+    record_file.edit(paths.writable(VOICE), edited, mode=0o644, owner=ROOT)
 
 
-def switch(paths: Paths, *, on: bool) -> bool:
-    """Switch the relay and its service on or off; False when the service was left alone.
+def _switch(paths: Paths, *, on: bool) -> Switched:
+    """Switch the relay and its service on or off.
 
-    That is so without systemd, and for a device in a folder, whose services are
-    not those of this machine. Raises `PlatformError`.
+    The service is left alone without systemd, and for a device in a folder, whose services
+    are not those of this machine. Raises `PlatformError`.
     """
-    socket = _helper(paths)
-    if socket is not None:
-        return control_helper.ask(socket, "voice-switch", {"on": on}, Switched).service
-    return switch_here(paths, on=on)
-
-
-def switch_here(paths: Paths, *, on: bool) -> bool:
-    """As `switch`, in the file and by systemd; raises `NoVoiceError` where there is none."""
     if on:
         check_supported(paths)
     change(paths, {("voice", "enabled"): on})
-    here = paths.root == Path("/") and unit_states([UNIT])[UNIT].active_state != UNAVAILABLE
+    here = paths.is_machine and unit_states([UNIT])[UNIT].active_state != UNAVAILABLE
     if here:
         (enable_now if on else disable_now)(UNIT)
-    return here
+    return Switched(service=here)
 
 
-def check_asked(paths: Paths, _: Nothing) -> VoiceCheck:
-    """The helper's operation `voice-check`."""
-    return check_here(paths)
-
-
-def switch_asked(paths: Paths, switch: Switch) -> Switched:
-    """The helper's operation `voice-switch`."""
-    return Switched(switch_here(paths, on=switch.on))
-
-
-def _helper(paths: Paths) -> Path | None:
-    return control_helper.socket_for(paths, VOICE, LIMITS)
+_PLACES = (VOICE, LIMITS)
+CHECK = RemoteOperation(
+    "voice-check", Nothing, VoiceCheck, lambda paths, *_: _check(paths), places=_PLACES
+)
+SWITCH = RemoteOperation(
+    "voice-switch",
+    Switch,
+    Switched,
+    lambda paths, switch, _: _switch(paths, on=switch.on),
+    changes=True,
+    places=_PLACES,
+)
 
 
 def _without_voice(device: Limits) -> Limitation:

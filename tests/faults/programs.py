@@ -113,7 +113,7 @@ def _set_up(out: Path, presses: str) -> None:
 
     client = _prepared[str(out)]
     # A copy is the process that was told the secrets, not one that a server started anew.
-    wizard_of(client)._process = os.getpid()
+    wizard_of(client)._store._process = os.getpid()
     answers = []
     for _ in range(int(presses)):
         answers.append(_posted(client, "/wizard/review/apply", {}))

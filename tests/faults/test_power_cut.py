@@ -167,7 +167,7 @@ def test_wiz_09_fifty_power_cuts_while_it_is_set_up(tmp_path: Path, after: Tree)
             wizard = wizard_of(started(out))
             answered = {words[1] for words in said["answered"] if words[0] == last}
             assert answered == set(FULL)
-            assert [step.slug for step in wizard.standing().answered()] == list(wizard.steps)
+            assert [step.slug for step in wizard.snapshot().answered()] == list(wizard.steps)
             assert not done or wizard.state.step == "done"
             completed += press_once_more(out, FULL) is not None
             assert result(out) == after

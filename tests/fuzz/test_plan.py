@@ -113,8 +113,8 @@ class Box:
 
     def check(self, form: str) -> None:
         """Every file and every command for a form says what was meant, and nothing else."""
-        standing = wizard_of(self.client).standing()
-        for _, action in standing.actions(standing.steps[FORMS[form].slug]):
+        snapshot = wizard_of(self.client).snapshot()
+        for _, action in snapshot.actions(snapshot.steps[FORMS[form].slug]):
             match action:
                 case WriteFile():
                     self._check_file(action.path, action.reveal().decode())
@@ -133,7 +133,7 @@ class Box:
         return answers
 
     def _file(self, path: str) -> str:
-        plan = build_plan(wizard_of(self.client).standing())
+        plan = build_plan(wizard_of(self.client).snapshot())
         [file] = [one.action for one in plan if one.action.shown.get("path") == path]
         assert isinstance(file, WriteFile)
         return file.reveal().decode()

@@ -21,7 +21,7 @@ from wizard_app.app import create_app
 from wizard_app.setup import answers_file, state
 from wizard_app.setup.device_facts import Machine
 from wizard_app.setup.settings import WizardSettings
-from wizard_app.setup.snapshot import Kept, Standing
+from wizard_app.setup.snapshot import Kept, Snapshot
 from wizard_app.setup.state import WizardState
 from wizard_app.setup.steps import STEPS
 
@@ -61,10 +61,10 @@ def test_wiz_01_a_damaged_state_is_refused_or_can_be_asked_for_everything(
             assert 0 < len(found) < 1000
             return
         assert state.parse(state.render(found), STEPS) == found
-        standing = Standing(steps, machine, Kept(found))
+        snapshot = Snapshot(steps, machine, Kept(found))
         for step in STEPS:
-            assert standing.revision(step)
-        assert all(str(lack.why) for lack in standing.lacks())
+            assert snapshot.revision(step)
+        assert all(str(lack.why) for lack in snapshot.lacks())
         assert json.loads(answers_file.render(found.answers, STEPS))["version"] == 2
 
 

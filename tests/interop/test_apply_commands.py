@@ -154,7 +154,7 @@ def test_ssh_08_a_program_that_hangs_is_ended_with_what_it_started_and_its_key_i
 
 
 def test_our_limits_leave_each_program_its_own(setup: Setup) -> None:
-    plan = build_plan(setup.client.application.extensions["wizard_app"].standing())
+    plan = build_plan(setup.client.application.extensions["wizard_app"].snapshot())
     limits = {
         item.action.shown["argv"][0]: item.action.shown["timeout_s"]
         for item in plan

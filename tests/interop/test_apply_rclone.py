@@ -126,7 +126,7 @@ KINDS = st.one_of(
 def read_after(answered: FlaskClient, answers: Answers) -> dict[str, dict[str, str]]:
     """What rclone reads once these answers about backup are applied."""
     assert answered.post("/wizard/backup", data=answers).status_code == 302
-    plan = build_plan(answered.application.extensions["wizard_app"].standing())
+    plan = build_plan(answered.application.extensions["wizard_app"].snapshot())
     with tempfile.TemporaryDirectory() as folder:
         device = Paths(Path(folder), {})
         execute(plan, device, recorded(Path(folder, "commands.jsonl")), setup="a")

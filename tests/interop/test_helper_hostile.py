@@ -22,7 +22,7 @@ import pytest
 
 from platform_common.errors import PlatformError
 from platform_common.root_helper.client import ask
-from platform_common.root_helper.messages import OPERATION, SetUp
+from platform_common.root_helper.messages import SETUP_APPLY, SetUp
 from platform_common.storage.file_lock import LockedError
 from tests.interop.test_control_helper import NOBODY, SET, STRANGER, Helped, helped, request
 from tests.interop.test_setup_helper import CANARIES, SECRETS, Setup, as_nobody, asked, setup
@@ -129,8 +129,8 @@ def test_a_caller_who_is_killed_while_it_goes_on_stops_nothing(waiting: Setup) -
         "from platform_common.root_helper.client import ask\n"
         "from platform_common.root_helper.messages import SetUp\n"
         f"os.setgid({NOBODY}); os.setuid({NOBODY})\n"
-        f"ask(Path({str(path)!r}), {OPERATION!r}, json.load(sys.stdin), SetUp,"
-        " tell=lambda told: print(told['number'], flush=True))"
+        f"ask(Path({str(path)!r}), {SETUP_APPLY!r}, json.load(sys.stdin), SetUp,"
+        " on_progress=lambda told: print(told['number'], flush=True))"
     )
     with subprocess.Popen(
         [sys.executable, "-c", script],
@@ -159,7 +159,7 @@ def test_leak_01_a_helper_at_work_shows_no_secret_and_nothing_of_its_caller(
     told: list[Any] = []
     arguments = asked(waiting)
     with as_nobody():
-        done = ask(waiting.helped.socket, OPERATION, arguments, SetUp, tell=told.append)
+        done = ask(waiting.helped.socket, SETUP_APPLY, arguments, SetUp, on_progress=told.append)
     seen = {
         name: (waiting.programs / name).read_text()
         for name in ("environ", "argv", "cwd", "descriptors")
@@ -177,7 +177,7 @@ def test_wiz_12_of_two_who_set_up_at_once_one_is_told_that_it_goes_on(waiting: S
     arguments, outcomes = asked(waiting), []
 
     def apply() -> None:
-        outcomes.append(ask(waiting.helped.socket, OPERATION, arguments, SetUp))
+        outcomes.append(ask(waiting.helped.socket, SETUP_APPLY, arguments, SetUp))
 
     first = threading.Thread(target=apply)
     first.start()
@@ -186,7 +186,7 @@ def test_wiz_12_of_two_who_set_up_at_once_one_is_told_that_it_goes_on(waiting: S
     for lock in waiting.helped.device.path(JOURNAL).parent.glob(".*.lock"):
         lock.unlink()
     with pytest.raises(LockedError):
-        ask(waiting.helped.socket, OPERATION, arguments, SetUp)
+        ask(waiting.helped.socket, SETUP_APPLY, arguments, SetUp)
     (waiting.programs / "goes-on").touch()
     first.join(20)
     assert len(outcomes) == 1
@@ -194,7 +194,7 @@ def test_wiz_12_of_two_who_set_up_at_once_one_is_told_that_it_goes_on(waiting: S
 
 def test_wiz_12_what_is_set_up_is_done_again_by_nobody_but_told_once_more(setup: Setup) -> None:
     arguments = asked(setup)
-    assert ask(setup.helped.socket, OPERATION, arguments, SetUp).actions > 10
+    assert ask(setup.helped.socket, SETUP_APPLY, arguments, SetUp).actions > 10
     path = setup.helped.device.path(COMPLETE)
     assert (stat.S_IMODE(path.stat().st_mode), path.stat().st_uid) == (0o644, 0)
     assert [canary for canary in CANARIES if canary in path.read_text()] == []
@@ -204,18 +204,18 @@ def test_wiz_12_what_is_set_up_is_done_again_by_nobody_but_told_once_more(setup:
         put_answers(setup.helped.device, step=step)
         os.chown(setup.helped.device.path(STATE_FILE), NOBODY, NOBODY)
         again = {**arguments, "secrets": secrets}
-        assert ask(setup.helped.socket, OPERATION, again, SetUp) == SetUp(0)
+        assert ask(setup.helped.socket, SETUP_APPLY, again, SetUp) == SetUp(0)
     put_answers(setup.helped.device)
     assert (setup.files(), setup.commands()) == (before, commands)
     # Other answers, another setup, or what somebody made by hand.
     put_answers(setup.helped.device, hostname="mine")
     with pytest.raises(PlatformError, match="is set up already"):
-        ask(setup.helped.socket, OPERATION, arguments, SetUp)
+        ask(setup.helped.socket, SETUP_APPLY, arguments, SetUp)
     put_answers(setup.helped.device)
     for made in (path.read_text().replace("2026", "2027", 1), "", "{"):
         path.write_text(made)
         with pytest.raises(PlatformError, match="is set up already") as caught:
-            ask(setup.helped.socket, OPERATION, arguments, SetUp)
+            ask(setup.helped.socket, SETUP_APPLY, arguments, SetUp)
         assert "platformctl setup again" in caught.value.hint
     assert setup.commands() == commands
 
@@ -251,7 +251,7 @@ def test_fs_07_something_else_in_the_place_of_a_file_is_neither_read_nor_written
     precious = path.with_name("precious")
     before = picture(path.parent).get("precious")
     with contextlib.suppress(PlatformError):
-        ask(sticky.helped.socket, OPERATION, arguments, SetUp)
+        ask(sticky.helped.socket, SETUP_APPLY, arguments, SetUp)
     after = picture(path.parent).get("precious")
     # A second name of it may be gone.
     assert (before and (before[:2], before[3:])) == (after and (after[:2], after[3:]))
@@ -333,7 +333,7 @@ def test_fs_07_swapping_files_while_it_goes_on_leads_root_nowhere_else(
                 # So that each time all of it is tried.
                 device.path(COMPLETE).unlink(missing_ok=True)
                 with contextlib.suppress(PlatformError):
-                    said += repr(ask(sticky.helped.socket, OPERATION, arguments, SetUp))
+                    said += repr(ask(sticky.helped.socket, SETUP_APPLY, arguments, SetUp))
                 if tried >= least and sticky.commands():
                     break
         except PlatformError as error:
@@ -351,7 +351,7 @@ def test_fs_07_swapping_files_while_it_goes_on_leads_root_nowhere_else(
     # Once he is gone, the device can be set up.
     device.path(COMPLETE).unlink(missing_ok=True)
     put_answers(device)
-    assert ask(sticky.helped.socket, OPERATION, arguments, SetUp).actions > 10
+    assert ask(sticky.helped.socket, SETUP_APPLY, arguments, SetUp).actions > 10
     assert ended(sticky)
 
 

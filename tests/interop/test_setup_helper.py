@@ -15,7 +15,7 @@ import pytest
 
 from platform_common.errors import PlatformError
 from platform_common.root_helper.client import ask
-from platform_common.root_helper.messages import OPERATION, SetUp
+from platform_common.root_helper.messages import SETUP_APPLY, SetUp, SetupProgress
 from platform_common.secret import Secret
 from tests.interop.test_control_helper import NOBODY, Helped, activated
 from tests.support.setups import JOURNAL, put_answers
@@ -25,9 +25,9 @@ from wizard_app.setup.apply.executor import ApplyError
 from wizard_app.setup.apply.journal import read_try
 from wizard_app.setup.device_facts import Machine
 from wizard_app.setup.pending import Held, PendingSecrets
-from wizard_app.setup.plan.plan import Plan, build_plan, mark
+from wizard_app.setup.plan.plan import Plan, build_plan, plan_digest
 from wizard_app.setup.settings import WizardSettings
-from wizard_app.setup.snapshot import Kept, Standing
+from wizard_app.setup.snapshot import Kept, Snapshot
 from wizard_app.setup.state import parse
 from wizard_app.setup.steps import STEPS
 
@@ -65,7 +65,7 @@ class Setup:
         paths = self.helped.device.paths
         return WizardSettings(paths=paths, device=paths, production=True)
 
-    def standing(self, secrets: Mapping[str, Mapping[str, str]] = SECRETS) -> Standing:
+    def snapshot(self, secrets: Mapping[str, Mapping[str, str]] = SECRETS) -> Snapshot:
         """Where that wizard stands, with these secrets in memory."""
         held = {
             slug: Held({name: Secret(text) for name, text in named.items()})
@@ -73,19 +73,21 @@ class Setup:
         }
         state = parse(self.helped.device.path(STATE_FILE).read_bytes(), STEPS)
         kept = Kept(state, PendingSecrets(held))
-        return Standing({step.slug: step for step in STEPS}, Machine(self.settings), kept)
+        return Snapshot({step.slug: step for step in STEPS}, Machine(self.settings), kept)
 
     def plan(self) -> Plan:
         """What it would do."""
-        return build_plan(self.standing())
+        return build_plan(self.snapshot())
 
-    def apply(self, secrets: Mapping[str, Mapping[str, str]] = SECRETS) -> None:
-        """Apply as that wizard does, run by nobody; raises what it raises."""
-        standing = self.standing(secrets)
-        plan = build_plan(standing)
+    def apply(self, secrets: Mapping[str, Mapping[str, str]] = SECRETS) -> dict[str, SetupProgress]:
+        """Apply as that wizard does, run by nobody: what its pages show; raises what it raises."""
+        snapshot = self.snapshot(secrets)
+        plan = build_plan(snapshot)
         act = executor(self.settings)
+        shown: dict[str, SetupProgress] = {}
         with as_nobody():
-            act(standing, plan)
+            act(snapshot, plan, lambda progress: shown.update({progress.id: progress}))
+        return shown
 
     def files(self) -> dict[str, bytes]:
         """All that is on the device, but what locks and tells."""
@@ -130,7 +132,9 @@ def setup(tmp_path: Path) -> Iterator[Setup]:
 
 
 def test_a_wizard_that_is_not_root_has_all_of_it_done(setup: Setup) -> None:
-    setup.apply()
+    shown = setup.apply()
+    assert {one.state for one in shown.values()} == {"done"}
+    assert list(shown) == [item.action.id for item in setup.plan()]
     device = setup.helped.device
     written = {
         "/etc/hostname": ("agent-kitchen\n", 0o644),
@@ -194,10 +198,10 @@ def test_a_wizard_that_is_root_does_it_itself(
     setup: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", f"{setup.programs}:{os.environ['PATH']}")
-    standing = setup.standing()
-    executor(setup.settings)(standing, build_plan(standing))
+    snapshot = setup.snapshot()
+    executor(setup.settings)(snapshot, build_plan(snapshot), lambda progress: None)
     assert len(setup.commands()) > 5
-    assert OPERATION not in setup.helped.log.read_text()
+    assert SETUP_APPLY not in setup.helped.log.read_text()
 
 
 def secrets(step: str, **named: str) -> dict[str, Any]:
@@ -244,14 +248,14 @@ HOSTILE: Mapping[str, tuple[dict[str, Any], str]] = {
 
 def asked(setup: Setup) -> dict[str, Any]:
     """What the wizard asks for."""
-    return {"mark": mark(setup.plan()), "secrets": dict(SECRETS)}
+    return {"mark": plan_digest(setup.plan()), "secrets": dict(SECRETS)}
 
 
 def refuses(setup: Setup, arguments: dict[str, Any], reason: str) -> None:
     """Have nobody ask for that, which changes nothing."""
     before = setup.files()
     with as_nobody(), pytest.raises(PlatformError) as caught:
-        ask(setup.helped.socket, OPERATION, arguments, SetUp)
+        ask(setup.helped.socket, SETUP_APPLY, arguments, SetUp)
     # What is too long is not read to its end.
     assert reason in caught.value.message or "longer than" in reason
     assert [canary for canary in CANARIES if canary in caught.value.message] == []

@@ -128,7 +128,7 @@ def prepare(setup: Setup, out: Path) -> None:
 
 def lost(client: FlaskClient) -> set[str]:
     """The steps whose secrets must be entered once more."""
-    return {lack.step.slug for lack in wizard_of(client).standing().lost()}
+    return {lack.step.slug for lack in wizard_of(client).snapshot().lost()}
 
 
 def not_stored(out: Path, forms: Forms) -> set[str]:

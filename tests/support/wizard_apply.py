@@ -12,11 +12,11 @@ from wizard_app.app import create_app
 from wizard_app.apply_job import Applying
 from wizard_app.pages import review
 from wizard_app.setup.apply.command_runners import CommandError
-from wizard_app.setup.apply.executor import execute
+from wizard_app.setup.apply.executor import OnProgress, execute
 from wizard_app.setup.plan.actions import RunCommand
 from wizard_app.setup.plan.plan import Plan
 from wizard_app.setup.settings import WizardSettings
-from wizard_app.setup.snapshot import Standing
+from wizard_app.setup.snapshot import Snapshot
 
 _LONGEST_S = 60
 
@@ -60,8 +60,9 @@ def wizard_with(commands: Commands, env: Mapping[str, str]) -> Flask:
     settings = WizardSettings.from_env(env)
     app = create_app(settings)
 
-    def act(standing: Standing, plan: Plan) -> None:
-        execute(plan, settings.paths, commands, setup=standing.state.started_at)
+    def act(snapshot: Snapshot, plan: Plan, on_progress: OnProgress) -> None:
+        setup = snapshot.state.started_at
+        execute(plan, settings.paths, commands, setup=setup, on_progress=on_progress)
 
-    review.install(app, Applying(app.extensions["wizard_app"], act))
+    review.install(app, Applying(app.extensions["wizard_app"], settings.paths, act))
     return app

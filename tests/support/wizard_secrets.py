@@ -14,7 +14,7 @@ from flask.testing import FlaskClient
 def held(client: FlaskClient, slug: str) -> dict[str, str]:
     """What the wizard behind `client` holds for a step."""
     wizard = client.application.extensions["wizard_app"]
-    secrets = wizard.standing().pending.of(slug).secrets
+    secrets = wizard.snapshot().pending.of(slug).secrets
     return {name: secret.reveal() for name, secret in secrets.items()}
 
 

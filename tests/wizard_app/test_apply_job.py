@@ -26,8 +26,9 @@ from tests.support.apply_setups import (
     wizard_of,
 )
 from tests.support.wizard_secrets import found, held
+from wizard_app.setup.apply.executor import OnProgress
 from wizard_app.setup.plan.plan import Plan, build_plan
-from wizard_app.setup.snapshot import Standing
+from wizard_app.setup.snapshot import Snapshot
 
 _APPLY = "/wizard/review/apply"
 
@@ -50,11 +51,11 @@ class Slow:
         self.begun, self.go_on = threading.Event(), threading.Event()
         self.runs = 0
 
-    def _act(self, standing: Standing, plan: Plan) -> None:
+    def _act(self, snapshot: Snapshot, plan: Plan, on_progress: OnProgress) -> None:
         self.runs += 1
         self.begun.set()
         assert self.go_on.wait(120)
-        self._execute(standing, plan)
+        self._execute(snapshot, plan, on_progress)
 
 
 def _press(client: FlaskClient) -> tuple[int, str | None]:
@@ -208,7 +209,7 @@ def test_wiz_10_first_what_the_gateway_needs_then_the_gateway_and_then_it_is_don
     wizard = type(wizard_of(client))
     wizard_finish = wizard.finish
     monkeypatch.setattr(wizard, "finish", finish)
-    phases = [item.phase for item in build_plan(wizard_of(client).standing())]
+    phases = [item.phase for item in build_plan(wizard_of(client).snapshot())]
     assert phases == sorted(phases)
     assert set(phases) == set(type(phases[0]))
     assert _press(client) == (302, "/wizard/done")

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-import hashlib
 import ipaddress
 import os
-import re
-import ssl
 import stat
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from platform_common.clock import plausible_day
-from platform_common.errors import PlatformError, UnreadableError, WrongUsageError
+from platform_common.errors import PlatformError, UnreadableError
 from platform_common.storage.atomic_write import make_folder, write_atomic
-from platform_common.storage.safe_read import open_regular, read_bounded, read_open
-
-if TYPE_CHECKING:
-    from cryptography import x509
+from platform_common.storage.safe_read import open_regular, read_open
 
 FILE = "wizard.pem"
 _MODE = 0o600
@@ -30,9 +34,6 @@ _LIFETIME = timedelta(days=825)
 _AHEAD = timedelta(days=30)
 _SPARE = timedelta(days=1)
 _LOOPBACK = ("127.0.0.1", "::1")
-_BLOCK = re.compile(
-    "-----BEGIN CERTIFICATE-----\\s[A-Za-z0-9+/=\\s]+-----END CERTIFICATE-----", re.ASCII
-)
 
 
 def own_certificate(folder: Path, name: str, addresses: Iterable[str]) -> Path:
@@ -48,25 +49,7 @@ def own_certificate(folder: Path, name: str, addresses: Iterable[str]) -> Path:
     return path
 
 
-def fingerprint(certificate: Path) -> str:
-    """The SHA-256 fingerprint of the first certificate in a PEM file, as openssl writes it.
-
-    Raises `PlatformError`.
-    """
-    text = read_bounded(certificate, _LIMIT_BYTES).decode("latin-1")
-    block = _BLOCK.search(text)
-    if block is None:
-        raise WrongUsageError(f"{certificate} holds no certificate in PEM")
-    try:
-        der = ssl.PEM_cert_to_DER_cert(block[0])
-    except ValueError as error:
-        raise WrongUsageError(f"{certificate} holds no certificate in PEM") from error
-    return hashlib.sha256(der).digest().hex(":").upper()
-
-
 def _is_fit(path: Path, name: str) -> bool:
-    from cryptography import x509
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     try:
         with open_regular(path, follow_link=False, one_name=True) as descriptor:
@@ -88,12 +71,6 @@ def _is_fit(path: Path, name: str) -> bool:
 
 def _made(name: str, addresses: Iterable[str]) -> bytes:
     """A new key, and behind it its certificate."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-    from cryptography.x509.oid import ExtendedKeyUsageOID
-
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     begin = datetime.combine(plausible_day(), time(), UTC) - _AHEAD
@@ -118,7 +95,6 @@ def _made(name: str, addresses: Iterable[str]) -> bytes:
 
 
 def _names(name: str, addresses: Iterable[str]) -> Iterator[x509.GeneralName]:
-    from cryptography import x509
 
     for host in dict.fromkeys(("localhost", name, f"{name}.local")):
         yield x509.DNSName(host)

@@ -1,4 +1,4 @@
-"""The wizard's door: who shows the launch token gets a session, and nobody else a page."""
+"""The wizard's gate: a launch token begins a session, and pages are for sessions only."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def install(
     forget: Callable[[], None],
     clock: Callable[[], float] = boot_time,
 ) -> None:
-    """Let `app` answer only who has a session, but for its health and its static files.
+    """Have `app` answer sessions only, except for its health and its static files.
 
-    `forget` is called when nobody has had a session for an hour. Without a token to ask
-    for there is no door.
+    `forget` is called when there has been no session for an hour. Without a token everybody
+    is let in.
     """
     gate = Gate(settings, forget, clock)
     app.extensions[_NAME] = gate
@@ -53,7 +53,7 @@ def install(
         app.after_request(gate.with_cookie)
 
 
-def door() -> Gate:
+def current_gate() -> Gate:
     """The gate of the app that answers this request."""
     found: Gate = current_app.extensions[_NAME]
     return found
@@ -143,13 +143,13 @@ class Gate:
 
     def _refused(self, tokens: list[str]) -> Response:
         if len(tokens) == 1 and self.access.was_used(tokens[0]):
-            return self._page(refusals.USED, mark="used")
+            return self._page(refusals.USED, retry="used")
         if tokens:
             return self._wrong_token()
         if self._sessions():
             return self._page(refusals.ENDED)
         was_used = request.args.get(RETRY) == "used"
-        return self._page(refusals.USED if was_used else refusals.NOTHING, mark="1")
+        return self._page(refusals.USED if was_used else refusals.NOTHING, retry="1")
 
     def _wrong_token(self) -> Response:
         address = request.remote_addr or ""
@@ -161,8 +161,8 @@ class Gate:
         _LOG.warning("a wrong launch token came from %s", address or "a local socket")
         return self._page(refusals.WRONG)
 
-    def _page(self, refusal: Refusal, *, mark: str = "") -> Response:
-        again = clean_address(mark) if mark and self._may_have_cookie() else ""
+    def _page(self, refusal: Refusal, *, retry: str = "") -> Response:
+        again = clean_address(retry) if retry and self._may_have_cookie() else ""
         body = render_template(
             "wizard/refused.html",
             refusal=refusal,

@@ -33,8 +33,8 @@ def is_only_looking() -> bool:
     )
 
 
-def clean_address(mark: str = "") -> str:
-    """Where this request leads, without its token; `mark` says that it is a second try."""
+def clean_address(retry: str = "") -> str:
+    """Where this request leads, without its token; `retry` says that it is a second try."""
     path = request.path
     if request.method != "GET" or request.url_rule is None or path.startswith("//"):
         path = _START
@@ -43,7 +43,7 @@ def clean_address(mark: str = "") -> str:
         for name, value in request.args.items(multi=True)
         if name not in (TOKEN, RETRY)
     ]
-    query = urlencode(rest + ([(RETRY, mark)] if mark else []))
+    query = urlencode(rest + ([(RETRY, retry)] if retry else []))
     return quote(path) + (f"?{query}" if query else "")
 
 

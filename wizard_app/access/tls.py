@@ -1,8 +1,10 @@
-"""TLS for our servers: from version 1.2 on, and a word for who forgot the `s` of https."""
+"""TLS for the wizard: version 1.2 or later, and an answer to clients that speak plain HTTP."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import re
 import socket
 import ssl
 from collections.abc import Mapping
@@ -10,7 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from platform_common.errors import UnreadableError, WrongUsageError
+from platform_common.storage.safe_read import read_bounded
 
+_LIMIT_BYTES = 64 << 10
+_BLOCK = re.compile(
+    "-----BEGIN CERTIFICATE-----\\s[A-Za-z0-9+/=\\s]+-----END CERTIFICATE-----", re.ASCII
+)
 _HANDSHAKE = b"\x16"
 _MOST_READ_BYTES = 65536
 _PATIENCE_S = 2.0
@@ -55,12 +62,28 @@ def settings(certificate: Path, key: Path | None = None) -> Mapping[str, Any]:
     }
 
 
+def fingerprint(certificate: Path) -> str:
+    """The SHA-256 fingerprint of the first certificate in a PEM file, as openssl writes it.
+
+    Raises `PlatformError`.
+    """
+    text = read_bounded(certificate, _LIMIT_BYTES).decode("latin-1")
+    block = _BLOCK.search(text)
+    if block is None:
+        raise WrongUsageError(f"{certificate} holds no certificate in PEM")
+    try:
+        der = ssl.PEM_cert_to_DER_cert(block[0])
+    except ValueError as error:
+        raise WrongUsageError(f"{certificate} holds no certificate in PEM") from error
+    return hashlib.sha256(der).digest().hex(":").upper()
+
+
 def _no_password() -> str:
     raise WrongUsageError("The private key has a password", hint="Give one without.")
 
 
 class _Context(ssl.SSLContext):
-    """A context that answers in plain HTTP who speaks that, as nobody else would tell them."""
+    """Tells plain-HTTP clients to use https."""
 
     def wrap_socket(self, sock: socket.socket, *args: Any, **options: Any) -> ssl.SSLSocket:
         if sock.recv(1, socket.MSG_PEEK) not in (_HANDSHAKE, b""):
@@ -69,6 +92,6 @@ class _Context(ssl.SSLContext):
                 sock.recv(_MOST_READ_BYTES)
                 sock.sendall(_ANSWER)
                 sock.shutdown(socket.SHUT_WR)
-            # For gunicorn this is somebody who went away.
+            # To gunicorn this is a client that closed the connection.
             raise ssl.SSLError(ssl.SSL_ERROR_EOF, "plain HTTP")
         return super().wrap_socket(sock, *args, **options)

@@ -53,7 +53,7 @@ def _reason_in(incoming: Incoming) -> str:
         return ""
 
 
-def told(profile: Profile, error: PlatformError) -> GatewayError:
+def gateway_error(profile: Profile, error: PlatformError) -> GatewayError:
     """What it means that no answer, or none that can be read, came at all."""
     match error:
         case ReadingError():

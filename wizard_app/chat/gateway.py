@@ -18,10 +18,10 @@ from platform_common.secret import Secret
 from wizard_app.chat.errors import (
     AFTERWARDS_S,
     GatewayError,
+    gateway_error,
     no_answer,
     refusal,
     see,
-    told,
 )
 from wizard_app.chat.event_stream import (
     ReadingError,
@@ -73,7 +73,7 @@ def health(profile: Profile, *, limit_s: float = HEALTH_LIMIT_S) -> Health:
     except GatewayError as error:
         return Health(ready=False, said=error.said, advice=error.advice)
     except (ExchangeError, RefusedAddressError) as error:
-        failure = told(profile, error)
+        failure = gateway_error(profile, error)
         return Health(ready=False, said=failure.said, advice=failure.advice)
     return Health(ready=True, said=Sentence("{name} is ready", name=profile.display_name))
 
@@ -130,7 +130,7 @@ def ask(
         if not said_something:
             raise ReadingError(Sentence("its answer is empty"))
     except (ExchangeError, RefusedAddressError, ReadingError) as error:
-        failure = told(profile, error)
+        failure = gateway_error(profile, error)
     else:
         return
     raise failure

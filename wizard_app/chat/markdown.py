@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import cache, lru_cache
+from functools import cache
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
@@ -36,9 +36,6 @@ MOST_MARKS = 16 << 10
 _MARKS = re.compile(r"[\[\]()!*_~`<>|\n]")
 # What stands below the heads of a table: each row after it gets as many cells as it has.
 _BELOW_HEADS = re.compile(r"^[ \t>]*[|:-][ \t|:-]*$", re.MULTILINE)
-# Long ones are rare, and would fill the memory.
-_LONGEST_KEPT = 8 << 10
-_MOST_KEPT = 256
 
 
 class Renderer:
@@ -53,18 +50,13 @@ class Renderer:
         if len(text) > LONGEST or marks > min(MOST_MARKS, self._left):
             return plain(text)
         self._left -= marks
-        return _kept(text) if len(text) <= _LONGEST_KEPT else markdown(text)
+        return markdown(text)
 
 
 def _marks(text: str) -> int:
     """How much work a text may be: its marks, and the cells that its tables may be filled up to."""
     columns = max((row.count("|") for row in _BELOW_HEADS.findall(text)), default=0)
     return len(_MARKS.findall(text)) + columns * text.count("\n")
-
-
-def forget() -> None:
-    """Keep no body of any turn in memory."""
-    _kept.cache_clear()
 
 
 def plain(text: str) -> Markup:
@@ -82,11 +74,6 @@ def markdown(text: str) -> Markup:
     _harmless(tokens)
     html = parser.renderer.render(tokens, parser.options, {})
     return Markup(html)  # noqa: S704 - the library escapes all text, and knows no HTML
-
-
-@lru_cache(maxsize=_MOST_KEPT)
-def _kept(text: str) -> Markup:
-    return markdown(text)
 
 
 def _harmless(tokens: Iterable[Token]) -> None:
@@ -145,7 +132,8 @@ def _leads_to_a_page(url: str) -> bool:
 
 @cache
 def _parser() -> MarkdownIt:
-    # Here, as a device is set up before anybody talks to it.
+    # Loading it takes 30 ms, by which the start would miss its row of the bench ("from the
+    # start to the first answer of /healthz").
     from markdown_it import MarkdownIt
 
     made = MarkdownIt(

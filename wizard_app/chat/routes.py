@@ -29,7 +29,7 @@ from platform_common.errors import PlatformError
 from platform_common.message import Sentence
 from platform_common.web.factory import called
 from platform_common.web.flash import Flash
-from wizard_app.chat import export, markdown
+from wizard_app.chat import export
 from wizard_app.chat.conversation import Chat, Conversation, Said
 from wizard_app.chat.gateway import health
 from wizard_app.chat.plain_text import with_line_feeds, without_controls
@@ -127,7 +127,6 @@ def clear() -> Response | Redirect:
     """Have all of it gone for good."""
     # A form that is too much is refused before anything is cleared.
     request.get_data(parse_form_data=True)
-    markdown.forget()
     try:
         conversation().history.clear()
     except PlatformError as error:

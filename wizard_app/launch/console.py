@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 from platform_common.errors import PlatformError, UnreadableError
-from platform_common.paths import Place
+from platform_common.paths import SETUP_COMPLETE, Place
 from platform_common.process.run import ProcessError, run
 from platform_common.storage.atomic_write import make_folder, write_atomic
 from wizard_app.launch import console_text, launch_url
@@ -31,7 +31,6 @@ ISSUE = Place("/run/platform-wizard.issue")
 # Agetty looks into the second folder only without the file beside the first.
 _MAIN_ISSUE = Place("/etc/issue")
 _FOLDERS = ("/etc/issue.d", "/run/issue.d")
-SET_UP = Place("/etc/platform/setup-complete")
 _SCREEN = "/dev/tty1"
 _EVERY_S = 1.0
 _RELOAD_S = 10.0
@@ -54,7 +53,7 @@ def keep_shown(settings: WizardSettings) -> None:
         make_folder(place.parent)
         make_folder(link.parent)
         _put_link(link, ISSUE.device)
-        while not paths.has(SET_UP):
+        while not paths.has(SETUP_COMPLETE):
             text = _text(settings)
             if text != shown:
                 write_atomic(place, text.encode(), mode=0o600)

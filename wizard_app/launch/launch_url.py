@@ -10,6 +10,7 @@ from pathlib import Path
 
 from platform_common.errors import PlatformError
 from platform_common.net.connect import own_addresses
+from wizard_app.access.token_file import TokenFile
 from wizard_app.setup.serving_file import Serving, ServingFile, interface_addresses
 
 
@@ -24,8 +25,6 @@ def announced(token_file: Path, serving: Serving) -> Iterator[None]:
 
     Raises `PlatformError`.
     """
-    from wizard_app.access.token_file import TokenFile
-
     mine = os.getpid()
     try:
         ServingFile(token_file).write(serving)
@@ -54,6 +53,4 @@ def waiting_token(token_file: Path) -> str:
 
     Raises `UnreadableError`.
     """
-    from wizard_app.access.token_file import TokenFile
-
     return TokenFile(token_file, ServingFile(token_file).user()).read()

@@ -1,9 +1,13 @@
-"""QR codes of the launch URLs; what makes them is loaded when one is wanted."""
+"""QR codes of the launch URLs."""
 
 from __future__ import annotations
 
 import io
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from segno import QRCode
 
 # Black on white, whatever the terminal's colours are.
 _CODE, _PLAIN = "\x1b[97;40m", "\x1b[0m"
@@ -23,9 +27,7 @@ def lines(url: str, *, halves: bool = True, quiet: int = 4) -> list[str]:
     With `halves` a character shows two modules, one above the other. Without it two
     characters show one, and no other block than the full one is used.
     """
-    import segno
-
-    code = segno.make(url, error="l", micro=False)
+    code = _made(url)
     if not halves:
         rows = code.matrix_iter(border=quiet)
         return ["".join(_FULL[bool(module)] for module in row) for row in rows]
@@ -41,7 +43,12 @@ def dressed(line: str) -> str:
 
 def as_image(url: str) -> str:
     """A QR code of `url` as the address of an image: black on white, with its quiet zone."""
+    return str(_made(url).svg_data_uri(border=4, dark="#000", light="#fff", omitsize=True))
+
+
+def _made(url: str) -> QRCode:
+    # Loading it takes 35 ms, by which the start would miss its row of the bench ("from the
+    # start to the first answer of /healthz").
     import segno
 
-    code = segno.make(url, error="l", micro=False)
-    return str(code.svg_data_uri(border=4, dark="#000", light="#fff", omitsize=True))
+    return segno.make(url, error="l", micro=False)

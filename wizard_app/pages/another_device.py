@@ -8,7 +8,7 @@ from werkzeug import Response as Redirect
 from platform_common.errors import PlatformError
 from platform_common.message import Sentence
 from platform_common.web.errors import error_page
-from wizard_app.access.gate import door
+from wizard_app.access.gate import current_gate
 from wizard_app.access.request_info import asks_for_loopback
 from wizard_app.access.sessions import new_token
 from wizard_app.launch import qr_code
@@ -27,10 +27,10 @@ def back() -> Redirect:
 def share() -> Response:
     """A link for one other browser, as text and as a code to scan."""
     token = ""
-    if door().is_locked:
+    if current_gate().is_locked:
         token = new_token()
         try:
-            door().tokens.write(token)
+            current_gate().tokens.write(token)
         except PlatformError as error:
             what = Sentence("No link could be made: {why}", why=error.message)
             return error_page(500, what=what, todo=Sentence("Check the disk, then try again."))

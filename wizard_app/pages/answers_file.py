@@ -62,7 +62,7 @@ def take() -> Response | Redirect:
         return _too_large()
     if not data:
         return _page(here, [Sentence("Select a setup file")])
-    file = answers_file.parse(data, list(here.steps.values()), here.standing().machine)
+    file = answers_file.parse(data, list(here.steps.values()), here.snapshot().machine)
     if file.problems:
         return _page(here, file.problems)
     onward = here.take_over(file.answers, replace=request.form.get("replace") == "1")
@@ -77,7 +77,7 @@ def _page(here: Wizard, problems: Sequence[Sentence], status: int = 200) -> Resp
         "wizard/import.html",
         problems=problems,
         back=next(iter(here.steps)),
-        answered=any(here.standing().answered()),
+        answered=any(here.snapshot().answered()),
     )
     return Response(body, status, content_type="text/html; charset=utf-8")
 

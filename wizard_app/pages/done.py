@@ -13,12 +13,12 @@ from werkzeug import Response as Redirect
 from platform_common.clock import is_implausible
 from platform_common.version import VERSION
 from platform_common.web.factory import called
-from wizard_app.access.gate import door
+from wizard_app.access.gate import current_gate
 from wizard_app.access.request_info import asks_for_loopback
 from wizard_app.chat.gateway import Health, health
 from wizard_app.launch import launch_url, qr_code
 from wizard_app.pages.steps import wizard
-from wizard_app.setup.snapshot import Standing
+from wizard_app.setup.snapshot import Snapshot
 from wizard_app.setup.state import DONE, WizardState
 from wizard_app.setup.steps.mesh_vpn import MeshVpnAnswer
 from wizard_app.setup.steps.profile import ProfileAnswer
@@ -44,24 +44,24 @@ class Gateway(NamedTuple):
 @blueprint.get("/wizard/done")
 def done() -> str | Redirect:
     """The end; until it is reached, the step that is."""
-    standing = wizard().standing()
-    state = standing.state
+    snapshot = wizard().snapshot()
+    state = snapshot.state
     if state.step != DONE:
         return redirect(f"/wizard/{state.step}")
     urls = list(_dashboards())
     keys, tunnel = state.answers.of(SshAnswer), state.answers.of(TunnelAnswer)
     mesh_vpn = state.answers.of(MeshVpnAnswer)
-    left_s = door().left_s()
+    left_s = current_gate().left_s()
     return render_template(
         "wizard/done.html",
         urls=urls,
         code=qr_code.as_image(urls[-1]),
-        gateway=_gateway(standing),
+        gateway=_gateway(snapshot),
         has_keys=bool(keys and keys.ssh_keys),
         mesh_vpn=bool(mesh_vpn and mesh_vpn.mesh_vpn_enabled),
         tunnel=tunnel,
-        is_set=_clock_was_set(standing),
-        is_locked=door().is_locked,
+        is_set=_clock_was_set(snapshot),
+        is_locked=current_gate().is_locked,
         ends_at=datetime.now().astimezone() + timedelta(seconds=left_s) if left_s else None,
     )
 
@@ -69,18 +69,18 @@ def done() -> str | Redirect:
 @blueprint.get("/wizard/done/gateway")
 def gateway() -> str | Redirect:
     """How the gateway is, as a part of the last page."""
-    standing = wizard().standing()
-    if standing.state.step != DONE:
-        return redirect(f"/wizard/{standing.state.step}")
-    found = _gateway(standing)
+    snapshot = wizard().snapshot()
+    if snapshot.state.step != DONE:
+        return redirect(f"/wizard/{snapshot.state.step}")
+    found = _gateway(snapshot)
     return render_template("wizard/_started.html", gateway=found, urls=list(_dashboards()))
 
 
 @blueprint.get("/wizard/record.json")
 def record() -> Response | Redirect:
     """What was answered, and what became of each action, as a file; no secret is in it."""
-    standing = wizard().standing()
-    state, tried = standing.state, standing.tried
+    snapshot = wizard().snapshot()
+    state, tried = snapshot.state, snapshot.tried
     if state.step != DONE:
         return redirect(f"/wizard/{state.step}")
     document = {
@@ -89,8 +89,8 @@ def record() -> Response | Redirect:
         "device": called(),
         "started_at": state.started_at,
         "completed_at": state.completed_at,
-        "clock_synchronised": _clock_was_set(standing),
-        "software": {"platform": VERSION, "profile": _version_of_profile(standing)},
+        "clock_synchronised": _clock_was_set(snapshot),
+        "software": {"platform": VERSION, "profile": _version_of_profile(snapshot)},
         "answers": dict(state.answers.values),
         "actions": [
             {"action": entry.what, "state": entry.state, "at": entry.at or None}
@@ -107,27 +107,27 @@ def record() -> Response | Redirect:
 @blueprint.post("/wizard/sign-out")
 def sign_out() -> Response:
     """Let this browser in no more."""
-    return door().sign_out()
+    return current_gate().sign_out()
 
 
 def _dashboards() -> Iterator[str]:
     """Where the dashboard is, the best address first and one for other devices last."""
     # In dev mode it is served for this machine alone unless it is told otherwise.
-    here = asks_for_loopback() and not door().is_production
+    here = asks_for_loopback() and not current_gate().is_production
     hosts = ["127.0.0.1"] if here else []
     hosts += [f"{called()}.local", *launch_url.network_addresses()]
     return (f"http://{host}:{_DASHBOARD_PORT}" for host in hosts)
 
 
-def _gateway(standing: Standing) -> Gateway:
-    answer = standing.state.answers.of(ProfileAnswer)
-    profile = standing.machine.profile(answer.profile) if answer else None
+def _gateway(snapshot: Snapshot) -> Gateway:
+    answer = snapshot.state.answers.of(ProfileAnswer)
+    profile = snapshot.machine.profile(answer.profile) if answer else None
     if profile is None:
         return Gateway("unknown")
     found = health(profile, limit_s=_HEALTH_LIMIT_S)
     if found.ready:
         return Gateway("ready", found)
-    return Gateway("starting" if _is_fresh(standing.state) else "late", found)
+    return Gateway("starting" if _is_fresh(snapshot.state) else "late", found)
 
 
 def _completed(state: WizardState) -> datetime | None:
@@ -143,16 +143,16 @@ def _is_fresh(state: WizardState) -> bool:
     return timedelta() <= age < timedelta(seconds=_STARTING_S)
 
 
-def _clock_was_set(standing: Standing) -> bool:
+def _clock_was_set(snapshot: Snapshot) -> bool:
     """Whether the times of this setup are those of a clock that was right."""
-    completed = _completed(standing.state)
+    completed = _completed(snapshot.state)
     plausible = completed is not None and not is_implausible(completed.date())
-    return plausible and standing.machine.clock_is_set
+    return plausible and snapshot.machine.clock_is_set
 
 
-def _version_of_profile(standing: Standing) -> str | None:
-    answer = standing.state.answers.of(ProfileAnswer)
-    profile = standing.machine.profile(answer.profile) if answer else None
+def _version_of_profile(snapshot: Snapshot) -> str | None:
+    answer = snapshot.state.answers.of(ProfileAnswer)
+    profile = snapshot.machine.profile(answer.profile) if answer else None
     return profile.pinned_version if profile else None
 
 

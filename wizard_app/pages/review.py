@@ -17,8 +17,8 @@ from wizard_app.pages.steps import wizard
 from wizard_app.setup.apply.executor import AGAIN
 from wizard_app.setup.apply.progress import Progress, progress
 from wizard_app.setup.plan.actions import Action
-from wizard_app.setup.plan.plan import Plan, build_plan, mark
-from wizard_app.setup.snapshot import Standing
+from wizard_app.setup.plan.plan import Plan, build_plan, plan_digest
+from wizard_app.setup.snapshot import Snapshot
 from wizard_app.setup.state import DONE, REVIEW
 from wizard_app.setup.steps.base import AnyStep
 from wizard_app.setup.steps.system import SystemAnswer
@@ -93,53 +93,53 @@ def apply() -> Response | Redirect:
 @blueprint.get("/wizard/apply/status")
 def status() -> Response:
     """How far setting up is, as a part of a page; or where to go on when nothing is under way."""
-    standing, running = wizard().standing(), applying().running
+    snapshot, running = wizard().snapshot(), applying().running
     onward = ""
-    if standing.state.step == DONE:
+    if snapshot.state.step == DONE:
         onward = f"/wizard/{DONE}"
     elif running is None:
         onward = f"/wizard/{REVIEW}"
-    return _html("_progress", **_going(standing, running or ()), onward=onward)
+    return _html("_progress", **_going(snapshot, running or ()), onward=onward)
 
 
 def _page(outcome: Outcome) -> Response:
     here = wizard()
-    standing, running = here.standing(), applying().running
+    snapshot, running = here.snapshot(), applying().running
     code = _CONFLICT if outcome.busy or outcome.changed else 200
     if running is not None:
-        return _html("applying", code, **_going(standing, running), outcome=outcome)
-    plan = build_plan(standing)
-    found = progress(plan, standing.tried)
+        return _html("applying", code, **_going(snapshot, running), outcome=outcome)
+    plan = build_plan(snapshot)
+    found = progress(plan, snapshot.tried.entries if snapshot.tried else ())
     return _html(
         "review",
         code,
-        sections=list(_sections(standing)),
-        lacks=standing.lacks(),
-        lost=any(standing.lost()),
-        problems=standing.machine.problems,
+        sections=list(_sections(snapshot)),
+        lacks=snapshot.lacks(),
+        lost=any(snapshot.lost()),
+        problems=snapshot.machine.problems,
         flash=here.flash.take(),
         back=here.before(REVIEW),
         file=here.file,
         count=here.count,
         outcome=outcome,
-        stopped=None if outcome.busy else _stopped(standing, found),
+        stopped=None if outcome.busy else _stopped(snapshot, found),
         found=found,
         fresh=progress(plan),
         going=False,
-        name=_name(standing),
-        mark=mark(plan),
+        name=_name(snapshot),
+        digest=plan_digest(plan),
     )
 
 
-def _going(standing: Standing, plan: Plan) -> dict[str, Any]:
+def _going(snapshot: Snapshot, plan: Plan) -> dict[str, Any]:
     """What a page needs that tells how far `plan` is, which is being done."""
-    found = progress(plan, standing.tried, running=True)
-    return {"found": found, "going": True, "name": _name(standing)}
+    found = progress(plan, applying().progress.values(), running=True)
+    return {"found": found, "going": True, "name": _name(snapshot)}
 
 
-def _stopped(standing: Standing, found: Progress) -> Stopped | None:
+def _stopped(snapshot: Snapshot, found: Progress) -> Stopped | None:
     """What the last try of this setup has to say, if there was one."""
-    last, tried = applying().last, standing.tried
+    last, tried = applying().last, snapshot.tried
     entries = tried.entries if tried else ()
     failed = next((entry for entry in entries if entry.state == "failed"), None)
     row = found.of(failed.id) if failed else None
@@ -161,9 +161,9 @@ def _moment(text: str) -> datetime | None:
         return None
 
 
-def _name(standing: Standing) -> str:
+def _name(snapshot: Snapshot) -> str:
     """What the device is to be called."""
-    answer = standing.state.answers.of(SystemAnswer)
+    answer = snapshot.state.answers.of(SystemAnswer)
     return called() if answer is None else answer.hostname
 
 
@@ -173,15 +173,15 @@ def _html(template: str, code: int = 200, **values: Any) -> Response:
     return Response(body, code, content_type="text/html; charset=utf-8")
 
 
-def _sections(standing: Standing) -> Iterator[Section]:
+def _sections(snapshot: Snapshot) -> Iterator[Section]:
     def heading(step: AnyStep) -> Sentence:
         return _HEADINGS.get(step.slug, step.short)
 
-    for words, steps in groupby(standing.steps.values(), heading):
-        yield Section(words, [Given(step, _rows(standing, step)) for step in steps])
+    for words, steps in groupby(snapshot.steps.values(), heading):
+        yield Section(words, [Given(step, _rows(snapshot, step)) for step in steps])
 
 
-def _rows(standing: Standing, step: AnyStep) -> list[tuple[Sentence, Any]]:
-    if standing.answer(step) is None:
+def _rows(snapshot: Snapshot, step: AnyStep) -> list[tuple[Sentence, Any]]:
+    if snapshot.answer(step) is None:
         return [(step.short, Sentence("Not answered yet"))]
-    return standing.summary(step)
+    return snapshot.summary(step)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from platform_common.message import Sentence
 from wizard_app.setup.pending import Held
-from wizard_app.setup.snapshot import Lack, Standing
+from wizard_app.setup.snapshot import Lack, Snapshot
 from wizard_app.setup.steps.base import Again, AnyStep, Errors
 
 
@@ -27,14 +27,14 @@ class Page(NamedTuple):
 
 
 def shown(
-    standing: Standing,
+    snapshot: Snapshot,
     step: AnyStep,
     fields: Mapping[str, list[str]],
     again: Again,
     notice: Sentence | None = None,
 ) -> Page:
     """The page of a step with these values in its form, and what is to be said on it."""
-    asked = standing.asked(step)
+    asked = snapshot.asked(step)
     more = {**step.view(asked), **again.more}
     return Page(
         step,
@@ -42,9 +42,9 @@ def shown(
         again.errors,
         again.status,
         more,
-        standing.revision(step),
+        snapshot.revision(step),
         asked.held,
-        list(standing.lost()),
+        list(snapshot.lost()),
         asked.machine.problems,
         notice,
     )

@@ -90,7 +90,7 @@ def _shown(here: Wizard, page: Page, *, returns: bool) -> Response:
         count=here.count,
         back=REVIEW if returns else before,
         returns=returns,
-        answered=any(here.standing().answered()),
+        answered=any(here.snapshot().answered()),
         flash=here.flash.take(),
         file=here.file,
     )

@@ -1,4 +1,4 @@
-"""Secrets that wait for apply: in memory alone, never written anywhere."""
+"""Secrets that wait for apply: kept in memory only, never written anywhere."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import NamedTuple
 from platform_common.message import Sentence
 from platform_common.secret import Secret
 
-_MARK_BYTES = 4
+_REVISION_BYTES = 4
 
 
 class Held(NamedTuple):
     """The secrets of one step by name, and what is known of them, such as that they work.
 
-    `mark` tells them from others that the step had, without telling what they are.
+    `revision` differs for other secrets of the step, and does not depend on their values.
     """
 
     secrets: Mapping[str, Secret]
     note: Sentence | None = None
-    mark: str = ""
+    revision: str = ""
 
 
 NOTHING = Held(MappingProxyType({}))
@@ -42,11 +42,11 @@ class PendingSecrets:
     def having(self, slug: str, held: Held) -> PendingSecrets:
         """These, with `held` in place of what was held for a step."""
         if dict(held.secrets) == dict(self.of(slug).secrets):
-            mark = self.of(slug).mark
+            held = held._replace(revision=self.of(slug).revision)
         else:
-            mark = secrets.token_hex(_MARK_BYTES)
+            held = held._replace(revision=secrets.token_hex(_REVISION_BYTES))
         others = {name: one for name, one in self._held.items() if name != slug}
-        return PendingSecrets(others | ({slug: held._replace(mark=mark)} if held.secrets else {}))
+        return PendingSecrets(others | ({slug: held} if held.secrets else {}))
 
     def only(self, slugs: Container[str]) -> PendingSecrets:
         """What is held for these steps, and nothing else."""

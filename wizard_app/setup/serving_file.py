@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import grp
 import os
+import pwd
 import re
 import socket
 import struct
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec import Struct, structs
 
 from platform_common.errors import PlatformError
@@ -20,9 +22,9 @@ from platform_common.net.connect import FAMILIES, own_addresses
 from platform_common.paths import Found
 from platform_common.records import record_file
 from platform_common.records.record_file import MissingRecordError
-
-if TYPE_CHECKING:
-    from platform_common.storage.atomic_write import Owner
+from platform_common.storage.atomic_write import Owner, make_folder, write_atomic
+from platform_common.storage.file_lock import changing
+from platform_common.storage.stale_files import remove_left_overs
 
 _MODE = 0o600
 _TCP = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):(?P<port>[0-9]{1,5})")
@@ -78,8 +80,6 @@ class ServingFile:
 
     def write(self, serving: Serving) -> None:
         """Say that a wizard is served; raises `PlatformError`."""
-        import msgspec
-
         put(self.path, msgspec.json.encode(serving))
 
     def read(self) -> Serving | None:
@@ -97,17 +97,8 @@ class ServingFile:
         return None
 
     def owner(self) -> Owner | None:
-        """Whose process that is, by name; None when that cannot be told."""
-        import grp
-        import pwd
-
-        from platform_common.storage.atomic_write import Owner
-
-        try:
-            status = self.path.lstat()
-            return Owner(pwd.getpwuid(status.st_uid)[0], grp.getgrgid(status.st_gid)[0])
-        except (OSError, KeyError):
-            return None
+        """The owner of that process, by name; None if unknown."""
+        return owner_of(self.path)
 
     def clear(self, pid: int) -> None:
         """Say that this process serves none any more."""
@@ -157,6 +148,15 @@ def _in_url(address: str) -> str:
     return f"[{address}]" if ":" in address else address
 
 
+def owner_of(path: Path) -> Owner | None:
+    """The owner of the file at `path`, by name; None if unknown."""
+    try:
+        status = path.lstat()
+        return Owner(pwd.getpwuid(status.st_uid)[0], grp.getgrgid(status.st_gid)[0])
+    except (OSError, KeyError):
+        return None
+
+
 def _is_alive(pid: int) -> bool:
     if pid <= 0:
         return False
@@ -174,10 +174,6 @@ def put(path: Path, data: bytes, owner: Owner | None = None) -> None:
 
     Raises `PlatformError`.
     """
-    from platform_common.storage.atomic_write import make_folder, write_atomic
-    from platform_common.storage.file_lock import changing
-    from platform_common.storage.stale_files import remove_left_overs
-
     make_folder(path.parent)
     with changing(path):
         remove_left_overs(path.parent, of_name=path.name)

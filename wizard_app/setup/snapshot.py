@@ -1,7 +1,4 @@
-"""Where the wizard stands at one moment, as one request sees it: asked again and again, the same.
-
-Nothing here writes; `flow` puts another standing in place of this one, at once.
-"""
+"""Immutable snapshot of the wizard for one request: its answers, its secrets and the device."""
 
 from __future__ import annotations
 
@@ -14,6 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from platform_common.message import Sentence
+from platform_common.secret import Secret
 from wizard_app.setup.apply.journal import Try
 from wizard_app.setup.device_facts import Machine
 from wizard_app.setup.pending import PendingSecrets
@@ -27,7 +25,7 @@ _REVISION_LENGTH = 16
 
 
 class Lack(NamedTuple):
-    """Why apply could not begin: a step, and what it lacks."""
+    """A step that keeps the plan from being applied, and the reason."""
 
     step: AnyStep
     why: Sentence
@@ -40,8 +38,8 @@ class Kept(NamedTuple):
     pending: PendingSecrets = PendingSecrets()
 
 
-class Standing:
-    """All that was answered up to one moment, on one device."""
+class Snapshot:
+    """All answers at one moment, on one device."""
 
     def __init__(self, steps: Mapping[str, AnyStep], machine: Machine, kept: Kept) -> None:
         self.steps = steps
@@ -49,11 +47,11 @@ class Standing:
         self.state, self.pending = kept
 
     def asked(self, step: AnyStep) -> Question:
-        """What a step asks from."""
+        """What a step may look at."""
         return Question(self.machine, self.state.answers, self.pending.of(step.slug))
 
     def answer(self, step: AnyStep) -> Any | None:
-        """What a step was answered; None when it was not."""
+        """The answer to a step; None if there is none yet."""
         return self.state.answers.of(step.answer_type)
 
     def actions(self, step: AnyStep) -> list[Planned]:
@@ -82,58 +80,67 @@ class Standing:
         return bool(lacking) and all(action.id in self.applied for action in lacking)
 
     def answered(self) -> Iterator[AnyStep]:
-        """The steps that were."""
+        """The steps that have an answer."""
         return (step for step in self.steps.values() if self.answer(step) is not None)
 
     def unanswered(self) -> Iterator[Lack]:
-        """The steps that were not answered."""
+        """The steps that have no answer."""
         for step in self.steps.values():
             if self.answer(step) is None:
                 yield Lack(step, Sentence("Not answered yet"))
 
     def unfit(self) -> Iterator[Lack]:
-        """What of the answers does not hold on this device, or beside the others."""
+        """The answers that are not valid on this device, or together with the others."""
         for step in self.answered():
             for why in step.check(self.answer(step), self.asked(step)).values():
                 yield Lack(step, why)
 
     def lost(self) -> Iterator[Lack]:
-        """The secrets that answers call for, and that are neither held nor stored."""
+        """The secrets that answers need and that are neither held nor stored."""
         for step in self.answered():
             needed = step.needs(self.answer(step), self.asked(step))
             if needed and not self.is_stored(step):
                 for name in needed:
                     yield Lack(step, Sentence("{name} – enter again", name=name))
 
+    def used_secrets(self) -> dict[str, dict[str, Secret]]:
+        """The held secrets that the plan needs, by the slug of their step and by name."""
+        used = {}
+        for step in self.answered():
+            needed = step.secrets(self.answer(step), self.asked(step))
+            held = self.pending.of(step.slug).secrets
+            used[step.slug] = {name: held[name] for name in needed if name in held}
+        return used
+
     def lacks(self) -> list[Lack]:
-        """All that must be answered, or entered again, before anything can be applied."""
+        """What must be answered, or entered again, before the plan can be applied."""
         found = [*self.unanswered(), *self.unfit(), *self.lost()]
         order = list(self.steps)
         return sorted(found, key=lambda lack: order.index(lack.step.slug))
 
     def revision(self, step: AnyStep) -> str:
-        """A word for what a step was answered: another one once that, or a secret, is another."""
-        return f"{self._fingerprint(step)}.{self.pending.of(step.slug).mark}"
+        """A word that changes with the answer to a step and with its secrets."""
+        return f"{self._fingerprint(step)}.{self.pending.of(step.slug).revision}"
 
-    def differs(self, other: Standing, step: AnyStep) -> bool:
-        """Whether the step was answered otherwise at another moment."""
-        marks = {one.pending.of(step.slug).mark for one in (self, other)}
-        return len(marks) > 1 or self.answer(step) != other.answer(step)
+    def differs(self, other: Snapshot, step: AnyStep) -> bool:
+        """Whether the answer to the step, or a secret of it, differs in another snapshot."""
+        revisions = {one.pending.of(step.slug).revision for one in (self, other)}
+        return len(revisions) > 1 or self.answer(step) != other.answer(step)
 
     def is_stale(self, step: AnyStep, form: Form) -> bool:
-        """Whether the step was answered otherwise since the page of `form` was made.
+        """Whether the answer to the step has changed since the page of `form` was made.
 
-        A form that does not say what it began from, as a script sends it, is not.
+        A form without a revision, as scripts send it, is never stale.
         """
         if not form.has(REVISION):
             return False
-        fingerprint, _, mark = form.get(REVISION).partition(".")
-        held = self.pending.of(step.slug).mark
-        # After a restart nothing is held, and that is no answer of somebody else.
-        return fingerprint != self._fingerprint(step) or (held != "" and mark != held)
+        fingerprint, _, revision = form.get(REVISION).partition(".")
+        held = self.pending.of(step.slug).revision
+        # After a restart nothing is held, although nobody else has answered.
+        return fingerprint != self._fingerprint(step) or (held != "" and revision != held)
 
     def has(self, step: AnyStep, accepted: Accepted[Any]) -> bool:
-        """Whether the step was answered just so already, as when a form is sent once more."""
+        """Whether the step has this very answer already, as when a form is sent twice."""
         held = dict(self.pending.of(step.slug).secrets)
         same_secrets = accepted.secrets is None or dict(accepted.secrets) == held
         return same_secrets and bool(accepted.answer == self.answer(step))

@@ -15,8 +15,9 @@ import pytest
 from platform_common import control_answers
 from platform_common.errors import PlatformError
 from platform_common.formats.decode import from_json
-from platformctl.cost import service as spending
+from platformctl.cost import service
 from platformctl.cost import summary as costs
+from platformctl.root_helper.remote_operation import NOTHING
 from tests.platformctl.conftest import typed_on
 from tests.support.devices import Device
 from tests.support.memory import peak_kib
@@ -81,9 +82,9 @@ def test_a_window_is_ok_warns_or_is_tripped() -> None:
 
 def test_fifty_times_ten_cents_reach_a_cap_of_five_dollars(device: Device) -> None:
     device.put(LEDGER, line(cost_usd=0.1) * 49)
-    assert not spending.tripped(device.paths)
+    assert not service.SUMMARY(device.paths, NOTHING).cost.tripped
     device.put(LEDGER, line(cost_usd=0.1) * 50)
-    assert spending.tripped(device.paths)
+    assert service.SUMMARY(device.paths, NOTHING).cost.tripped
 
 
 def test_without_a_cost_the_rate_sheet_of_the_device_counts(device: Device) -> None:

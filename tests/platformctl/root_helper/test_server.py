@@ -13,22 +13,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec import Struct
 
 from platform_common.errors import PlatformError, UnreadableError
 from platform_common.paths import Paths
 from platform_common.root_helper import client as control_helper
-from platform_common.root_helper.client import PROGRESS_LIMIT_BYTES, ask
+from platform_common.root_helper.client import PROGRESS_LIMIT_BYTES, OnProgress, ask
 from platformctl.root_helper import server as control_serving
-from platformctl.root_helper.server import Operation, Tell, serve
+from platformctl.root_helper.operations import OPERATIONS, find_operation
+from platformctl.root_helper.remote_operation import Nothing, RemoteOperation
+from platformctl.root_helper.server import serve
 
 CANARY = "sk-canary-0123456789"
 MUCH = b'{"progress": "%s"}\n' % (b"x" * 999) * 5_000
-Run = Callable[[Paths, Any, Tell], object]
-
-
-class Nothing(Struct, frozen=True, forbid_unknown_fields=True):
-    """No arguments."""
+Run = Callable[[Paths, Any, OnProgress], object]
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +40,7 @@ class Served:
     def __init__(self, folder: Path, run: Run) -> None:
         self.path = folder / "s"
         self.said = ""
-        self._operations = {"do": Operation(Nothing, run, changes=True)}
+        self._operations = {"do": RemoteOperation("do", Nothing, object, run, changes=True)}
         self._server = socket.socket(socket.AF_UNIX)
         self._server.bind(str(self.path))
         self._server.listen()
@@ -53,7 +50,7 @@ class Served:
     def _serve(self) -> None:
         with self._server, self._server.accept()[0] as connection:
             users = [os.geteuid()]
-            self.said = serve(connection, self._operations, Paths(Path("/"), {}), users=users)
+            self.said = serve(connection, self._operations.get, Paths(Path("/"), {}), users=users)
 
     def connect(self, *, progress: bool) -> socket.socket:
         """A connection on which `do` was asked for."""
@@ -87,17 +84,24 @@ def lines_of(connection: socket.socket) -> list[dict[str, Any]]:
 def counts(to: int) -> Run:
     """An operation that tells every number up to that, and is done."""
 
-    def run(paths: Paths, asked: Nothing, tell: Tell) -> int:
+    def run(paths: Paths, asked: Nothing, on_progress: OnProgress) -> int:
         for number in range(to):
-            tell(number)
+            on_progress(number)
         return to
 
     return run
 
 
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_each_operation_is_found_by_its_name(name: str) -> None:
+    operation = find_operation(name)
+    assert operation is not None
+    assert operation.name == name
+
+
 def test_what_is_done_is_told_before_the_answer(served: Callable[[Run], Served]) -> None:
     told: list[Any] = []
-    assert ask(served(counts(3)).path, "do", {}, int, tell=told.append) == 3
+    assert ask(served(counts(3)).path, "do", {}, int, on_progress=told.append) == 3
     assert told == [0, 1, 2]
 
 
@@ -109,9 +113,9 @@ def test_who_did_not_ask_for_it_gets_one_line(served: Callable[[Run], Served]) -
 def test_a_caller_who_does_not_read_holds_nothing_up(served: Callable[[Run], Served]) -> None:
     done = threading.Event()
 
-    def run(paths: Paths, asked: Nothing, tell: Tell) -> str:
+    def run(paths: Paths, asked: Nothing, on_progress: OnProgress) -> str:
         for number in range(50_000):
-            tell({"number": number, "said": "x" * 50})
+            on_progress({"number": number, "said": "x" * 50})
         done.set()
         return "the end"
 
@@ -130,10 +134,10 @@ def test_a_caller_who_does_not_read_holds_nothing_up(served: Callable[[Run], Ser
 def test_a_caller_who_goes_away_stops_nothing(served: Callable[[Run], Served]) -> None:
     gone, done = threading.Event(), []
 
-    def run(paths: Paths, asked: Nothing, tell: Tell) -> None:
+    def run(paths: Paths, asked: Nothing, on_progress: OnProgress) -> None:
         assert gone.wait(20)
         for number in range(1000):
-            tell(number)
+            on_progress(number)
             done.append(number)
 
     helper = served(run)
@@ -150,12 +154,12 @@ def test_who_is_alive_but_has_nothing_to_tell_is_not_taken_for_dead(
     monkeypatch.setattr(control_serving, "BEAT_S", 0.05)
     monkeypatch.setattr(control_helper, "_SILENCE_S", 3.0)
 
-    def run(paths: Paths, asked: Nothing, tell: Tell) -> str:
+    def run(paths: Paths, asked: Nothing, on_progress: OnProgress) -> str:
         time.sleep(3.5)
         return "slow"
 
     told: list[Any] = []
-    assert ask(served(run).path, "do", {}, str, tell=told.append) == "slow"
+    assert ask(served(run).path, "do", {}, str, on_progress=told.append) == "slow"
     assert told == []
 
 
@@ -191,7 +195,7 @@ def test_a_helper_that_does_not_answer_is_told_apart(
     thread = threading.Thread(target=answer)
     thread.start()
     with pytest.raises(UnreadableError, match=reason):
-        ask(tmp_path / "s", "do", {}, int, tell=lambda _: None)
+        ask(tmp_path / "s", "do", {}, int, on_progress=lambda _: None)
     ended.set()
     thread.join(20)
 
@@ -199,7 +203,7 @@ def test_a_helper_that_does_not_answer_is_told_apart(
 def test_leak_01_what_breaks_in_the_helper_is_told_without_its_words(
     served: Callable[[Run], Served],
 ) -> None:
-    def run(paths: Paths, asked: Nothing, tell: Tell) -> None:
+    def run(paths: Paths, asked: Nothing, on_progress: OnProgress) -> None:
         raise RuntimeError(CANARY)
 
     helper = served(run)
@@ -211,10 +215,10 @@ def test_leak_01_what_breaks_in_the_helper_is_told_without_its_words(
 
 
 def test_a_name_that_is_no_text_can_be_told(served: Callable[[Run], Served]) -> None:
-    def run(paths: Paths, asked: Nothing, tell: Tell) -> None:
-        tell("\udc80")
+    def run(paths: Paths, asked: Nothing, on_progress: OnProgress) -> None:
+        on_progress("\udc80")
         raise PlatformError("/etc/\udc80: no such file")
 
     helper = served(run)
     with pytest.raises(PlatformError, match=r"/etc/\\udc80: no such file"):
-        ask(helper.path, "do", {}, int, tell=lambda _: None)
+        ask(helper.path, "do", {}, int, on_progress=lambda _: None)

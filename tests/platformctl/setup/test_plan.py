@@ -23,7 +23,7 @@ from tests.support.setups import (
     put_journal,
 )
 from tests.support.wizard_states import CREDENTIALS, SECRETS, STATE_FILE
-from wizard_app.setup.plan.actions import TITLES
+from wizard_app.setup.plan.phases import TITLES
 from wizard_app.setup.serving_file import Serving, ServingFile
 
 HOSTNAME = {"action": 0, "at": "2026-11-20T10:00:01Z"}

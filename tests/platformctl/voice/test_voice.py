@@ -189,15 +189,15 @@ def test_the_service_follows_the_switch_and_is_told_of_when_it_cannot(
     device: Device, systemctl: Path, tmp_path: Path
 ) -> None:
     # A device in a folder never switches the services of this machine.
-    assert not voice.switch(device.paths, on=True)
+    assert not voice.SWITCH(device.paths, voice.Switch(on=True)).service
     assert not systemctl.exists()
     for verb in ("enable", "disable"):
-        assert voice.switch(at_root(device), on=verb == "enable")
+        assert voice.SWITCH(at_root(device), voice.Switch(verb == "enable")).service
         assert systemctl.read_text().splitlines()[-1] == f"{verb} --now -- {voice.UNIT}"
         assert voice.status(at_root(device)).voice.enabled is (verb == "enable")
     (tmp_path / "broken").touch()
     with pytest.raises(PlatformError, match="no such thing"):
-        voice.switch(at_root(device), on=True)
+        voice.SWITCH(at_root(device), voice.Switch(on=True))
 
 
 def test_a_running_relay_is_to_be_started_anew_for_another_word(

@@ -12,7 +12,7 @@ import pytest
 
 from platform_common.errors import PlatformError, WrongUsageError
 from wizard_app.access import certificate, tls
-from wizard_app.access.certificate import fingerprint, own_certificate
+from wizard_app.access.certificate import own_certificate
 
 ADDRESSES = ("192.0.2.7", "2001:db8::7")
 FORMAT = "%b %d %H:%M:%S %Y %Z"
@@ -57,7 +57,7 @@ def test_it_is_for_the_names_and_addresses_of_the_machine_and_lasts_825_days(mad
     assert re.findall(r"DNS:([^,\s]+)", names) == ["localhost", "kitchen", "kitchen.local"]
     addresses = re.findall(r"IP Address:([^,\s]+)", names)
     assert addresses == ["127.0.0.1", "0:0:0:0:0:0:0:1", "192.0.2.7", "2001:DB8:0:0:0:0:0:7"]
-    assert openssl(made, "-fingerprint", "-sha256").strip().endswith(f"={fingerprint(made)}")
+    assert openssl(made, "-fingerprint", "-sha256").strip().endswith(f"={tls.fingerprint(made)}")
     assert made.stat().st_mode & 0o7777 == 0o600
     assert [path.name for path in made.parent.iterdir()] == [made.name]
     # It begins in the past.
@@ -117,7 +117,7 @@ def test_what_holds_no_certificate_with_its_key_is_told_of(made: Path, tmp_path:
     for content in (b"", b"\xff\0", b"-----BEGIN CERTIFICATE-----\nAA\n"):
         file.write_bytes(content)
         with pytest.raises(WrongUsageError):
-            fingerprint(file)
+            tls.fingerprint(file)
         with pytest.raises(WrongUsageError):
             tls.settings(file)
     other = own_certificate(tmp_path / "other", "kitchen", ())

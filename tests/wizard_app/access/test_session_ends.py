@@ -54,7 +54,7 @@ def test_wiz_07_what_is_under_way_goes_on_and_what_was_not_kept_is_asked_for(
     app = make(commands)
     assert _press_and_leave(app, commands) is None
     assert SECRETS[0] in (out / "etc/platform/secrets.env").read_text()
-    lost = {lack.step.slug for lack in app.extensions["wizard_app"].standing().lost()}
+    lost = {lack.step.slug for lack in app.extensions["wizard_app"].snapshot().lost()}
     assert lost == {"mesh-vpn", "tunnel"}
     assert not (out / "etc/platform/tunnel/credentials.json").exists()
 

@@ -202,4 +202,3 @@ def test_the_bodies_of_a_page_are_those_of_each_alone() -> None:
     texts = [f"*{first}* `{second}`" for first, second in itertools.product("ab", "cd")] * 2
     renderer = Renderer()
     assert [renderer.answer(text) for text in texts] == [markdown.markdown(text) for text in texts]
-    markdown.forget()

@@ -20,6 +20,7 @@ from platform_common.errors import PlatformError, UnreadableError
 from wizard_app.access.token_file import TokenFile
 from wizard_app.launch import console, launch_url
 from wizard_app.launch.console_text import Screen, text
+from wizard_app.setup import serving_file
 from wizard_app.setup.serving_file import Serving, ServingFile
 
 TOKEN = "0123456789abcdef" * 4
@@ -123,7 +124,7 @@ def test_leak_02_what_another_user_says_changes_nothing_on_a_screen(tmp_path: Pa
 
 def test_addresses_are_those_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
     late = Serving(1, ("https://kitchen.local:8088",), MARK, bind="[::]:8088")
-    monkeypatch.setattr(launch_url, "own_addresses", lambda families: ["192.0.2.7"])
+    monkeypatch.setattr(serving_file, "own_addresses", lambda families: ["192.0.2.7"])
     assert late.now().bases[0] == "https://192.0.2.7:8088"
     behind = Serving(1, ("https://setup.example.org",), bind="127.0.0.1:8088", behind_proxy=True)
     assert behind.now() == behind

@@ -39,12 +39,12 @@ def test_a_server_on_every_address_is_reached_by_address_and_by_name() -> None:
 
 
 def test_without_an_address_name_and_machine_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch_url, "own_addresses", lambda families: [])
-    monkeypatch.setattr(launch_url, "interface_addresses", list)
+    monkeypatch.setattr(serving_file, "own_addresses", lambda families: [])
+    monkeypatch.setattr(serving_file, "interface_addresses", list)
     name, here = bases("[::]:8088", "http")
     assert name.endswith(".local:8088")
     assert here == "http://127.0.0.1:8088"
-    monkeypatch.setattr(launch_url, "own_addresses", lambda families: ["2001:db8::7"])
+    monkeypatch.setattr(serving_file, "own_addresses", lambda families: ["2001:db8::7"])
     assert bases("[::]:8088", "http")[0] == "http://[2001:db8::7]:8088"
 
 

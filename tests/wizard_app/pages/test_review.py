@@ -22,7 +22,8 @@ from tests.support.wizard_files import ANSWERS, GOOD
 from tests.support.wizard_states import ANSWERS as FORMS
 from tests.support.wizard_states import SECRETS, answer
 from tests.wizard_app.conftest import MakeReady, MakeWizard
-from wizard_app.setup.plan.actions import Phase, Planned, RunCommand, write
+from wizard_app.setup.plan.actions import Planned, RunCommand, write
+from wizard_app.setup.plan.phases import Phase
 from wizard_app.setup.settings import COMMANDS
 from wizard_app.setup.steps import STEPS
 from wizard_app.setup.steps.base import Question

@@ -5,19 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from platform_common.clock import now
 from platform_common.errors import PlatformError
 from platform_common.message import Sentence
 from platform_common.paths import Paths
+from platform_common.process.run import Finished
+from platform_common.process.run import run as run_program
 from platform_common.redaction import Redactor
 from platform_common.storage.append_log import append_line
 from platform_common.storage.atomic_write import make_folder
 from wizard_app.setup.plan.actions import RunCommand
-
-if TYPE_CHECKING:
-    from platform_common.process.run import Finished
 
 Run = Callable[[RunCommand], None]
 _OUTPUT_LIMIT_BYTES = 256 << 10
@@ -33,11 +31,8 @@ def on_machine(device: Paths) -> Run:
     """Runs commands on this machine, with the files of `device`; raises `PlatformError`."""
 
     def run(command: RunCommand) -> None:
-        # Here, as recording needs none of it.
-        from platform_common.process import run as processes
-
         argv = [_placed(word, command, device) for word in command.argv]
-        finished = processes.run(argv, timeout_s=command.timeout_s, limit_bytes=_OUTPUT_LIMIT_BYTES)
+        finished = run_program(argv, timeout_s=command.timeout_s, limit_bytes=_OUTPUT_LIMIT_BYTES)
         if finished.status != 0:
             raise CommandError(_how(finished, argv[0], command))
 

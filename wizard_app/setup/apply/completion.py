@@ -1,7 +1,7 @@
-"""That the device is set up: root's file `/etc/platform/setup-complete`, written last of all.
+"""The completion marker: root's file `/etc/platform/setup-complete`, written last.
 
-As long as it is there no wizard starts by itself, and the root helper sets up nothing. It
-holds no secret, and nobody but root takes it back.
+While it exists no wizard starts by itself, and the root helper sets up nothing. It holds no
+secret, and only root can remove it.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from platform_common.errors import PlatformError, UnreadableError
 from platform_common.formats.decode import from_json
 from platform_common.paths import SETUP_COMPLETE, Found, Paths
 from platform_common.records import record_file
-from platform_common.storage.atomic_write import Owner, fsync_directory, make_folder, write_atomic
+from platform_common.storage.atomic_write import ROOT, fsync_directory, make_folder, write_atomic
 from platform_common.storage.file_lock import changing
 from platform_common.storage.stale_files import remove_left_overs
-from wizard_app.setup.plan.plan import Plan, mark
-from wizard_app.setup.snapshot import Standing
+from wizard_app.setup.plan.plan import Plan, plan_digest
+from wizard_app.setup.snapshot import Snapshot
 from wizard_app.setup.state import WizardState
 
-_MODE, _OWNER = 0o644, Owner("root", "root")
+_MODE = 0o644
 _LOCK_WAIT_S = 0.5
 _DIGEST_LENGTH = 16
 
 
 class Completion(Struct, frozen=True):
-    """Which setup it was, of which plan and answers, and when; empty where that is not told."""
+    """The setup, digests of its plan (`mark`) and its answers, and the time; empty if unknown."""
 
     setup: str = ""
     mark: str = ""
@@ -39,15 +39,15 @@ class Completion(Struct, frozen=True):
     completed_at: str = ""
 
     def is_of(self, state: WizardState) -> bool:
-        """Whether what a wizard has been answered is what the device was set up with."""
+        """Whether the device was set up with these answers."""
         return (self.setup, self.answers) == (state.started_at, _digest(state))
 
 
 def completion(device: Paths) -> Completion | None:
-    """That `device` is set up; None while it is not."""
+    """The completion marker of `device`; None while it is not set up."""
     if not device.has(SETUP_COMPLETE):
         return None
-    # Whatever is there counts: somebody may have made it by hand.
+    # Any file counts: it may have been made by hand.
     with contextlib.suppress(PlatformError):
         found = Found(device.writable(SETUP_COMPLETE))
         return record_file.read(found, lambda data: from_json(data, Completion))
@@ -55,28 +55,25 @@ def completion(device: Paths) -> Completion | None:
 
 
 def alone(device: Paths) -> contextlib.AbstractContextManager[None]:
-    """Keep others from setting up the device, or from taking that back, until the block ends.
+    """Root's lock: keep others from setting up the device until the block ends.
 
-    Nobody but root can, whatever becomes of locks elsewhere. Raises `PlatformError`.
+    Its folder is root's, so that no other user can remove the lock. Raises `PlatformError`.
     """
     path = device.writable(SETUP_COMPLETE)
     make_folder(path.parent)
     return changing(path, wait_s=_LOCK_WAIT_S)
 
 
-def complete(device: Paths, standing: Standing, plan: Plan) -> None:
-    """Have `device` be set up, as the plan has been done; within `alone`.
-
-    Raises `PlatformError`.
-    """
-    path, state = device.writable(SETUP_COMPLETE), standing.state
-    made = Completion(state.started_at, mark(plan), _digest(state), now())
+def complete(device: Paths, snapshot: Snapshot, plan: Plan) -> None:
+    """Write the completion marker; within `alone`. Raises `PlatformError`."""
+    path, state = device.writable(SETUP_COMPLETE), snapshot.state
+    made = Completion(state.started_at, plan_digest(plan), _digest(state), now())
     remove_left_overs(path.parent, of_name=path.name)
-    write_atomic(path, msgspec.json.encode(made) + b"\n", mode=_MODE, owner=_OWNER)
+    write_atomic(path, msgspec.json.encode(made) + b"\n", mode=_MODE, owner=ROOT)
 
 
 def take_back(device: Paths) -> None:
-    """Have `device` be set up no more, durably; within `alone`. Raises `UnreadableError`."""
+    """Remove the completion marker durably; within `alone`. Raises `UnreadableError`."""
     path = device.writable(SETUP_COMPLETE)
     try:
         path.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""Doing what a plan says: one action after the other, each one told in the journal.
+"""Carrying out a plan: one action after the other, each of them noted in the journal.
 
-A signal, a power cut or a failure leaves every file whole, old or new; the same plan once
-more ends where it would have ended undisturbed.
+A signal, a power cut or a failure leaves every file whole, old or new. Carrying out the same
+plan again leads to the result of an undisturbed run.
 """
 
 from __future__ import annotations
@@ -11,19 +11,21 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
 from platform_common.errors import PlatformError, UnreadableError
 from platform_common.message import Sentence
 from platform_common.paths import SECRETS, Paths
 from platform_common.records.key_store import store_keys
-from platform_common.storage.atomic_write import fsync_directory, make_folder, write_atomic
+from platform_common.root_helper.messages import ActionState, SetupProgress
+from platform_common.storage.atomic_write import ROOT, fsync_directory, make_folder, write_atomic
 from platform_common.storage.file_lock import LockedError, changing
 from platform_common.storage.stale_files import remove_left_overs
 from wizard_app.setup.apply.authorized_keys import add_keys
 from wizard_app.setup.apply.command_runners import Run
-from wizard_app.setup.apply.journal import Entry, Journal, State
+from wizard_app.setup.apply.journal import Entry, Journal
 from wizard_app.setup.plan.actions import (
     MESH_VPN_KEY,
-    ROOT,
     STORE_ACCESS,
     TUNNEL_CREDENTIALS,
     Action,
@@ -35,12 +37,11 @@ from wizard_app.setup.plan.actions import (
 )
 from wizard_app.setup.plan.plan import Item, Plan
 from wizard_app.setup.settings import JOURNAL
-from wizard_app.setup.snapshot import Standing
+from wizard_app.setup.snapshot import Snapshot
 
-# What does a plan that was made from a standing; raises `PlatformError`.
-Execute = Callable[[Standing, Plan], None]
-# Who hears of each action of a plan: its number, its state, and why it failed.
-Tell = Callable[[int, State, str], None]
+OnProgress = Callable[[SetupProgress], None]
+# Carries out a plan that was made from a snapshot; raises `PlatformError`.
+Execute = Callable[[Snapshot, Plan, OnProgress], None]
 _LOCK_WAIT_S = 0.5
 _KEY_FILE_MODE = 0o600
 AGAIN = Sentence(
@@ -49,58 +50,74 @@ AGAIN = Sentence(
 
 
 class ApplyError(PlatformError):
-    """An action that did not work; those before it are done, those after it are not."""
+    """An action that failed; those before it are done, those after it are not."""
 
-    def __init__(self, what: Sentence, error: PlatformError) -> None:
-        self.what, self.problem = what, error.said
-        said = Sentence("{what}: {problem}", what=what, problem=error.said)
+    def __init__(self, action: Action, error: PlatformError) -> None:
+        self.what, self.problem = action.said, error.said
+        said = Sentence("{what}: {problem}", what=self.what, problem=error.said)
         super().__init__(said, hint=error.advice or AGAIN)
 
 
 def execute(
-    plan: Plan, device: Paths, run: Run, *, setup: str, tell: Tell = lambda *_: None
+    plan: Plan,
+    device: Paths,
+    run: Run,
+    *,
+    setup: str,
+    on_progress: OnProgress = lambda progress: None,
 ) -> None:
-    """Do what `plan` says on `device`, its commands by `run`; `setup` is for the journal.
+    """Carry out `plan` on `device`, its commands by `run`; `setup` is for the journal.
 
-    What the journal has is told to `tell` as well. Raises `ApplyError`, `LockedError` when
-    another program sets up the device, or what writing the journal raises.
+    The caller holds a lock: `one_at_a_time`, or root's own (`completion.alone`). Raises
+    `ApplyError`, or what writing the journal raises.
     """
-    path = device.writable(JOURNAL)
-    make_folder(path.parent)
-    with _alone(path):
-        _sweep(device)
-        record = Journal(path)
-        record.begin(setup, [_entry(item) for item in plan])
-        for number, item in enumerate(plan):
-            if not item.kept:
-                _try(item, device, run, partial(_note, record, tell, number))
-        record.end()
+    _sweep(device)
+    journal = Journal(device.writable(JOURNAL))
+    journal.begin(setup, [_entry(item) for item in plan])
+    for number, item in enumerate(plan):
+        if not item.kept:
+            said = SetupProgress(number + 1, len(plan), item.action.id, str(item.action.said))
+            _try(item, device, run, partial(_note, journal, on_progress, said))
+    journal.end()
+
+
+def one_at_a_time(device: Paths) -> contextlib.AbstractContextManager[None]:
+    """Keep other wizards from setting up `device` until the block ends.
+
+    Raises `LockedError`, and `UnreadableError` when the disk takes no lock.
+    """
+    journal = device.writable(JOURNAL)
+    make_folder(journal.parent)
+    return changing(journal.with_name("apply"), wait_s=_LOCK_WAIT_S)
 
 
 def tidy(device: Paths) -> None:
-    """Remove what a try that was killed left of secrets, but for where they belong.
+    """Remove secrets that a killed try left in temporary files.
 
-    What is another user's stays, as root's does for a wizard that is not root. Raises
-    `PlatformError` when another try goes on.
+    Files of other users stay, such as root's for a wizard that is not root. Raises
+    `LockedError` while the device is being set up.
     """
     if device.has(JOURNAL):
-        with _alone(device.writable(JOURNAL)):
+        with one_at_a_time(device):
             for sweep in _sweeps(device):
                 with contextlib.suppress(PlatformError):
                     sweep()
-
-
-def _alone(journal: Path) -> contextlib.AbstractContextManager[None]:
-    return changing(journal.with_name("apply"), wait_s=_LOCK_WAIT_S)
 
 
 def _entry(item: Item) -> Entry:
     return Entry(item.action.id, str(item.action.said), "kept" if item.kept else "waiting")
 
 
-def _note(record: Journal, tell: Tell, number: int, state: State, why: str = "") -> None:
-    record.note(number, state, why)
-    tell(number, state, why)
+def _note(
+    journal: Journal,
+    on_progress: OnProgress,
+    action: SetupProgress,
+    state: ActionState,
+    why: str = "",
+) -> None:
+    # First, as a failure is reported also where the disk takes no further line.
+    on_progress(msgspec.structs.replace(action, state=state, why=why))
+    journal.note(action.number - 1, state, why)
 
 
 def _try(item: Item, device: Paths, run: Run, note: Callable[..., None]) -> None:
@@ -109,10 +126,9 @@ def _try(item: Item, device: Paths, run: Run, note: Callable[..., None]) -> None
         _perform(item.action, device, run)
         note("done")
     except PlatformError as error:
-        # Where the disk takes no line more, what went wrong is told all the same.
         with contextlib.suppress(PlatformError):
             note("failed", error.message)
-        raise ApplyError(item.action.said, error) from error
+        raise ApplyError(item.action, error) from error
 
 
 def _perform(action: Action, device: Paths, run: Run) -> None:

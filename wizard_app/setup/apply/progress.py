@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from platform_common.message import Sentence
-from wizard_app.setup.apply.journal import Entry, Try
-from wizard_app.setup.plan.actions import (
-    TITLES,
-    Action,
-    AddKeys,
-    Phase,
-    RunCommand,
-    SetVariables,
-    WriteFile,
-)
+from platform_common.root_helper.messages import SetupProgress
+from wizard_app.setup.apply.journal import Entry
+from wizard_app.setup.plan.actions import Action, AddKeys, RunCommand, SetVariables, WriteFile
+from wizard_app.setup.plan.phases import TITLES, Phase
 from wizard_app.setup.plan.plan import Plan
 
 # `kept` was done before a restart; `stopped` was under way, and nothing is any more; a
 # phase is `skipped` when nothing was to be done in it.
 State = Literal["waiting", "running", "done", "failed", "kept", "stopped", "skipped"]
+# From the journal, or as it happens.
+Reported = Entry | SetupProgress
 _OVER: frozenset[State] = frozenset({"done", "kept"})
 
 
@@ -93,12 +89,12 @@ class Progress(NamedTuple):
         return next((part for part in self.parts if part.state in ("running", "waiting")), None)
 
 
-def progress(plan: Plan, tried: Try | None = None, *, running: bool = False) -> Progress:
-    """What `tried` made of a plan, whose actions it knows by their ids.
+def progress(plan: Plan, reported: Iterable[Reported] = (), *, running: bool = False) -> Progress:
+    """What became of the actions of a plan, from reports that name them by their ids.
 
     Without `running` nothing is under way any more.
     """
-    known = {entry.id: entry for entry in tried.entries} if tried else {}
+    known = {one.id: one for one in reported}
     rows = [
         (item.phase, _row(item.action, known.get(item.action.id), item.kept, running))
         for item in plan
@@ -107,8 +103,8 @@ def progress(plan: Plan, tried: Try | None = None, *, running: bool = False) -> 
     return Progress(tuple(Part(TITLES[phase], of, _of(of, running)) for phase, of in found.items()))
 
 
-def _row(action: Action, entry: Entry | None, kept: bool, running: bool) -> Row:
-    state: State = entry.state if entry else "waiting"
+def _row(action: Action, reported: Reported | None, kept: bool, running: bool) -> Row:
+    state: State = reported.state if reported else "waiting"
     if kept:
         return Row(action, "kept")
     if state == "kept":
@@ -116,7 +112,7 @@ def _row(action: Action, entry: Entry | None, kept: bool, running: bool) -> Row:
         return Row(action, "done")
     if state == "running" and not running:
         return Row(action, "stopped")
-    return Row(action, state, entry.why if entry else "")
+    return Row(action, state, reported.why if reported else "")
 
 
 def _of(rows: Sequence[Row], running: bool) -> State:

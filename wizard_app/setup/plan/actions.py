@@ -12,12 +12,12 @@ import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any, NamedTuple
 
 from platform_common.message import Sentence, listed
 from platform_common.secret import Secret
-from platform_common.storage.atomic_write import Owner
+from platform_common.storage.atomic_write import ROOT, Owner
+from wizard_app.setup.plan.phases import Phase
 
 # The files that hold secrets, beside the device's keys; and the one that holds a secret only
 # while a command reads it.
@@ -26,37 +26,9 @@ TUNNEL_CREDENTIALS = "/etc/platform/tunnel/credentials.json"
 MESH_VPN_KEY = "/run/platform/mesh-vpn.key"
 # What stands in a plan for a secret that is not held; such an action is never executed.
 NOT_HELD = Secret("")
-ROOT, AGENT = Owner("root", "root"), Owner("agent", "agent")
-KEYS_OWNER = Owner("root", "agent")
+AGENT, KEYS_OWNER = Owner("agent", "agent"), Owner("root", "agent")
 _ID_LENGTH = 16
 _MASKED = "•••"
-
-
-class Phase(IntEnum):
-    """The parts of setting up, in their order (contract, section 7)."""
-
-    SYSTEM = 1
-    SELECTION = 2
-    KEYS = 3
-    BACKUP = 4
-    SSH = 5
-    MESH_VPN = 6
-    TUNNEL = 7
-    FIREWALL = 8
-    GATEWAY = 9
-
-
-TITLES: Mapping[Phase, Sentence] = {
-    Phase.SYSTEM: Sentence("Name and time zone"),
-    Phase.SELECTION: Sentence("Profile and provider"),
-    Phase.KEYS: Sentence("Provider key"),
-    Phase.BACKUP: Sentence("Backup"),
-    Phase.SSH: Sentence("SSH keys"),
-    Phase.MESH_VPN: Sentence("Private network"),
-    Phase.TUNNEL: Sentence("Tunnel"),
-    Phase.FIREWALL: Sentence("Firewall"),
-    Phase.GATEWAY: Sentence("Gateway"),
-}
 
 
 class Action(ABC):

@@ -49,8 +49,8 @@ def ruleset(ports: Iterable[str]) -> str:
     return _FRAME.format(messages=_MESSAGES, ports="".join(lines))
 
 
-def told(ports: Mapping[str, Sentence | None]) -> Sentence:
-    """The ports that are let in, each with what it is for, where that is known."""
+def ports_note(ports: Mapping[str, Sentence | None]) -> Sentence:
+    """A sentence with the open ports, each with its purpose where that is known."""
     in_order = sorted(ports.items(), key=lambda port: int(port[0].partition("/")[0]))
     return Sentence(
         "Ports that the network can reach: {ports}",

@@ -9,10 +9,11 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from wizard_app.setup.plan.actions import Action, Phase
-from wizard_app.setup.snapshot import Standing
+from wizard_app.setup.plan.actions import Action
+from wizard_app.setup.plan.phases import Phase
+from wizard_app.setup.snapshot import Snapshot
 
-_MARK_LENGTH = 16
+_DIGEST_LENGTH = 16
 
 
 class Item(NamedTuple):
@@ -30,19 +31,19 @@ class Item(NamedTuple):
 Plan = Sequence[Item]
 
 
-def build_plan(standing: Standing) -> Plan:
+def build_plan(snapshot: Snapshot) -> Plan:
     """The plan for what was answered so far; secrets that are not held are missing in it."""
-    return sorted(_items(standing), key=lambda item: item.phase)
+    return sorted(_items(snapshot), key=lambda item: item.phase)
 
 
-def mark(plan: Plan) -> str:
-    """A word for a plan: another one once anything but a secret of it is another."""
+def plan_digest(plan: Plan) -> str:
+    """Digest of the plan, without secrets."""
     ids = "".join(f"{item.action.id}{item.kept:d}" for item in plan)
-    return hashlib.sha256(ids.encode()).hexdigest()[:_MARK_LENGTH]
+    return hashlib.sha256(ids.encode()).hexdigest()[:_DIGEST_LENGTH]
 
 
-def _items(standing: Standing) -> Iterator[Item]:
-    for step in standing.answered():
-        for phase, action in standing.actions(step):
-            kept = action.lacks_secret and action.id in standing.applied
+def _items(snapshot: Snapshot) -> Iterator[Item]:
+    for step in snapshot.answered():
+        for phase, action in snapshot.actions(step):
+            kept = action.lacks_secret and action.id in snapshot.applied
             yield Item(phase, action, kept)

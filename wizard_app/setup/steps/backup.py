@@ -13,13 +13,13 @@ from platform_common.secret import Secret, SecretError
 from wizard_app.setup.plan.actions import (
     KEYS_OWNER,
     STORE_ACCESS,
-    Phase,
     Planned,
     RemoveFile,
     WriteFile,
     held,
     write,
 )
+from wizard_app.setup.plan.phases import Phase
 from wizard_app.setup.steps import backup_rules
 from wizard_app.setup.steps.backup_stores import (
     ENDPOINT,
@@ -105,8 +105,9 @@ class BackupStep(Step[BackupAnswer]):
         typed = {field.name: Secret(values[field.name]) for field in asked_for if field.secret}
         return Accepted(BackupAnswer(kind, store.meta(values)), {**kept, **typed})
 
-    def needs(self, answer: BackupAnswer, asked: Question) -> tuple[Sentence, ...]:
-        return tuple(field.label for field in _secrets(answer) if not _holds(asked, field))
+    def secrets(self, answer: BackupAnswer, asked: Question) -> Mapping[str, Sentence]:
+        store = STORES.get(answer.backup_kind)
+        return {field.name: field.label for field in store.secrets} if store else {}
 
     def secret(self, name: str, text: str) -> Secret:
         fields = (field for store in STORES.values() for field in store.secrets)
@@ -147,11 +148,6 @@ class BackupStep(Step[BackupAnswer]):
 def _goes_to(account_id: str) -> str:
     """The address of an account at store_b; empty for what can be no account."""
     return "" if backup_rules.account(account_id) else store_b_endpoint(account_id)
-
-
-def _secrets(answer: BackupAnswer) -> tuple[Field, ...]:
-    store = STORES.get(answer.backup_kind)
-    return store.secrets if store else ()
 
 
 def _holds(asked: Question, field: Field) -> bool:

@@ -153,9 +153,14 @@ class Step(ABC, Generic[A]):
         """What does not hold of an answer on this device, with the other answers there are."""
         return {}
 
+    def secrets(self, answer: A, asked: Question) -> Mapping[str, Sentence]:
+        """The labels of the secrets that an answer calls for, by the names of the secrets."""
+        return {}
+
     def needs(self, answer: A, asked: Question) -> tuple[Sentence, ...]:
-        """Names of the secrets that an answer calls for and that are not held."""
-        return ()
+        """Labels of the secrets that an answer calls for and that are not held."""
+        wanted = self.secrets(answer, asked).items()
+        return tuple(label for name, label in wanted if name not in asked.held.secrets)
 
     def secret(self, name: str, text: str) -> Secret:
         """A secret that was held under `name`, from its text; raises `SecretError`.

@@ -14,7 +14,8 @@ from platform_common.records.channel_names import channel_name
 from platform_common.records.limits import Limitation, Limits
 from platform_common.records.profiles import Profile
 from wizard_app.setup.plan import firewall
-from wizard_app.setup.plan.actions import Phase, Planned, RunCommand, WriteFile
+from wizard_app.setup.plan.actions import Planned, RunCommand, WriteFile
+from wizard_app.setup.plan.phases import Phase
 from wizard_app.setup.steps.base import Accepted, Again, Errors, Form, Question, Step
 from wizard_app.setup.steps.profile import ProfileAnswer
 
@@ -108,7 +109,7 @@ class ChannelsStep(Step[ChannelsAnswer]):
         for channel in answer.channels:
             ports |= dict.fromkeys(inbound.get(channel, ()), channel_name(channel))
         ports |= firewall.ALWAYS
-        rules = WriteFile(_RULES, (firewall.ruleset(ports),), note=firewall.told(ports))
+        rules = WriteFile(_RULES, (firewall.ruleset(ports),), note=firewall.ports_note(ports))
         yield Phase.FIREWALL, rules
         yield Phase.FIREWALL, RunCommand(("nft", "-f", _RULES), _LIMIT_S, files=(_RULES,))
 

@@ -8,14 +8,8 @@ from typing import Any
 from msgspec import Struct
 
 from platform_common.message import Sentence
-from wizard_app.setup.plan.actions import (
-    MESH_VPN_KEY,
-    NOT_HELD,
-    KeyFile,
-    Phase,
-    Planned,
-    RunCommand,
-)
+from wizard_app.setup.plan.actions import MESH_VPN_KEY, NOT_HELD, KeyFile, Planned, RunCommand
+from wizard_app.setup.plan.phases import Phase
 from wizard_app.setup.steps.base import Accepted, Again, Form, Question, Step, in_memory
 from wizard_app.setup.steps.typed_secret import typed_secret
 
@@ -60,8 +54,8 @@ class MeshVpnStep(Step[MeshVpnAnswer]):
             return Again({_KEY: key})
         return Accepted(MeshVpnAnswer(mesh_vpn_enabled=True), {_KEY: key})
 
-    def needs(self, answer: MeshVpnAnswer, asked: Question) -> tuple[Sentence, ...]:
-        return (_NAME,) if answer.mesh_vpn_enabled and not asked.held.secrets else ()
+    def secrets(self, answer: MeshVpnAnswer, asked: Question) -> Mapping[str, Sentence]:
+        return {_KEY: _NAME} if answer.mesh_vpn_enabled else {}
 
     def summary(self, answer: MeshVpnAnswer, asked: Question) -> Iterable[tuple[Sentence, Any]]:
         if not answer.mesh_vpn_enabled:

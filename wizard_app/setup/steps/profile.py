@@ -10,8 +10,10 @@ from msgspec import Struct
 from platform_common.formats.decode import check_member
 from platform_common.message import Sentence
 from platform_common.names import check_id
+from platform_common.paths import ACTIVE_PROFILE
 from platform_common.records.channel_names import channel_name
-from wizard_app.setup.plan.actions import Phase, Planned, RunCommand, write
+from wizard_app.setup.plan.actions import Planned, RunCommand, write
+from wizard_app.setup.plan.phases import Phase
 from wizard_app.setup.steps.base import Accepted, Again, Errors, Form, Question, Step
 
 # systemd gives a unit 90 s to start or to stop, and a restart is both.
@@ -76,7 +78,7 @@ class ProfileStep(Step[ProfileAnswer]):
         yield Sentence("Profile"), found.display_name if found else answer.profile
 
     def actions(self, answer: ProfileAnswer, asked: Question) -> Iterable[Planned]:
-        yield Phase.SELECTION, write("/etc/platform/active-profile", answer.profile)
+        yield Phase.SELECTION, write(ACTIVE_PROFILE.device, answer.profile)
         chosen = asked.machine.profile(answer.profile)
         if chosen is None:
             return

@@ -12,10 +12,11 @@ from platform_common.endpoints import check_base_url
 from platform_common.formats.decode import check_member
 from platform_common.message import Sentence
 from platform_common.names import check_id
-from platform_common.paths import SECRETS
+from platform_common.paths import ACTIVE_ENDPOINT, ACTIVE_MODEL, ACTIVE_PROVIDER, SECRETS
 from platform_common.provider_key.check import check_key
 from platform_common.records.catalogue import Provider
-from wizard_app.setup.plan.actions import Phase, Planned, RemoveFile, SetVariables, held, write
+from wizard_app.setup.plan.actions import Planned, RemoveFile, SetVariables, held, write
+from wizard_app.setup.plan.phases import Phase
 from wizard_app.setup.steps.base import Accepted, Again, Errors, Form, Question, Step, in_memory
 from wizard_app.setup.steps.key_validation import CheckKey, KeyTrial
 from wizard_app.setup.steps.provider_choices import shown
@@ -124,12 +125,12 @@ class ProviderStep(Step[ProviderAnswer]):
             }
         return _errors(provider, {}, answer.model, answer.endpoint)
 
-    def needs(self, answer: ProviderAnswer, asked: Question) -> tuple[Sentence, ...]:
+    def secrets(self, answer: ProviderAnswer, asked: Question) -> Mapping[str, Sentence]:
         provider = _find(answer.provider, asked)
         if provider is None:
-            return ()
-        wanted = zip(provider.variables, needed(provider), strict=True)
-        return tuple(one.name for variable, one in wanted if variable not in asked.held.secrets)
+            return {}
+        labels = (field.name for field in needed(provider))
+        return dict(zip(provider.variables, labels, strict=True))
 
     def summary(self, answer: ProviderAnswer, asked: Question) -> Iterable[tuple[Sentence, Any]]:
         provider = _find(answer.provider, asked)
@@ -145,15 +146,13 @@ class ProviderStep(Step[ProviderAnswer]):
                 yield Sentence("Test"), asked.held.note or Sentence("Not tested")
 
     def actions(self, answer: ProviderAnswer, asked: Question) -> Iterable[Planned]:
-        yield Phase.SELECTION, write("/etc/platform/active-provider", answer.provider)
-        chosen = {"active-model": answer.model, "active-endpoint": answer.endpoint}
-        for name, value in chosen.items():
-            path = f"/etc/platform/{name}"
+        yield Phase.SELECTION, write(ACTIVE_PROVIDER.device, answer.provider)
+        for place, value in ((ACTIVE_MODEL, answer.model), (ACTIVE_ENDPOINT, answer.endpoint)):
             if value:
-                yield Phase.SELECTION, write(path, value)
-            elif asked.machine.has(path):
+                yield Phase.SELECTION, write(place.device, value)
+            elif asked.machine.has(place.device):
                 # Chosen for another provider: its address must never get this one's key.
-                yield Phase.SELECTION, RemoveFile(path)
+                yield Phase.SELECTION, RemoveFile(place.device)
         provider = _find(answer.provider, asked)
         if provider is not None:
             values = held(asked.held.secrets, provider.variables)

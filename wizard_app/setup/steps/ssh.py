@@ -13,7 +13,8 @@ from platform_common.message import Sentence
 from platform_common.paths import AGENT_HOME
 from wizard_app.setup import ssh_keys
 from wizard_app.setup.device_facts import Machine
-from wizard_app.setup.plan.actions import AddKeys, Phase, Planned
+from wizard_app.setup.plan.actions import AddKeys, Planned
+from wizard_app.setup.plan.phases import Phase
 from wizard_app.setup.ssh_keys import MOST_KEYS, Key
 from wizard_app.setup.steps.base import Accepted, Again, Form, Passed, Question, Step
 

@@ -12,7 +12,8 @@ from msgspec import Struct
 from platform_common.formats.decode import check_member
 from platform_common.message import Sentence
 from wizard_app.setup.device_facts import zones
-from wizard_app.setup.plan.actions import Phase, Planned, RunCommand, write
+from wizard_app.setup.plan.actions import Planned, RunCommand, write
+from wizard_app.setup.plan.phases import Phase
 from wizard_app.setup.steps.base import Accepted, Again, Errors, Form, Question, Step
 
 LONGEST_NAME = 63

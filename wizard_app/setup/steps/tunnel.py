@@ -16,12 +16,12 @@ from platform_common.secret import Secret, SecretError
 from wizard_app.setup.plan.actions import (
     NOT_HELD,
     TUNNEL_CREDENTIALS,
-    Phase,
     Planned,
     RemoveFile,
     RunCommand,
     WriteFile,
 )
+from wizard_app.setup.plan.phases import Phase
 from wizard_app.setup.steps.base import Accepted, Again, Form, Question, Step, in_memory
 
 SKIP, QUICK, NAMED = "skip", "quick", "named"
@@ -29,6 +29,7 @@ _MOST_BYTES = 64 << 10
 # What may name a file, and stand in a command line, as it is.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 _CREDENTIALS, _FILE = "credentials", "credentials_file"
+_LABEL = Sentence("Tunnel credentials")
 _UNIT = "platform-tunnel.service"
 # systemd gives a unit 90 s to start.
 _LIMIT_S = 120.0
@@ -86,10 +87,13 @@ class TunnelStep(Step[TunnelAnswer]):
             return Again({_CREDENTIALS: name})
         return Accepted(TunnelAnswer(NAMED, name), {_CREDENTIALS: Secret(data.decode())})
 
+    def secrets(self, answer: TunnelAnswer, asked: Question) -> Mapping[str, Sentence]:
+        return {_CREDENTIALS: _LABEL} if answer.tunnel_choice == NAMED else {}
+
     def needs(self, answer: TunnelAnswer, asked: Question) -> tuple[Sentence, ...]:
-        if answer.tunnel_choice != NAMED or _held(asked) == answer.tunnel_name:
-            return ()
-        return (Sentence("Tunnel credentials"),)
+        # Credentials of another tunnel may be held.
+        is_held = _held(asked) == answer.tunnel_name
+        return () if is_held else tuple(self.secrets(answer, asked).values())
 
     def secret(self, name: str, text: str) -> Secret:
         if isinstance(wrong := tunnel_of(text.encode()), Sentence) and name == _CREDENTIALS:
@@ -101,7 +105,7 @@ class TunnelStep(Step[TunnelAnswer]):
         if answer.tunnel_choice == NAMED:
             yield Sentence("Name of the tunnel"), answer.tunnel_name
             held = _held(asked) == answer.tunnel_name
-            yield Sentence("Tunnel credentials"), in_memory(asked, held=held)
+            yield _LABEL, in_memory(asked, held=held)
 
     def actions(self, answer: TunnelAnswer, asked: Question) -> Iterable[Planned]:
         if answer.tunnel_choice == NAMED:

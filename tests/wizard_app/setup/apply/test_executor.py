@@ -29,13 +29,13 @@ from wizard_app.setup.plan.actions import (
     Action,
     AddKeys,
     KeyFile,
-    Phase,
     RemoveFile,
     RunCommand,
     SetVariables,
     WriteFile,
     write,
 )
+from wizard_app.setup.plan.phases import Phase
 from wizard_app.setup.plan.plan import Item
 from wizard_app.setup.settings import COMMANDS, WizardSettings
 

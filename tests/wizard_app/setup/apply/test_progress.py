@@ -7,20 +7,20 @@ from typing import cast
 import pytest
 
 from platform_common.secret import Secret
-from wizard_app.setup.apply.journal import Entry, State, Try
+from wizard_app.setup.apply.journal import Entry, State
 from wizard_app.setup.apply.progress import Row, progress
 from wizard_app.setup.plan.actions import (
     NOT_HELD,
     Action,
     AddKeys,
     KeyFile,
-    Phase,
     RemoveFile,
     RunCommand,
     SetVariables,
     WriteFile,
     write,
 )
+from wizard_app.setup.plan.phases import Phase
 from wizard_app.setup.plan.plan import Item
 
 NAME = write("/etc/hostname", "kitchen")
@@ -35,13 +35,12 @@ PLAN = (
 )
 
 
-def tried(*states: State, why: str = "") -> Try:
+def tried(*states: State, why: str = "") -> list[Entry]:
     """A try of the plan; what failed did so for `why`."""
-    entries = (
+    return [
         Entry(item.action.id, "x", state, why=why if state == "failed" else "")
         for item, state in zip(PLAN, states, strict=True)
-    )
-    return Try("setup", "2026-11-21T10:00:00Z", tuple(entries))
+    ]
 
 
 def phases(*states: State, running: bool) -> list[str]:

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from wizard_app.setup.plan.firewall import ALWAYS, ruleset, told
+from wizard_app.setup.plan.firewall import ALWAYS, ports_note, ruleset
 
 _PORTS = re.compile(r"^    (tcp|udp) dport \{ ([0-9, ]+) \} accept\n", re.MULTILINE)
 
@@ -46,5 +46,5 @@ def test_a_port_that_is_none_is_never_written() -> None:
 
 
 def test_people_are_told_what_each_port_is_for() -> None:
-    said = str(told({**ALWAYS, "443/tcp": None}))
+    said = str(ports_note({**ALWAYS, "443/tcp": None}))
     assert said.endswith(": 22/tcp (SSH), 443/tcp, 8088/tcp (this setup), 8089/tcp (dashboard)")

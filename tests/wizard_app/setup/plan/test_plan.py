@@ -18,7 +18,7 @@ from wizard_app.setup.plan.actions import (
     SetVariables,
     WriteFile,
 )
-from wizard_app.setup.plan.plan import Plan, build_plan, mark
+from wizard_app.setup.plan.plan import Plan, build_plan, plan_digest
 
 _ANOTHER: Forms = {
     "system": {"hostname": "attic", "timezone": "UTC"},
@@ -34,7 +34,7 @@ _ANOTHER: Forms = {
 def _plan(out: Path, forms: Forms = FULL) -> Plan:
     client = started(out)
     answer(client, forms)
-    return build_plan(wizard_of(client).standing())
+    return build_plan(wizard_of(client).snapshot())
 
 
 def _place(action: Action) -> str:
@@ -49,17 +49,17 @@ def test_making_it_touches_nothing_and_gives_the_same_again(out: Path) -> None:
     client = started(out)
     answer(client, FULL)
     before = tree(out)
-    plans = [build_plan(wizard_of(client).standing()) for _ in range(2)]
+    plans = [build_plan(wizard_of(client).snapshot()) for _ in range(2)]
     assert plans[0] == plans[1]
-    assert mark(plans[0]) == mark(plans[1])
+    assert plan_digest(plans[0]) == plan_digest(plans[1])
     assert tree(out) == before
 
 
 def test_leak_08_no_secret_is_in_what_a_plan_or_what_is_held_shows(out: Path) -> None:
     client = started(out)
     answer(client, FULL)
-    standing = wizard_of(client).standing()
-    plan, held = build_plan(standing), standing.pending
+    snapshot = wizard_of(client).snapshot()
+    plan, held = build_plan(snapshot), snapshot.pending
     assert repr(held).startswith("PendingSecrets(")
     shown = [
         *(repr(held), str(held), *(repr(held.of(slug)) for slug in FULL)),
@@ -80,12 +80,12 @@ def test_leak_06_secrets_go_only_where_left_overs_are_swept(out: Path) -> None:
     assert {_place(item.action) for item in _plan(out) if item.action.secrets} == swept
 
 
-def test_the_mark_tells_other_secrets_not_apart_and_anything_else(out: Path) -> None:
-    seen = {mark(_plan(out))}
+def test_the_digest_differs_for_any_change_but_other_secrets(out: Path) -> None:
+    seen = {plan_digest(_plan(out))}
     forms = {**FULL, "provider": {**FULL["provider"], "api_key": "sk-another"}}
-    assert {mark(_plan(out, forms))} == seen
+    assert {plan_digest(_plan(out, forms))} == seen
     for slug, form in _ANOTHER.items():
-        seen.add(mark(_plan(out, {slug: form})))
+        seen.add(plan_digest(_plan(out, {slug: form})))
     assert len(seen) == 1 + len(_ANOTHER)
 
 
@@ -94,12 +94,12 @@ def test_what_was_done_before_a_restart_is_kept_while_its_answer_is_the_same(out
     answer(client, FULL)
     (out / RULES).mkdir(parents=True)
     client.post("/wizard/review/apply")
-    kept = [item for item in build_plan(wizard_of(started(out)).standing()) if item.kept]
+    kept = [item for item in build_plan(wizard_of(started(out)).snapshot()) if item.kept]
     assert len(kept) == len(CANARIES)
     assert all(item.action.lacks_secret for item in kept)
     anew = started(out)
     answer(anew, {"backup": {**FULL["backup"], "a_account_id": "acc1"}})
-    again = build_plan(wizard_of(anew).standing())
+    again = build_plan(wizard_of(anew).snapshot())
     assert [_place(item.action) for item in again if item.kept] == [
         place for place in map(_place, (item.action for item in kept)) if place != STORE_ACCESS
     ]

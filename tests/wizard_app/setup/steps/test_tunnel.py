@@ -94,9 +94,9 @@ def test_of_credentials_that_are_held_the_tunnel_is_shown(step: StepPage) -> Non
 def test_credentials_of_another_tunnel_than_the_answer_do_not_count(step: StepPage) -> None:
     step.take(NAMED, credentials=credentials())
     here = step.client.application.extensions["wizard_app"]
-    tunnel, standing = here.steps["tunnel"], here.standing()
-    asked = standing.asked(tunnel)
-    assert tunnel.needs(standing.answer(tunnel), asked) == ()
+    tunnel, snapshot = here.steps["tunnel"], here.snapshot()
+    asked = snapshot.asked(tunnel)
+    assert tunnel.needs(snapshot.answer(tunnel), asked) == ()
     assert tunnel.needs(TunnelAnswer("named", "kitchen"), asked) != ()
 
 

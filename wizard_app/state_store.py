@@ -1,0 +1,64 @@
+"""What the wizard keeps between requests: the state, on the disk as well, and the secrets."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from platform_common.errors import PlatformError
+from platform_common.message import Sentence
+from wizard_app.setup.pending import PendingSecrets
+from wizard_app.setup.snapshot import Kept
+from wizard_app.setup.state import DONE, WizardState
+from wizard_app.setup.state_file import StateFile
+
+
+class StateStore:
+    """The state and the pending secrets; callers keep changes from overlapping."""
+
+    def __init__(self, file: StateFile) -> None:
+        self.file = file
+        self._reading = threading.Lock()
+        self._kept = Kept(file.load())
+        self._process = os.getpid()
+
+    def now(self) -> Kept:
+        """The state and the secrets as they are now.
+
+        A forked process reads the file anew: gunicorn replaces a worker that ended by a copy
+        of the server, which has not seen that worker's changes.
+        """
+        if self._process != os.getpid():
+            with self._reading:
+                if self._process != os.getpid():
+                    self._kept = Kept(self.file.load())
+                    self._process = os.getpid()
+        return self._kept
+
+    def keep(self, state: WizardState, pending: PendingSecrets) -> Sentence | None:
+        """Replace both, the state on the disk first; returns why that failed."""
+        try:
+            self.file.save(state)
+        except PlatformError as error:
+            return not_saved(error)
+        self._kept = Kept(state, pending)
+        return None
+
+    def forget_secrets(self) -> None:
+        """Hold no secret any more; the state stays."""
+        self._kept = Kept(self.now().state)
+
+    def accept_done(self) -> None:
+        """Take over the file's state if another process has completed the setup."""
+        stored = self.file.stored()
+        if stored is not None and stored.step == DONE:
+            self._kept = Kept(stored)
+
+
+def not_saved(error: PlatformError) -> Sentence:
+    """The message for a page whose answer could not be saved."""
+    return Sentence(
+        "This could not be saved: {why}. Check that the disk has room and can be"
+        " written, then continue again.",
+        why=error.message,
+    )
