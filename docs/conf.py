@@ -16,25 +16,26 @@ myst_heading_anchors = 3
 # An example on a page may end early; it is still shown.
 highlight_language = "none"
 html_theme = "alabaster"
-html_theme_options = {"page_width": "1100px", "fixed_sidebar": True}
+html_theme_options = {"page_width": "auto"}
 html_sidebars = {"**": ["about.html", "navigation.html", "searchbox.html"]}
 html_copy_source = False
-_SECTIONS = {
-    "Start": ["docs/tutorials/*"],
-    "How to": ["docs/how-to/*"],
-    "Explanation": ["docs/architecture", "docs/security", "docs/explanation/adr/*"],
-    "Reference": ["docs/benchmarks", "docs/reference/*", "docs/README"],
-    "Project": ["CONTRIBUTING", "CHANGELOG"],
-}
+# The tables of contents: on which page, under which title, of which pages.
+_CONTENTS = (
+    (root_doc, "Tutorials", ("docs/tutorials/*",)),
+    (root_doc, "How-to pages", ("docs/how-to/*",)),
+    (root_doc, "Explanation", ("docs/architecture", "docs/security")),
+    (root_doc, "Reference", ("docs/README", "docs/benchmarks", "docs/reference/*")),
+    (root_doc, "Project", ("CONTRIBUTING", "CHANGELOG")),
+    ("docs/README", "Decisions", ("explanation/adr/*",)),
+)
 
 
 def _add_contents(app: Sphinx, name: str, source: list[str]) -> None:
-    """Append the table of contents to the first page, which is also read outside the site."""
-    if name != root_doc:
-        return
-    for title, pages in _SECTIONS.items():
-        lines = [":hidden:", ":glob:", f":caption: {title}", ":maxdepth: 1", "", *pages]
-        source[0] += "\n\n```{toctree}\n" + "\n".join(lines) + "\n```\n"
+    """Append tables of contents, which would be noise where pages are read outside the site."""
+    for page, title, pages in _CONTENTS:
+        if page == name:
+            lines = [":hidden:", ":glob:", f":caption: {title}", ":maxdepth: 1", "", *pages]
+            source[0] += "\n\n```{toctree}\n" + "\n".join(lines) + "\n```\n"
 
 
 def setup(app: Sphinx) -> None:

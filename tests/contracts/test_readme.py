@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shutil
@@ -92,3 +93,15 @@ def test_the_verbs_that_make_lists_are_those_of_the_makefile() -> None:
     verbs = re.findall(r"^  make ([a-z]+) +\S", listed, re.MULTILINE)
     said = "help run wizard test bench docs release deb lint format lock messages clean"
     assert verbs == said.split()
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_test_that_a_document_names_exists(name: str) -> None:
+    assert set(re.findall(r"`(test_\w+)`", (ROOT / name).read_text("utf-8"))) <= _names_of_tests()
+
+
+@functools.cache
+def _names_of_tests() -> set[str]:
+    """The names of all tests."""
+    texts = ((ROOT / path).read_text("utf-8") for path in tracked_files() if "/test_" in path)
+    return {test for text in texts for test in re.findall(r"^def (test_\w+)", text, re.MULTILINE)}

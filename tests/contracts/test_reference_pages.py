@@ -61,10 +61,8 @@ def test_the_example_manifest_is_valid_and_as_the_program_would_write_it() -> No
 
 
 def test_every_exit_code_of_the_help_is_on_the_page() -> None:
-    readme = (ROOT / "README.md").read_text("utf-8")
     for program, page in PAGES.items():
         assert [code for code in EXIT_CODES[program] if f"| {code} |" not in page] == []
-    assert [code for code in EXIT_CODES["release-tools"] if f"| {code} |" not in readme] == []
 
 
 def test_every_check_of_doctor_has_a_row_and_every_row_a_check() -> None:
