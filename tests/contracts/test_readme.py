@@ -95,6 +95,12 @@ def test_the_verbs_that_make_lists_are_those_of_the_makefile() -> None:
     assert verbs == said.split()
 
 
+def test_the_list_of_documents_has_all_of_them() -> None:
+    listed = re.findall(r"\]\(([^)#\s]+\.md)\)", (ROOT / "docs/README.md").read_text("utf-8"))
+    found = {name.removeprefix("docs/") for name in DOCUMENTS if name.startswith("docs/")}
+    assert sorted(listed) == sorted(found - {"README.md"})
+
+
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_a_test_that_a_document_names_exists(name: str) -> None:
     assert set(re.findall(r"`(test_\w+)`", (ROOT / name).read_text("utf-8"))) <= _names_of_tests()
