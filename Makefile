@@ -77,6 +77,13 @@ bench: $(VENV)/made ## measure the programs against the alternatives (ARGS=--hel
 	@$(PYTHON) dev/packages.py bench
 	@$(VENV)/bin/python -m bench.run $(ARGS)
 
+.PHONY: docs
+docs: $(VENV)/made ## build the site of the documents in build/docs; a broken link fails
+	@$(VENV)/bin/python -m dev.architecture
+	@$(VENV)/bin/python -m sphinx -qanWT --keep-going -c docs . build/docs
+	@ln -sf README.html build/docs/index.html
+	@echo build/docs/index.html
+
 .PHONY: release
 release: $(VENV)/made ## make a signed release of this project in dist/ (ARGS=--help: its options)
 	@$(VENV)/bin/python -m dev.release $(ARGS)

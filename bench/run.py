@@ -1,4 +1,4 @@
-"""Measure the programs against the alternatives, in one run, and print the ratios.
+"""Measure the programs against the alternatives, in one run; print and write down the ratios.
 
 Every row runs both sides in turn (A B A B …) on the same files in memory-backed
 storage and compares medians, so that a change in the machine's pace falls on
@@ -13,52 +13,82 @@ import os
 import platform
 import shutil
 import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from bench import apply, control, dashboard, release_tools, services, wizard
 from bench.measuring import Row
+from bench.page import with_tables
 from bench.release_tools import GIB, MIB
+from dev.distributions import ROOT
 
 _BASE = Path("/dev/shm")
+Part = Callable[[], Iterator[Row]]
 _PROGRAMS = ("platformctl", "pwa-app", "release-tools", "wizard-app", "services")
 
 
 def main() -> None:
-    """Run every part and print its rows."""
+    """Run every part, print its rows, and write them into the page."""
+    options = _options()
+    base = _BASE if _BASE.is_dir() else None
+    machine = (
+        f"{platform.platform()}, Python {platform.python_version()},"
+        f" {len(os.sched_getaffinity(0))} cores, medians of {options.runs}, files in {base}"
+    )
+    print(f"# {machine}")
+    tables: dict[str, list[Row]] = {}
+    with tempfile.TemporaryDirectory(dir=base, prefix="bench-") as name:
+        folder = Path(name)
+        for program, parts in _parts(folder, options).items():
+            tables[program] = []
+            for part in parts:
+                for row in part():
+                    tables[program].append(row)
+                    print(json.dumps(asdict(row)) if options.json else _line(row), flush=True)
+                for used in folder.iterdir():
+                    shutil.rmtree(used) if used.is_dir() else used.unlink()
+    if options.page is not None:
+        text = with_tables(options.page.read_text("utf-8"), tables, machine)
+        options.page.write_text(text, "utf-8")
+    rows = [row for table in tables.values() for row in table]
+    if missed := [row for row in rows if not row.met]:
+        raise SystemExit(f"{len(missed)} of {len(rows)} rows missed")
+
+
+def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    parser.add_argument("--only", choices=_PROGRAMS, help="one of the programs, or the services")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--only", choices=_PROGRAMS, help="one of the programs, or the services")
+    which.add_argument("--quick", action="store_true", help="a few rows, in seconds, as a trial")
     parser.add_argument("--runs", type=int, default=5, help="runs of each side (5)")
     parser.add_argument(
         "--size", type=int, default=2 * GIB // MIB, help="MiB of an artefact (2048)"
     )
     parser.add_argument("--json", action="store_true", help="one JSON object a row")
+    parser.add_argument(
+        "--page",
+        type=Path,
+        help="page whose tables are replaced (docs/benchmarks.md; none for --quick)",
+    )
     options = parser.parse_args()
-    base = _BASE if _BASE.is_dir() else None
-    print(f"# {platform.platform()}, Python {platform.python_version()}, ", end="")
-    print(f"{len(os.sched_getaffinity(0))} cores, medians of {options.runs}, files in {base}")
-    rows = []
-    with tempfile.TemporaryDirectory(dir=base, prefix="bench-") as name:
-        folder = Path(name)
-        of_program = {
-            "platformctl": control.parts(folder, options.runs),
-            "pwa-app": dashboard.parts(folder, options.runs),
-            "release-tools": release_tools.parts(folder, options.size * MIB, options.runs),
-            "wizard-app": [
-                *wizard.parts(folder, options.runs),
-                *apply.parts(folder, options.runs),
-            ],
-            "services": services.parts(options.runs),
-        }
-        for program in [options.only] if options.only else _PROGRAMS:
-            for part in of_program[program]:
-                for row in part():
-                    rows.append(row)
-                    print(json.dumps(asdict(row)) if options.json else _line(row), flush=True)
-                for used in folder.iterdir():
-                    shutil.rmtree(used) if used.is_dir() else used.unlink()
-    if missed := [row for row in rows if not row.met]:
-        raise SystemExit(f"{len(missed)} of {len(rows)} rows missed")
+    if options.page is None and not options.quick:
+        options.page = ROOT / "docs/benchmarks.md"
+    return options
+
+
+def _parts(folder: Path, options: argparse.Namespace) -> dict[str, Sequence[Part]]:
+    """What to measure, by program."""
+    if options.quick:
+        return {"release-tools": [lambda: release_tools.long_manifest(1)]}
+    of_program: dict[str, Sequence[Part]] = {
+        "platformctl": control.parts(folder, options.runs),
+        "pwa-app": dashboard.parts(folder, options.runs),
+        "release-tools": release_tools.parts(folder, options.size * MIB, options.runs),
+        "wizard-app": [*wizard.parts(folder, options.runs), *apply.parts(folder, options.runs)],
+        "services": services.parts(options.runs),
+    }
+    return {options.only: of_program[options.only]} if options.only else of_program
 
 
 def _line(row: Row) -> str:

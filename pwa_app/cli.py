@@ -46,7 +46,7 @@ def serve(bind: str) -> None:
     """Serve the dashboard until it is told to end.
 
     This program becomes a gunicorn server with one process and many threads. Its
-    settings come from the environment, and are listed in docs/pwa-app.md.
+    settings come from the environment, and are listed in docs/reference/pwa-app.md.
     """
     try:
         from platform_common.web.serving.server import serve as serve_app

@@ -93,7 +93,7 @@ def serve(bind: str, certfile: Path | None, keyfile: Path | None, **options: Any
 
     This program becomes a gunicorn server with one process and many threads, and prints
     the link that opens the wizard. Further settings come from the environment, and are
-    listed in docs/wizard-app.md.
+    listed in docs/reference/wizard-app.md.
     """
     if keyfile and not certfile:
         raise WrongUsageError("A key is of no use alone", hint="Give its --certfile, too.")

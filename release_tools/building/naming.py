@@ -1,4 +1,4 @@
-"""File names of artefacts, and the ids that they are made of (docs/manifest.md)."""
+"""File names of artefacts, and the ids that they are made of (docs/reference/manifest.md)."""
 
 from __future__ import annotations
 

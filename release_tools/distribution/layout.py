@@ -1,4 +1,4 @@
-"""Where things lie in a distribution (docs/manifest.md)."""
+"""Where things lie in a distribution (docs/reference/manifest.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calendar versions: `Y.M.D` with an optional suffix (docs/manifest.md, "Versions")."""
+"""Calendar versions: `Y.M.D` with an optional suffix (docs/reference/manifest.md, "Versions")."""
 
 from __future__ import annotations
 

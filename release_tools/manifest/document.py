@@ -1,4 +1,4 @@
-"""The release manifest: bytes to `Manifest` and back (docs/manifest.md).
+"""The release manifest: bytes to `Manifest` and back (docs/reference/manifest.md).
 
 `schema_version` is looked at first, then the JSON Schema, then the rules that a
 schema cannot hold. Every problem is reported with its address.

@@ -1,4 +1,4 @@
-"""Where the URLs of a manifest lead (docs/manifest.md, "URLs")."""
+"""Where the URLs of a manifest lead (docs/reference/manifest.md, "URLs")."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _CLOCK_TOLERANCE = timedelta(hours=24)
 class Finding:
     """Something that is not as it must be; a warning alone leaves a release trusted.
 
-    `code` is one word that scripts can rely on (docs/release-tools.md lists
+    `code` is one word that scripts can rely on (docs/reference/release-tools.md lists
     them), `where` the file or the URL, `message` a sentence.
     """
 
@@ -96,7 +96,7 @@ def check_name(manifest: Manifest, artefact: Artefact, where: str) -> Iterator[F
 
 
 def render_comment(filename: str, timestamp: int, release: Manifest | None = None) -> str:
-    """The trusted comment of a signature that we make (docs/manifest.md, "Signatures").
+    """The trusted comment of a signature that we make (docs/reference/manifest.md, "Signatures").
 
     Raises `PlatformError` for a file name that would bring words of its own.
     """

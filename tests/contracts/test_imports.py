@@ -5,27 +5,15 @@ from __future__ import annotations
 import ast
 import fnmatch
 import graphlib
-import itertools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
+from dev import architecture
 from dev.distributions import ROOT
+from dev.imports import NEVER, PACKAGES, PARTS, graph, imported, module_name, part_of, sources
 
-# What each part may import of ours, beside itself; of two that hold a module the longer counts.
-PARTS: Mapping[str, frozenset[str]] = {
-    "platform_common": frozenset(),
-    "platform_common.web": frozenset({"platform_common"}),
-    "platformctl": frozenset({"platform_common", "release_tools", "wizard_app.setup"}),
-    "pwa_app": frozenset({"platform_common", "platform_common.web"}),
-    "release_tools": frozenset({"platform_common"}),
-    "wizard_app": frozenset({"platform_common", "platform_common.web", "wizard_app.setup"}),
-    "wizard_app.setup": frozenset({"platform_common"}),
-}
-PACKAGES = frozenset(part for part in PARTS if "." not in part)
-# Test code, tools and the mapped folders are no modules of a package.
-NEVER = frozenset({"tests", "dev", "bench", "schemas", "systemd", "templates"})
 # The code that speaks HTTP; what it shows comes from modules that do not.
 _PAGES = (
     "platform_common/web/*.py",
@@ -95,57 +83,17 @@ def violations(files: Mapping[str, str]) -> list[str]:
 
 
 def _problems(path: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
-    part = _part(_module(path))
+    part = part_of(module_name(path))
     allowed = PARTS[part] | {part, ""}
     for node in ast.walk(tree):
-        for name in _imported(node):
-            if name.split(".")[0] in NEVER or _part(name) not in allowed:
+        for name in imported(node):
+            if name.split(".")[0] in NEVER or part_of(name) not in allowed:
                 yield _line(node), f"{part} may not import {name}"
             for module, doors in DOORS.items():
                 if f"{name}.".startswith(f"{module}.") and not _matches(path, doors):
                     yield _line(node), f"only {', '.join(doors) or 'nobody'} may import {module}"
         if _reads_environment(node) and not _matches(path, ENVIRONMENT):
             yield _line(node), "the environment is read in cli.py alone"
-
-
-def _module(path: str) -> str:
-    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-
-
-def _part(name: str) -> str:
-    """The part that has the module `name`; empty for a module that is not ours."""
-    return max((part for part in PARTS if f"{name}.".startswith(f"{part}.")), key=len, default="")
-
-
-def graph() -> dict[str, set[str]]:
-    """Every module, and those of ours that it imports."""
-    texts = {_module(path): ast.parse(text) for path, text in sources().items()}
-    names = {
-        module: set(itertools.chain(*map(_imported, ast.walk(tree))))
-        for module, tree in texts.items()
-    }
-    return {
-        module: {
-            found
-            for name in imported
-            if (found := name if name in texts else name.rpartition(".")[0]) in texts
-        }
-        - {module}
-        for module, imported in names.items()
-    }
-
-
-def _imported(node: ast.AST) -> list[str]:
-    match node:
-        case ast.Import(names=names):
-            return [alias.name for alias in names]
-        case ast.ImportFrom(module=str(module), level=0, names=names):
-            return [f"{module}.{alias.name}" for alias in names]
-        case ast.ImportFrom():
-            return ["tests"]  # A relative import: ours are absolute.
-        case ast.Call(func=ast.Name("__import__") | ast.Attribute(attr="import_module")):
-            return ["tests"]  # An import that no reader of the text can follow.
-    return []
 
 
 def _reads_environment(node: ast.AST) -> bool:
@@ -165,17 +113,15 @@ def _line(node: ast.AST) -> int:
     return getattr(node, "lineno", 0)
 
 
-def sources() -> dict[str, str]:
-    """Every module of the packages: its path to its text."""
-    return {
-        path.relative_to(ROOT).as_posix(): path.read_text("utf-8")
-        for package in PACKAGES
-        for path in sorted((ROOT / package).rglob("*.py"))
-    }
-
-
 def test_nobody_imports_what_the_table_forbids() -> None:
     assert violations(sources()) == []
+
+
+def test_the_page_and_the_picture_of_the_architecture_are_up_to_date() -> None:
+    found = architecture.rooms(graph())
+    text = architecture.PAGE.read_text("utf-8")
+    assert text == architecture.page(text, found), "run: make docs"
+    assert architecture.PICTURE.read_text("utf-8") == architecture.picture(found), "run: make docs"
 
 
 def test_no_import_goes_round() -> None:

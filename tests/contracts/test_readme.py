@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shutil
@@ -14,10 +15,13 @@ from dev.distributions import ROOT, tracked_files
 from tests.support.releases import clean_environment
 from tests.support.running import printed, run
 
+# Folders in which some files are not tracked: they are made.
+MADE = {"debian", "release"}
 DOCUMENTS = [name for name in tracked_files() if name.endswith(".md")]
 # A block in bash is run as it stands; one in console shows commands and what they
 # print; the others are no commands.
 FENCE = re.compile(r"^```(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FOLDERS = {name.partition("/")[0] for name in tracked_files() if "/" in name} - MADE
 LANGUAGES = {"bash", "console", "text", "json", "toml", "ini", "python", "nginx", "mermaid"}
 
 
@@ -75,9 +79,35 @@ def test_a_document_names_languages_verbs_of_make_and_files_that_exist(name: str
     assert [file for file in files if not (folder / file).exists()] == []
 
 
+@pytest.mark.parametrize("name", [name for name in DOCUMENTS if name != "CHANGELOG.md"])
+def test_a_file_of_the_checkout_that_a_document_names_exists(name: str) -> None:
+    code = re.findall(r"`([\w.*/<>@-]+)`", FENCE.sub("", (ROOT / name).read_text("utf-8")))
+    # `<profile>` stands for any. Paths that begin in no folder of ours are a device's.
+    paths = [re.sub(r"<[a-z-]+>", "*", path) for path in code if path.split("/")[0] in FOLDERS]
+    assert [path for path in paths if not any(ROOT.glob(path.rstrip("/")))] == []
+
+
 def test_the_verbs_that_make_lists_are_those_of_the_makefile() -> None:
     environment = {"PATH": os.environ["PATH"]}
     listed = printed("make", "--no-print-directory", "help", cwd=ROOT, env=environment)
     verbs = re.findall(r"^  make ([a-z]+) +\S", listed, re.MULTILINE)
-    said = "help run wizard test bench release deb lint format lock messages clean"
+    said = "help run wizard test bench docs release deb lint format lock messages clean"
     assert verbs == said.split()
+
+
+def test_the_list_of_documents_has_all_of_them() -> None:
+    listed = re.findall(r"\]\(([^)#\s]+\.md)\)", (ROOT / "docs/README.md").read_text("utf-8"))
+    found = {name.removeprefix("docs/") for name in DOCUMENTS if name.startswith("docs/")}
+    assert sorted(listed) == sorted(found - {"README.md"})
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_test_that_a_document_names_exists(name: str) -> None:
+    assert set(re.findall(r"`(test_\w+)`", (ROOT / name).read_text("utf-8"))) <= _names_of_tests()
+
+
+@functools.cache
+def _names_of_tests() -> set[str]:
+    """The names of all tests."""
+    texts = ((ROOT / path).read_text("utf-8") for path in tracked_files() if "/test_" in path)
+    return {test for text in texts for test in re.findall(r"^def (test_\w+)", text, re.MULTILINE)}

@@ -23,7 +23,7 @@ HELPER = "platform-control@.service"
 # As systemd-analyze counts, from 0 to 10: what a process could do.
 MOST_EXPOSED = {**dict.fromkeys(WEB, 1.2), HELPER: 2.3, "platform-wizard-qr.service": 2.1}
 OTHERS_EXPOSED = 1.6
-PAGE = (ROOT / "docs/services.md").read_text("utf-8")
+PAGE = (ROOT / "docs/reference/services.md").read_text("utf-8")
 
 
 def settings(name: str, setting: str) -> list[str]:

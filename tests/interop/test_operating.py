@@ -1,4 +1,4 @@
-"""What docs/operating.md tells an owner to type, typed on real machines."""
+"""What docs/how-to/operating.md tells an owner to type, typed on real machines."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ BOUND = "/var/lib/platform/wizard-tls/wizard.pem"
 
 def part(title: str) -> str:
     """The section of the document that has this title."""
-    text = (ROOT / "docs/operating.md").read_text()
+    text = (ROOT / "docs/how-to/operating.md").read_text()
     return text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
 
 
