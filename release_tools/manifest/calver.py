@@ -12,17 +12,16 @@ _PATTERN = re.compile(r"([0-9]{4})\.([0-9]{1,2})\.([0-9]{1,2})(?:-([a-z0-9.-]+))
 
 
 class CalVerError(PlatformError):
-    """A text that is no version."""
+    """A text that is not a version."""
 
 
 @total_ordering
 @dataclass(frozen=True, slots=True, eq=False)
 class CalVer:
-    """A version; `text` is its spelling, the rest decides its place in the order.
+    """A version; `text` is how it was written, the other fields decide the order.
 
-    Numeric parts compare as numbers and the suffix as text; a version without
-    a suffix comes after the same version with any. `2026.01.1` and `2026.1.1`
-    are two spellings of one version and equal.
+    Numbers compare as numbers and suffixes as text; a version without a suffix is newer than
+    the same version with one. `2026.01.1` and `2026.1.1` are equal.
     """
 
     text: str
@@ -31,7 +30,7 @@ class CalVer:
 
     @classmethod
     def parse(cls, text: str) -> CalVer:
-        """The version that `text` spells; raises `CalVerError`."""
+        """Parse `text`; raises `CalVerError`."""
         match = _PATTERN.fullmatch(text)
         if match is None:
             raise CalVerError(
@@ -59,5 +58,5 @@ class CalVer:
 
 
 def compare(a: CalVer, b: CalVer) -> int:
-    """-1, 0 or 1: the order of `a` and `b`."""
+    """Return -1, 0 or 1 if `a` is older than, equal to or newer than `b`."""
     return (a > b) - (a < b)

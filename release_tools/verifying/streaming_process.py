@@ -1,4 +1,4 @@
-"""Programs that read what we write, such as a verifier of large files."""
+"""A running program that we stream data to, such as a verifier of large files."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from platform_common.process.spawn import (
     started,
 )
 
-_LOOK_UP_MS = 100
+_POLL_MS = 100
 
 
-class Feed:
-    """A running program that reads its standard input from us."""
+class StreamingProcess:
+    """A running program whose standard input we write; at most 1 MiB of its output is kept."""
 
     def __init__(
         self,
@@ -40,15 +40,15 @@ class Feed:
         self._stdin = stdin
         self._timeout_s = timeout_s
         self._output = bytearray()
-        self._over = threading.Event()
+        self._closing = threading.Event()
         self._reader = threading.Thread(target=self._read_output, args=(stdout,), daemon=True)
         self._reader.start()
         os.set_blocking(stdin.fileno(), False)
 
     def write(self, chunk: memoryview) -> None:
-        """Pass `chunk` on; a program that has stopped reading gets no more of it.
+        """Write `chunk`, or drop it if the program has closed its input.
 
-        Raises `ProcessError` when it takes nothing for the time limit.
+        Raises `ProcessError` if the program reads nothing for the time limit.
         """
         if self._stdin.closed:
             return
@@ -67,7 +67,7 @@ class Feed:
                 return
 
     def finish(self) -> Finished:
-        """End its input and wait for it; raises `ProcessError` past the time limit."""
+        """Close its input and wait for it to exit; raises `ProcessError` after the time limit."""
         with contextlib.suppress(BrokenPipeError):
             self._stdin.close()
         deadline = time.monotonic() + self._timeout_s
@@ -78,17 +78,17 @@ class Feed:
             raise hung(self._name, self._timeout_s) from None
         return Finished(status, bytes(self._output))
 
-    def join(self) -> None:
-        """Wait until nothing reads its output any more."""
-        self._over.set()
+    def stop_reading(self) -> None:
+        """Stop the thread that reads the output, and wait for it."""
+        self._closing.set()
         self._reader.join()
 
     def _read_output(self, stdout: IO[bytes]) -> None:
-        # A process that left the group may hold the pipe open for ever, so we look up.
+        # A child that left the process group can hold the pipe open forever, so do not block.
         poll = select.poll()
         poll.register(stdout.fileno(), select.POLLIN)
-        while not self._over.is_set():
-            if not poll.poll(_LOOK_UP_MS):
+        while not self._closing.is_set():
+            if not poll.poll(_POLL_MS):
                 continue
             if not (chunk := os.read(stdout.fileno(), CHUNK_BYTES)):
                 return
@@ -100,19 +100,19 @@ class Feed:
 
 
 @contextlib.contextmanager
-def feeding(argv: Sequence[str], *, timeout_s: float) -> Iterator[Feed]:
-    """Start `argv` with its standard input open; it is gone when the block ends.
+def streaming_process(argv: Sequence[str], *, timeout_s: float) -> Iterator[StreamingProcess]:
+    """Start `argv` with its standard input open, and kill it when the block ends.
 
-    Raises `ProcessError` when it cannot be started.
+    Raises `ProcessError` if it cannot be started.
     """
     process = started(argv, stderr=subprocess.STDOUT)
     stdin, stdout = cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
-    feed = Feed(argv[0], process, stdin, stdout, timeout_s)
+    streaming = StreamingProcess(argv[0], process, stdin, stdout, timeout_s)
     try:
-        yield feed
+        yield streaming
     finally:
         end(process)
         with contextlib.suppress(OSError):
             stdin.close()
-        feed.join()
+        streaming.stop_reading()
         stdout.close()

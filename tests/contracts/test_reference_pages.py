@@ -11,7 +11,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from platformctl.checks.doctor import CHECKS
-from release_tools.manifest.document import parse, render
+from release_tools.manifest.document import render
+from release_tools.manifest.parser import parse
 from tests.contracts.test_cli_help import COMMANDS, EXIT_CODES, WORKING, Call
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,7 +33,7 @@ def section(call: Call) -> str:
 
 
 def test_every_finding_has_a_row_and_every_row_a_finding() -> None:
-    sources = "".join(path.read_text("utf-8") for path in (ROOT / "release_tools").glob("*.py"))
+    sources = "".join(path.read_text("utf-8") for path in (ROOT / "release_tools").rglob("*.py"))
     rows = re.findall(r"^\| `(E_[A-Z_]+)` \|", PAGES["release-tools"], re.MULTILINE)
     assert sorted(rows) == sorted(set(re.findall(r'"(E_[A-Z_]+)"', sources)))
 

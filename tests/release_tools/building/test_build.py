@@ -183,7 +183,11 @@ def test_a_release_that_exists_is_never_changed_and_all_that_differs_is_told_at_
     assert built.returncode == 1
     for said in (
         f"{VERSION} exists already: ",
-        *(f"{changed} has other bytes", f"{reference} is not of this build", f"has no {more}"),
+        *(
+            f"{changed} has different bytes",
+            f"{reference} is not part of this build",
+            f"has no {more}",
+        ),
     ):
         assert said in built.stderr
     assert same not in built.stderr

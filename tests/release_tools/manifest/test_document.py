@@ -12,7 +12,8 @@ from jsonschema import Draft202012Validator
 
 from platform_common.resources import schema
 from release_tools.manifest.calver import CalVer, CalVerError
-from release_tools.manifest.document import ManifestError, SchemaVersionError, parse, render
+from release_tools.manifest.document import ManifestError, SchemaVersionError, render
+from release_tools.manifest.parser import parse
 from release_tools.manifest.rules import MOST_PROBLEMS
 from release_tools.manifest.vocabulary import CHANNELS, FORMATS
 from tests.support.manifests import (

@@ -301,7 +301,7 @@ def test_rel_16_more_redirects_are_refused(onward: tuple[str, ...]) -> None:
     "onward", ["file:///etc/passwd", "ftp://127.0.0.1/x", "javascript:x", "s3://bucket/x"]
 )
 def test_rel_16_a_redirect_to_another_scheme_is_refused(onward: str) -> None:
-    with pytest.raises(RefusedUrlError, match="the server leads from http to"):
+    with pytest.raises(RefusedUrlError, match="the server redirects from http to"):
         fetch(redirecting(onward))
 
 

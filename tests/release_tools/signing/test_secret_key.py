@@ -139,7 +139,7 @@ def test_without_a_checksum_the_public_half_must_be_that_of_the_key() -> None:
 
 
 MORE = "more work or memory than minisign"
-NO_FIT = "do not fit together"
+NO_FIT = "contradict each other"
 
 
 @pytest.mark.parametrize(

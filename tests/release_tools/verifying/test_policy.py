@@ -10,7 +10,8 @@ import pytest
 
 from platform_common.errors import PlatformError
 from release_tools.manifest.calver import CalVer
-from release_tools.manifest.document import Manifest, parse
+from release_tools.manifest.document import Manifest
+from release_tools.manifest.parser import parse
 from release_tools.verifying.policy import (
     STALE_AFTER,
     Finding,

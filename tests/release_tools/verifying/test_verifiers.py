@@ -29,10 +29,10 @@ def judge(
     keys = [load_public_key(str(key_pair.public))]
     with (
         open_verifier(verifier, keys) as opened,
-        opened.judging(signed, Signature.parse(signed)) as judging,
+        opened.check(signed, Signature.parse(signed)) as check,
     ):
-        judging.feed(memoryview(data))
-        judging.conclude(prehash(data))
+        check.update(memoryview(data))
+        check.finish(prehash(data))
 
 
 @pytest.mark.parametrize("verifier", ["native", "system", "both"])

@@ -335,6 +335,18 @@ def test_rel_06_a_pair_that_does_not_match_is_fetched_again_twice(
     assert server.paths.count("/stable/manifest.json") == min(times, 2) + 1
 
 
+def test_each_file_of_a_release_at_a_root_url_is_fetched_once(
+    signed_release: Path, tools: Tools, key_pair: KeyPair
+) -> None:
+    with serving(served(signed_release)) as server:
+        assert verify(server.url, key_pair).errors == []
+        tried = ["/manifest.json", "/dev/manifest.json", "/beta/manifest.json"]
+        assert sorted(server.paths) == sorted([*tried, *served(signed_release)])
+        server.requests.clear()
+        assert tools("inspect", server.url).returncode == 0
+        assert server.paths == [*tried, "/stable/manifest.json"]
+
+
 def test_a_channel_that_cannot_be_read_hides_nothing_of_the_others(
     signed_release: Path, key_pair: KeyPair
 ) -> None:
