@@ -11,6 +11,8 @@ from platform_common.cli.group import CommandGroup, prepare
 from platform_common.cli.leaving import run_and_leave
 from platform_common.errors import PlatformError, UnreadableError, WrongUsageError
 from platform_common.version import VERSION
+from release_tools.manifest.calver import CalVerError
+from release_tools.manifest.document import ManifestError, SchemaVersionError
 
 
 class _Group(CommandGroup):
@@ -25,11 +27,6 @@ class _Group(CommandGroup):
     }
 
     def exit_code(self, error: PlatformError) -> int:
-        # Imported here because only a failed command needs them (bench: "release-tools
-        # --version, against import click").
-        from release_tools.manifest.calver import CalVerError
-        from release_tools.manifest.document import ManifestError, SchemaVersionError
-
         if isinstance(error, SchemaVersionError):
             return 4
         if isinstance(error, ManifestError | CalVerError):

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import TypeVar
 
+from release_tools.hashing import cores
+
 # The longest wait for workers that cannot notice a stop because the network or a disk hangs.
 _STOP_S = 1.0
 
@@ -45,17 +47,17 @@ class SharedProgress:
 def run_parallel(
     work: Callable[[Item, bool], Result],
     items: Sequence[Item],
-    *,
-    jobs: int,
-    progress: SharedProgress,
     size_of: Callable[[Item], int],
+    progress: SharedProgress,
+    jobs: int | None = None,
 ) -> list[Result]:
     """Return `[work(item, paired), …]` in the order of `items`.
 
-    At most `jobs` items are in work at a time, the largest first. `paired` is true if fewer
-    items are left than workers, so that a file may use two threads. The first error, or an
+    `jobs` threads, by default one per core, start with the largest item. `paired` is true if
+    fewer items are left than threads, so that a file may use two. The first error, or an
     interrupt, stops the rest and is raised. The daemon threads never keep the process alive.
     """
+    jobs = jobs or cores()
     order = sorted(range(len(items)), key=lambda index: -size_of(items[index]))
     todo: SimpleQueue[tuple[int, bool]] = SimpleQueue()
     for position, index in enumerate(order):

@@ -12,8 +12,7 @@ StartProgress = Callable[[int], Callable[[int], None]]
 def byte_progress(label: str, *, shown: bool) -> Iterator[StartProgress]:
     """Yield a function that starts a bar for a number of bytes and returns one that advances it.
 
-    The bar shows bytes, rate and time left on standard error and disappears at the end. Unless
-    `shown`, there is none.
+    If `shown`, the bar appears on standard error, and disappears at the end.
     """
     if not shown:
         yield lambda total: lambda count: None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -56,14 +57,18 @@ def print_verification(reports: Sequence[ReleaseReport]) -> None:
 def _print_head(
     location: ManifestLocation, manifest: Manifest | None, signature: Signature | None
 ) -> None:
-    rows = [("manifest", printable(str(location)))]
+    rows = [("manifest", str(location))]
     if manifest is not None:
         release = f"{manifest.release_version} on {manifest.channel}"
         rows.append(("release", f"{release}, released {manifest.released_at}"))
     if signature is not None:
         rows.append(("signature", f"of key {show_key_id(signature.key_id)}"))
     for name, value in rows:
-        click.echo(f"{click.style(f'{name:<10}', dim=True)} {value}")
+        _print_row(name, value)
+
+
+def _print_row(name: str, value: str) -> None:
+    click.echo(f"{click.style(f'{printable(name):<10}', dim=True)} {printable(value)}")
 
 
 _STATUS_COLOURS = {"verified": "green", "FAILED": "red", "not read": "yellow"}
@@ -102,7 +107,7 @@ def verification_json(location: str, reports: Sequence[ReleaseReport]) -> dict[s
         "verdict": verdict(reports),
         "location": without_secrets(location),
         "releases": [_release_json(report) for report in reports],
-        "findings": [_finding_json(f) for report in reports for f in report.all_findings],
+        "findings": [asdict(f) for report in reports for f in report.all_findings],
     }
 
 
@@ -133,16 +138,7 @@ def _artefact_json(checked: CheckedArtefact) -> dict[str, Any]:
         "sha256": artefact.sha256,
         "status": _status(checked).lower(),
         "read_from": None if checked.read_from is None else without_secrets(checked.read_from),
-        "findings": [_finding_json(finding) for finding in checked.findings],
-    }
-
-
-def _finding_json(finding: Finding) -> dict[str, Any]:
-    return {
-        "code": finding.code,
-        "where": finding.where,
-        "message": finding.message,
-        "warning": finding.warning,
+        "findings": [asdict(finding) for finding in checked.findings],
     }
 
 
@@ -154,16 +150,12 @@ def print_manifest(location: ManifestLocation, manifest: Manifest) -> None:
         versions[f"tracker {profile}"] = tag
     for name, version in versions.items():
         if version is not None:
-            click.echo(f"{click.style(f'{printable(name):<10}', dim=True)} {printable(version)}")
+            _print_row(name, version)
     public = ManifestLocation(location.public_url)
     for artefact in manifest.artefacts:
-        click.echo(
-            f"{click.style(f'{artefact.format:<10}', dim=True)} {printable(artefact.filename)}"
-            f"  {human_size(artefact.size_bytes)}"
-        )
-        address = public.resolve(artefact.url or artefact.filename)
-        click.echo(f"           {printable(address)}")
-        click.echo(f"           sha256 {artefact.sha256}")
+        _print_row(artefact.format, f"{artefact.filename}  {human_size(artefact.size_bytes)}")
+        _print_row("", public.resolve(artefact.url or artefact.filename))
+        _print_row("", f"sha256 {artefact.sha256}")
     click.secho(
         "Not verified: this command reads a manifest and trusts nothing in it.", fg="yellow"
     )

@@ -28,7 +28,7 @@ from release_tools.distribution.publish import (
     require_same_artefacts,
     staging_folder,
 )
-from release_tools.hashing import Digests, cores
+from release_tools.hashing import Digests
 from release_tools.manifest.calver import CalVer
 from release_tools.manifest.document import Artefact, Manifest, render
 from release_tools.manifest.parser import parse
@@ -61,18 +61,10 @@ class BuildRequest:
     jobs: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltRelease:
-    """The built manifest and its path, which ends in `.unsigned` without a key."""
-
-    manifest: Manifest
-    manifest_path: Path
-
-
 def build_release(
     request: BuildRequest, key: SecretKey | None, start_progress: StartProgress
-) -> BuiltRelease:
-    """Lay out, describe and, with `key`, sign the release.
+) -> tuple[Manifest, Path]:
+    """Lay out, describe and, with `key`, sign the release; return the manifest and its path.
 
     Raises `BuildError` for the artefacts, `ManifestError` for options that give an invalid
     manifest, and `UnreadableError` if reading or writing fails; the distribution is then
@@ -92,12 +84,12 @@ def build_release(
         parse(data)
         if key is not None:
             _sign_all(key, manifest, digests, staging, request.timestamp)
+        # The files' names must be on disk before the folder becomes visible.
         fsync_directory(staging)
         version_dir = channel_dir / request.version.text
         require_same_artefacts(version_dir, digests)
         publish_staged(staging, version_dir)
-        path = publish_manifest(channel_dir, manifest, key, request.timestamp)
-        return BuiltRelease(manifest, path)
+        return manifest, publish_manifest(channel_dir, manifest, key, request.timestamp)
 
 
 def _artefact_names(request: BuildRequest) -> dict[str, ArtefactName]:
@@ -147,14 +139,8 @@ def _copy_all(
         source = request.artefact_dir / name
         return copy_and_digest(source, staging / name, paired=paired, on_chunk=progress)
 
-    results = run_parallel(
-        work,
-        list(names),
-        jobs=request.jobs or cores(),
-        progress=progress,
-        size_of=lambda name: sizes[name],
-    )
-    return dict(zip(names, results, strict=True))
+    results = run_parallel(work, list(sizes), sizes.__getitem__, progress, request.jobs)
+    return dict(zip(sizes, results, strict=True))
 
 
 def _manifest(

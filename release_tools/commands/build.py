@@ -95,13 +95,13 @@ def command(
         jobs=jobs,
     )
     with byte_progress("Building", shown=progress_shown()) as start:
-        built = build_release(request, key, start)
-    artefacts, path = built.manifest.artefacts, printable_path(built.manifest_path)
+        manifest, path = build_release(request, key, start)
+    artefacts = manifest.artefacts
     if as_json:
         print_json(
             {
                 "ok": True,
-                "manifest": str(built.manifest_path),
+                "manifest": str(path),
                 "signed": key is not None,
                 "release_version": version.text,
                 "channel": channel,
@@ -110,10 +110,10 @@ def command(
         )
         return
     contents = "1 artefact" if len(artefacts) == 1 else f"{len(artefacts)} artefacts"
-    click.echo(f"Release {version} on {channel} with {contents}: {path}")
+    click.echo(f"Release {version} on {channel} with {contents}: {printable_path(path)}")
     if key is None:
         click.secho(
             "It is NOT SIGNED, because SIGNING_SECRET_KEY is not set. Sign it with:\n"
-            f"  release-tools sign {path}",
+            f"  release-tools sign {printable_path(path)}",
             fg="yellow",
         )

@@ -26,7 +26,7 @@ def ask_password(*, confirm: bool = False) -> str:
 
 
 def signing_key() -> SecretKey | None:
-    """Take the key out of the environment (`SIGNING_SECRET_KEY`); None if there is none."""
+    """Take the key out of the environment, which has it in `SIGNING_SECRET_KEY`, if any."""
     return take_secret_key(os.environ, ask_password)
 
 

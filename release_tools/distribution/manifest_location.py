@@ -126,8 +126,8 @@ def find_manifests(
 ) -> Iterator[FoundManifest]:
     """Yield the manifests at a manifest, a channel directory or a distribution root.
 
-    An unsigned manifest is accepted only with `unsigned`, and only where there is no signed
-    one. Raises `UnreadableError` if there is none at all, and `UnsignedError`.
+    Unsigned manifests are found only if no signed one exists; unless `unsigned`, they raise
+    `UnsignedError`. Raises `UnreadableError` if there is no manifest.
     """
     if "://" not in location and not location.lower().startswith("file:"):
         yield from _local_manifests(Path(location), unsigned)
@@ -181,9 +181,9 @@ def _remote_manifests(location: str, origin: Origin, unsigned: bool) -> Iterator
 
 
 def _fetch(location: ManifestLocation, origin: Origin) -> FoundManifest | None:
-    """Fetch the manifest; None if there is none. Raises `UnreadableError` if it cannot be opened.
+    """Fetch a manifest, or return None if it does not exist.
 
-    An error after that belongs to the manifest, which exists.
+    Raises `UnreadableError` if it cannot be opened; a later error is kept as its content.
     """
     began_s = time.monotonic()
     try:
@@ -198,8 +198,8 @@ def _fetch(location: ManifestLocation, origin: Origin) -> FoundManifest | None:
 
 
 def _local_manifests(path: Path, unsigned: bool) -> Iterator[FoundManifest]:
-    # Links are not followed: a folder's own name says which channel it is. abspath keeps two
-    # leading slashes, which would become a host name in a URL.
+    # Links are not followed, because the folder's own name says which channel it is. abspath
+    # keeps two leading slashes, which would become a host name in a URL.
     path = Path("/" + os.path.abspath(path).lstrip("/"))  # noqa: PTH100 - resolve follows links
     manifests = [path] if path.is_file() else _manifests_below(path, MANIFEST_NAME)
     manifests = manifests or _manifests_below(path, MANIFEST_NAME + UNSIGNED_SUFFIX)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from functools import total_ordering
+from dataclasses import dataclass, field
 
 from platform_common.errors import PlatformError
 
@@ -15,8 +14,7 @@ class CalVerError(PlatformError):
     """A text that is not a version."""
 
 
-@total_ordering
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, order=True)
 class CalVer:
     """A version; `text` is how it was written, the other fields decide the order.
 
@@ -24,9 +22,10 @@ class CalVer:
     the same version with one. `2026.01.1` and `2026.1.1` are equal.
     """
 
-    text: str
+    text: str = field(compare=False)
     parts: tuple[int, int, int]
-    suffix: str | None
+    is_final: bool
+    suffix: str
 
     @classmethod
     def parse(cls, text: str) -> CalVer:
@@ -38,20 +37,7 @@ class CalVer:
                 hint="Write Y.M.D with an optional suffix, such as 2026.11.1 or 2026.11.1-rc1.",
             )
         year, month, day, suffix = match.groups()
-        return cls(text, (int(year), int(month), int(day)), suffix)
-
-    @property
-    def _key(self) -> tuple[tuple[int, int, int], bool, str]:
-        return self.parts, self.suffix is None, self.suffix or ""
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, CalVer) and self._key == other._key
-
-    def __lt__(self, other: CalVer) -> bool:
-        return self._key < other._key
-
-    def __hash__(self) -> int:
-        return hash(self._key)
+        return cls(text, (int(year), int(month), int(day)), suffix is None, suffix or "")
 
     def __str__(self) -> str:
         return self.text

@@ -6,10 +6,10 @@ import contextlib
 import threading
 import time
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
 import requests
+from urllib3 import HTTPResponse
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from platform_common.errors import UnreadableError
@@ -20,9 +20,6 @@ from release_tools.origins.stream import (
     SlowError,
 )
 from release_tools.origins.urls import show_url
-
-if TYPE_CHECKING:
-    from urllib3 import HTTPResponse
 
 _CONNECT_TIMEOUT_S = 10.0
 _MAX_REDIRECTS = 3
@@ -65,10 +62,7 @@ class HttpStream:
 
     def readinto(self, buffer: memoryview) -> int:
         """See `Stream`."""
-        while True:
-            data = self._read(len(buffer))
-            if data is not None:
-                break
+        while (data := self._read(len(buffer))) is None:
             self._resume()
         buffer[: len(data)] = data
         self._position += len(data)
@@ -130,6 +124,7 @@ class HttpStream:
         if headers and self._validator:
             headers["If-Range"] = self._validator
         self._response = self._get(headers)
+        # A server ignores the range, and answers 200, if If-Range no longer matches.
         if _validator(self._response) != self._validator:
             raise UnreadableError(f"{show_url(self._url)} changed while it was being read")
         if self._response.status_code == 206:
@@ -151,6 +146,7 @@ class HttpStream:
         url = self._url
         for _ in range(_MAX_REDIRECTS + 1):
             try:
+                # Digests and ranges count the stored bytes, so the server must not compress them.
                 response = self._request(url, {"Accept-Encoding": "identity", **headers})
             except (requests.Timeout, Empty) as error:
                 raise SlowError(f"{show_url(url)}: the server does not answer") from error

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from platform_common.errors import UnreadableError
@@ -95,15 +96,14 @@ def _refuse_weaker_origin(of: str, scheme: str, url: str) -> None:
         )
 
 
+@dataclass
 class _FileStream:
+    descriptor: int
     size: int | None
-
-    def __init__(self, descriptor: int, size: int) -> None:
-        self._descriptor, self.size = descriptor, size
 
     def readinto(self, buffer: memoryview) -> int:
         try:
-            return os.readv(self._descriptor, [buffer])
+            return os.readv(self.descriptor, [buffer])
         except OSError as error:
             raise UnreadableError(f"reading failed: {error.strerror}") from error
 

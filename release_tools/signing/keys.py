@@ -27,7 +27,7 @@ class KeyFileError(WrongUsageError):
 
 
 class KeyExistsError(PlatformError):
-    """A key file exists already; none is ever overwritten."""
+    """A key file exists already; key files are never overwritten."""
 
 
 def load_public_key(text: str) -> PublicKey:

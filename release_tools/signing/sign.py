@@ -19,7 +19,7 @@ from release_tools.distribution.layout import (
     UNSIGNED_SUFFIX,
 )
 from release_tools.distribution.publish import BuildError, distribution_lock, publish_manifest
-from release_tools.hashing import Digests, cores
+from release_tools.hashing import Digests
 from release_tools.manifest.document import Manifest
 from release_tools.manifest.parser import parse
 from release_tools.manifest.vocabulary import CHANNELS
@@ -118,9 +118,7 @@ def _digest_all(paths: Sequence[Path], start_progress: StartProgress) -> list[Di
     def work(path: Path, paired: bool) -> Digests:
         return digest_file(path, paired=paired, on_chunk=progress)
 
-    return run_parallel(
-        work, paths, jobs=cores(), progress=progress, size_of=lambda path: sizes[path]
-    )
+    return run_parallel(work, paths, sizes.__getitem__, progress)
 
 
 def _require_listed_bytes(

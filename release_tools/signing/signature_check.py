@@ -15,7 +15,7 @@ _GROUP_ORDER = 2**252 + 27742317777372353535851937790883648493
 
 
 def matching_keys(keys: Sequence[PublicKey], signature: Signature) -> list[PublicKey]:
-    """Return those of `keys` with the signature's key id; raises `SignatureError` if none has."""
+    """Return the keys with the signature's key id; raises `SignatureError` if there is none."""
     matching = [key for key in keys if key.key_id == signature.key_id]
     if not matching:
         trusted = ", ".join(sorted({show_key_id(key.key_id) for key in keys}))

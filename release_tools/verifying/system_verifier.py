@@ -1,4 +1,4 @@
-"""Checking signatures with the `minisign` program, alone or together with our own code."""
+"""Checking signatures with the `minisign` program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from platform_common.storage.stale_files import signals_held
 from release_tools.signing.minisign import PublicKey, Signature, SignatureError
 from release_tools.signing.signature_check import matching_keys
 from release_tools.verifying.streaming_process import StreamingProcess, streaming_process
-from release_tools.verifying.verifier import SignatureCheck, Verifier
+from release_tools.verifying.verifier import SignatureCheck
 
 _PROGRAM = "minisign"
 _PROGRAM_TIMEOUT_S = 30.0
@@ -26,18 +26,11 @@ _REMOVAL_TRIES, _REMOVAL_PAUSE_S = 40, 0.05
 
 
 @contextlib.contextmanager
-def open_system_verifier(keys: Sequence[PublicKey], native: Verifier | None) -> Iterator[Verifier]:
-    """Open a verifier that runs the program; with `native`, both must accept a signature."""
-    with _private_folder() as folder:
-        system = SystemVerifier(keys, folder)
-        yield system if native is None else BothVerifiers(native, system)
-
-
-@contextlib.contextmanager
-def _private_folder() -> Iterator[Path]:
+def open_system_verifier(keys: Sequence[PublicKey]) -> Iterator[SystemVerifier]:
+    """Open a verifier that runs the program, with a private folder until the block ends."""
     folder = Path(mkdtemp(prefix="release-tools-"))
     try:
-        yield folder
+        yield SystemVerifier(keys, folder)
     finally:
         with signals_held():
             # After an error, worker threads may still be writing here for a moment.
@@ -75,7 +68,7 @@ class SystemVerifier:
                     process = streaming_process(argv, timeout_s=_PROGRAM_TIMEOUT_S)
                     processes.append(stack.enter_context(process))
                 except ProcessError as error:
-                    raise _program_failed(error) from error
+                    raise SignatureError("E_VERIFIER", error.message) from error
             yield _SystemCheck(processes)
 
 
@@ -90,13 +83,13 @@ class _SystemCheck:
             for process in self.processes:
                 process.write(chunk)
         except ProcessError as error:
-            raise _program_failed(error) from error
+            raise SignatureError("E_VERIFIER", error.message) from error
 
     def finish(self, blake2b: bytes) -> None:
         try:
             results = [process.finish() for process in self.processes]
         except ProcessError as error:
-            raise _program_failed(error) from error
+            raise SignatureError("E_VERIFIER", error.message) from error
         if any(result.status == 0 for result in results):
             return
         last = results[-1]
@@ -105,53 +98,3 @@ class _SystemCheck:
         raise SignatureError(
             "E_SIG", f"{_PROGRAM} refuses it (status {last.status}), saying: {said}"
         )
-
-
-def _program_failed(error: ProcessError) -> SignatureError:
-    return SignatureError(
-        "E_VERIFIER", error.message, hint="Install minisign, or use --verifier native."
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class BothVerifiers:
-    """Accepts only signatures that both verifiers accept."""
-
-    native: Verifier
-    system: SystemVerifier
-
-    @contextlib.contextmanager
-    def check(self, data: bytes, signature: Signature) -> Iterator[SignatureCheck]:
-        """See `Verifier`."""
-        with (
-            self.native.check(data, signature) as native,
-            self.system.check(data, signature) as system,
-        ):
-            yield _BothChecks(native, system)
-
-
-@dataclass(frozen=True, slots=True)
-class _BothChecks:
-    native: SignatureCheck
-    system: SignatureCheck
-
-    def update(self, chunk: memoryview) -> None:
-        self.system.update(chunk)
-
-    def finish(self, blake2b: bytes) -> None:
-        native, system = _refusal(self.native, blake2b), _refusal(self.system, blake2b)
-        if native is not None and system is not None:
-            raise native
-        refusal = native or system
-        if refusal is not None and refusal.code == "E_SIG":
-            raise SignatureError("E_VERIFIER", f"the two verifiers disagree: {refusal.message}")
-        if refusal is not None:
-            raise refusal
-
-
-def _refusal(check: SignatureCheck, blake2b: bytes) -> SignatureError | None:
-    try:
-        check.finish(blake2b)
-    except SignatureError as error:
-        return error
-    return None

@@ -14,7 +14,6 @@ from datetime import UTC, datetime, timedelta
 from platform_common.errors import UnreadableError
 from release_tools.distribution.layout import SIGNATURE_LIMIT_BYTES, unexpected_files
 from release_tools.distribution.manifest_location import FoundManifest, find_manifests
-from release_tools.hashing import cores
 from release_tools.manifest.calver import CalVer
 from release_tools.manifest.document import Artefact, Manifest, ManifestError, SchemaVersionError
 from release_tools.manifest.parser import parse
@@ -114,7 +113,7 @@ class _Verification:
         return report
 
     def _signed_pair(self) -> tuple[bytes, Signature] | Finding:
-        """Return the manifest's bytes and their signature, which holds, or why there are none.
+        """Return the manifest's bytes and its valid signature, or the finding against them.
 
         A server cannot replace the two files at the same moment, so a pair from a server that
         does not match is fetched again.
@@ -172,7 +171,7 @@ class _Verification:
     def _check_artefacts(
         self, report: ReleaseReport, manifest: Manifest, start_progress: StartProgress
     ) -> None:
-        """Check the selected artefacts, but none of a manifest from another channel."""
+        """Check the selected artefacts, unless the manifest is for another channel."""
         chosen = [a for a in manifest.artefacts if self.request.selects(a)]
         if self.request.manifest_only or any(f.code == "E_CHANNEL" for f in report.findings):
             chosen = []
@@ -194,10 +193,6 @@ class _Verification:
         progress = SharedProgress(start_progress(sum(artefact.size_bytes for artefact in chosen)))
         check = ArtefactCheck(self.found.location, manifest, self.origin, self.verifier, progress)
         results = run_parallel(
-            check.check,
-            chosen,
-            jobs=self.request.jobs or cores(),
-            progress=progress,
-            size_of=lambda artefact: artefact.size_bytes,
+            check.check, chosen, lambda artefact: artefact.size_bytes, progress, self.request.jobs
         )
         return {checked.artefact.filename: checked for checked in results}

@@ -298,7 +298,7 @@ def site(original: Path, tmp_path: Path) -> Site:
 
 
 @pytest.mark.parametrize("case", _CASES.values(), ids=[name.replace(" ", "-") for name in _CASES])
-def test_bad_input_is_told_in_a_sentence_with_its_exit_code_and_changes_nothing(
+def test_bad_input_gives_one_message_and_its_exit_code_and_changes_nothing(
     site: Site, tools: Tools, case: Case
 ) -> None:
     case.prepare(site)
@@ -322,7 +322,7 @@ def test_bad_input_is_told_in_a_sentence_with_its_exit_code_and_changes_nothing(
     assert tree(site.folder) == before
 
 
-def test_every_stranger_is_named_at_once_and_plainly(site: Site, tools: Tools) -> None:
+def test_every_unexpected_file_is_named_at_once_and_escaped(site: Site, tools: Tools) -> None:
     for name in ("one\x1b[31m\n.txt", "two.txt", f"platform-khoj-rpi4-{VERSION}-beta.img.xz"):
         _add(name)(site)
     built = tools(*_BUILD, "--json")

@@ -42,7 +42,7 @@ def test_the_results_have_the_order_of_the_items(jobs: int, count: int) -> None:
     assert results == [item * 2 for item in items]
 
 
-def test_the_largest_file_is_begun_first() -> None:
+def test_the_largest_file_is_started_first() -> None:
     begun: list[int] = []
     worked(lambda item, paired: begun.append(item), [3, 10**30, 0, 7], 1)
     assert begun == [10**30, 7, 3, 0]
@@ -96,7 +96,7 @@ def test_the_first_error_stops_a_file_that_is_being_read(error: type[BaseExcepti
     assert stopped.wait(TIMEOUT_S)
 
 
-def test_no_file_is_begun_after_an_error() -> None:
+def test_no_file_is_started_after_an_error() -> None:
     begun: list[int] = []
     second_begun, others = threading.Event(), threading.Event()
 

@@ -92,7 +92,7 @@ def test_an_error_names_the_file_and_what_is_wrong(filename: str, sentence: str)
     assert sentence in caught.value.message
 
 
-def test_a_stranger_is_shown_plainly_with_what_is_known() -> None:
+def test_an_unknown_name_is_shown_escaped_with_the_known_ids() -> None:
     with pytest.raises(NamingError) as caught:
         read("platform-\x1b[31m-2026.11.1-stable.oci")
     assert "\x1b" not in caught.value.message

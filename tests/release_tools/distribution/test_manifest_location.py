@@ -99,7 +99,7 @@ def test_a_signed_manifest_is_preferred_to_an_unsigned_one(tmp_path: Path) -> No
     assert found_at(str(tmp_path), unsigned=True) == wanted
 
 
-def test_a_manifest_whose_place_is_known_is_not_fetched_to_find_it() -> None:
+def test_a_manifest_with_a_known_url_is_not_fetched_to_find_it() -> None:
     with serving({"/stable/manifest.json": b"{}"}) as server:
         assert found_at(f"{server.url}/stable") == [f"{server.url}/stable/manifest.json"]
         named = f"{server.url}/some/where.json"
@@ -135,9 +135,7 @@ def test_a_folder_on_a_server_may_have_a_query_and_a_fragment() -> None:
 
 
 @pytest.mark.parametrize("place", ["stable", "stable/manifest.json", "stable/../stable"])
-def test_rel_05_a_linked_folder_is_of_the_channel_of_its_own_name(
-    place: str, tmp_path: Path
-) -> None:
+def test_rel_05_a_linked_folder_has_the_channel_of_its_own_name(place: str, tmp_path: Path) -> None:
     (tmp_path / "dev").mkdir()
     (tmp_path / "dev/manifest.json").write_bytes(b"{}")
     (tmp_path / "stable").symlink_to("dev")

@@ -93,7 +93,7 @@ def test_a_folder_that_was_made_goes_when_the_build_fails_and_only_then(tmp_path
     assert list(tree(tmp_path / "dist")) == ["notes.txt"]
 
 
-def test_a_full_disk_is_told_with_the_name_of_the_channel_and_not_of_a_hidden_folder(
+def test_a_full_disk_is_reported_for_the_channel_and_not_for_a_hidden_folder(
     tmp_path: Path,
 ) -> None:
     def write(staging: Path) -> None:

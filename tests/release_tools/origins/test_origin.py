@@ -13,7 +13,7 @@ from release_tools.origins.stream import MissingError, RefusedUrlError
 from release_tools.origins.urls import local_path, show_url
 
 
-def test_what_is_no_regular_file_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_regular_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to("/etc/hostname")
@@ -79,5 +79,5 @@ def test_a_file_of_another_machine_is_refused(url: str) -> None:
         ("s3://key:secret@bucket/a", "s3://bucket/a"),
     ],
 )
-def test_an_address_is_shown_without_what_is_secret(url: str, shown: str) -> None:
+def test_a_url_is_shown_without_secrets(url: str, shown: str) -> None:
     assert show_url(url) == shown

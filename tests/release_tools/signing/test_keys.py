@@ -57,7 +57,9 @@ _PUBLIC = secret_key().public_key.render().decode()
     ],
     ids=["secret", "PEM", "SSH"],
 )
-def test_rel_25_what_is_no_public_key_is_refused(tmp_path: Path, text: str, sentence: str) -> None:
+def test_rel_25_a_text_that_is_not_a_public_key_is_refused(
+    tmp_path: Path, text: str, sentence: str
+) -> None:
     path = tmp_path / "k.pub"
     path.write_text(text)
     with pytest.raises(KeyFileError, match=sentence) as caught:
@@ -82,7 +84,7 @@ def test_rel_25_a_public_key_that_cannot_be_read_is_refused(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("mode", "expected"), [(0o644, False), (0o600, False), (0o664, True), (0o646, True)]
 )
-def test_rel_25_a_key_that_others_may_change_is_noticed(
+def test_rel_25_a_key_file_that_others_can_change_is_detected(
     tmp_path: Path, mode: int, *, expected: bool
 ) -> None:
     path = tmp_path / "k.pub"

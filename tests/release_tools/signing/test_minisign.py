@@ -112,7 +112,7 @@ def test_a_file_at_the_limits_is_read_without_oddities(data: bytes) -> None:
     ],
     ids=lambda value: value[:40] if isinstance(value, str) else "",
 )
-def test_rel_19_what_minisign_lets_pass_is_named(data: bytes, oddity: str) -> None:
+def test_rel_19_what_minisign_tolerates_is_listed(data: bytes, oddity: str) -> None:
     assert any(found.startswith(oddity) for found in Signature.parse(data).oddities)
 
 

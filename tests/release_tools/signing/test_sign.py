@@ -31,7 +31,7 @@ def unsigned(tmp_path: Path, tools: Tools) -> Path:
     return tmp_path / _MANIFEST
 
 
-def test_leak_06_signing_an_unsigned_release_gives_just_what_a_signed_build_gives(
+def test_leak_06_signing_an_unsigned_release_gives_the_bytes_of_a_signed_build(
     unsigned: Path, tools: Tools, key: dict[str, str]
 ) -> None:
     # What a signing left that was killed goes.

@@ -227,7 +227,7 @@ def test_rel_26_of_two_keys_with_one_id_the_signature_decides(*, good_first: boo
     assert caught.value.code == "E_SIG"
 
 
-def test_rel_26_a_stranger_with_a_trusted_id_is_refused() -> None:
+def test_rel_26_an_untrusted_key_with_a_trusted_id_is_refused() -> None:
     forged = signed(key=secret_key("stranger", key_id=OLD.key_id))
     with pytest.raises(SignatureError) as caught:
         check_signature([OLD.public_key, NEW.public_key], forged, DIGEST)

@@ -375,7 +375,7 @@ def test_rel_05_a_release_of_another_channel_than_asked_for_or_linked_to_is_refu
     [{"target": "rpi4"}, {"profile": "nobody"}, {"target": "rpi5", "profile": "khoj"}],
     ids=["target", "profile", "both"],
 )
-def test_rel_11_no_artefact_for_a_device_is_a_failure_of_its_own(
+def test_rel_11_a_release_without_an_artefact_for_the_device_fails(
     selection: dict[str, str], signed_release: Path, tools: Tools, key_pair: KeyPair
 ) -> None:
     options = [word for name, value in selection.items() for word in (f"--{name}", value)]
@@ -395,7 +395,7 @@ def test_rel_11_no_artefact_for_a_device_is_a_failure_of_its_own(
     ],
     ids=["target", "profile", "both", "manifest only"],
 )
-def test_only_what_was_selected_is_read(
+def test_only_selected_artefacts_are_read(
     options: tuple[str, ...], read: list[str], signed_release: Path, tools: Tools, key_pair: KeyPair
 ) -> None:
     for path in (signed_release / "stable" / VERSION).iterdir():
