@@ -201,12 +201,12 @@ def _local_manifests(path: Path, unsigned: bool) -> Iterator[FoundManifest]:
     # Links are not followed, because the folder's own name says which channel it is. abspath
     # keeps two leading slashes, which would become a host name in a URL.
     path = Path("/" + os.path.abspath(path).lstrip("/"))  # noqa: PTH100 - resolve follows links
+    if not path.exists():
+        raise UnreadableError(f"{path} does not exist")
     manifests = [path] if path.is_file() else _manifests_below(path, MANIFEST_NAME)
     manifests = manifests or _manifests_below(path, MANIFEST_NAME + UNSIGNED_SUFFIX)
     if not manifests:
-        raise (
-            _no_manifest(str(path)) if path.exists() else UnreadableError(f"{path} does not exist")
-        )
+        raise _no_manifest(str(path))
     if manifests[0].name.endswith(UNSIGNED_SUFFIX) and not unsigned:
         raise UnsignedError(str(manifests[0]))
     for manifest in manifests:

@@ -50,6 +50,7 @@ def channel_folder(channel_dir: Path) -> Iterator[None]:
         with nothing_left_in(channel_dir):
             yield
     except BaseException as error:
+        # Deepest first; rmdir fails at the first folder that something else uses by now.
         with signals_held(), contextlib.suppress(OSError):
             for path in missing:
                 path.rmdir()
@@ -61,6 +62,7 @@ def channel_folder(channel_dir: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def distribution_lock(output: Path) -> Iterator[None]:
     """Lock the distribution, so that only one process writes to it."""
+    # flock on the folder itself ends with the process and leaves no lock file behind.
     try:
         descriptor = os.open(output, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:

@@ -8,8 +8,8 @@ import select
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from typing import IO, cast
+from collections.abc import Sequence
+from typing import IO, Self, cast
 
 from platform_common.process.run import Finished
 from platform_common.process.spawn import (
@@ -25,25 +25,33 @@ _POLL_MS = 100
 
 
 class StreamingProcess:
-    """A running program whose standard input we write; at most 1 MiB of its output is kept."""
+    """A running program whose standard input we write; it is killed when the `with` block ends.
 
-    def __init__(
-        self,
-        name: str,
-        process: subprocess.Popen[bytes],
-        stdin: IO[bytes],
-        stdout: IO[bytes],
-        timeout_s: float,
-    ) -> None:
-        self._name = name
-        self._process = process
-        self._stdin = stdin
-        self._timeout_s = timeout_s
+    Raises `ProcessError` if it cannot be started. At most 1 MiB of its output is kept.
+    """
+
+    def __init__(self, argv: Sequence[str], *, timeout_s: float) -> None:
+        self._name, self._timeout_s = argv[0], timeout_s
+        self._process = started(argv, stderr=subprocess.STDOUT)
+        self._stdin = cast("IO[bytes]", self._process.stdin)
+        self._stdout = cast("IO[bytes]", self._process.stdout)
         self._output = bytearray()
         self._closing = threading.Event()
-        self._reader = threading.Thread(target=self._read_output, args=(stdout,), daemon=True)
+        self._reader = threading.Thread(target=self._read_output, daemon=True)
         self._reader.start()
-        os.set_blocking(stdin.fileno(), False)
+        # A blocking write would hang for as long as the program does not read.
+        os.set_blocking(self._stdin.fileno(), False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        end(self._process)
+        with contextlib.suppress(OSError):
+            self._stdin.close()
+        self._closing.set()
+        self._reader.join()
+        self._stdout.close()
 
     def write(self, chunk: memoryview) -> None:
         """Write `chunk`, or drop it if the program has closed its input.
@@ -78,41 +86,17 @@ class StreamingProcess:
             raise hung(self._name, self._timeout_s) from None
         return Finished(status, bytes(self._output))
 
-    def stop_reading(self) -> None:
-        """Stop the thread that reads the output, and wait for it."""
-        self._closing.set()
-        self._reader.join()
-
-    def _read_output(self, stdout: IO[bytes]) -> None:
+    def _read_output(self) -> None:
         # A child that left the process group can hold the pipe open forever, so do not block.
         poll = select.poll()
-        poll.register(stdout.fileno(), select.POLLIN)
+        poll.register(self._stdout.fileno(), select.POLLIN)
         while not self._closing.is_set():
             if not poll.poll(_POLL_MS):
                 continue
-            if not (chunk := os.read(stdout.fileno(), CHUNK_BYTES)):
+            if not (chunk := os.read(self._stdout.fileno(), CHUNK_BYTES)):
                 return
             self._output += chunk
             if len(self._output) > OUTPUT_LIMIT_BYTES:
                 del self._output[OUTPUT_LIMIT_BYTES:]
                 kill_group(self._process)
                 return
-
-
-@contextlib.contextmanager
-def streaming_process(argv: Sequence[str], *, timeout_s: float) -> Iterator[StreamingProcess]:
-    """Start `argv` with its standard input open, and kill it when the block ends.
-
-    Raises `ProcessError` if it cannot be started.
-    """
-    process = started(argv, stderr=subprocess.STDOUT)
-    stdin, stdout = cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
-    streaming = StreamingProcess(argv[0], process, stdin, stdout, timeout_s)
-    try:
-        yield streaming
-    finally:
-        end(process)
-        with contextlib.suppress(OSError):
-            stdin.close()
-        streaming.stop_reading()
-        stdout.close()

@@ -16,7 +16,7 @@ from platform_common.process.run import ProcessError
 from platform_common.storage.stale_files import signals_held
 from release_tools.signing.minisign import PublicKey, Signature, SignatureError
 from release_tools.signing.signature_check import matching_keys
-from release_tools.verifying.streaming_process import StreamingProcess, streaming_process
+from release_tools.verifying.streaming_process import StreamingProcess
 from release_tools.verifying.verifier import SignatureCheck
 
 _PROGRAM = "minisign"
@@ -65,7 +65,7 @@ class SystemVerifier:
                 argv = [_PROGRAM, "-V", "-p", f"{key_path}", "-m", "/dev/stdin"]
                 argv += ["-x", f"{signature_path}"]
                 try:
-                    process = streaming_process(argv, timeout_s=_PROGRAM_TIMEOUT_S)
+                    process = StreamingProcess(argv, timeout_s=_PROGRAM_TIMEOUT_S)
                     processes.append(stack.enter_context(process))
                 except ProcessError as error:
                     raise SignatureError("E_VERIFIER", error.message) from error
