@@ -148,7 +148,7 @@ def start_up(folder: Path, runs: int) -> Iterator[Row]:
 
 def long_manifest(runs: int) -> Iterator[Row]:
     """Parse and check manifests of many artefacts, in this process."""
-    from release_tools.manifest.document import parse
+    from release_tools.manifest.parser import parse
 
     def seconds(count: int) -> float:
         entries = [

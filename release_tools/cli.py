@@ -1,4 +1,4 @@
-"""The command line `release-tools`: which commands there are, and what an error ends in."""
+"""The program `release-tools`: its commands and exit codes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import click
 
 from platform_common.cli.group import CommandGroup, prepare
 from platform_common.cli.leaving import run_and_leave
-from platform_common.errors import PlatformError
+from platform_common.errors import PlatformError, UnreadableError, WrongUsageError
 from platform_common.version import VERSION
+from release_tools.manifest.calver import CalVerError
+from release_tools.manifest.document import ManifestError, SchemaVersionError
 
 
 class _Group(CommandGroup):
@@ -25,18 +27,13 @@ class _Group(CommandGroup):
     }
 
     def exit_code(self, error: PlatformError) -> int:
-        from platform_common.errors import UnreadableError, WrongUsageError
-        from release_tools.manifest.calver import CalVerError
-        from release_tools.manifest.document import ManifestError, SchemaVersionError
-
-        families: tuple[tuple[type[PlatformError], int], ...] = (
-            (SchemaVersionError, 4),
-            (ManifestError, 3),
-            (CalVerError, 3),
-            (UnreadableError, 5),
-            (WrongUsageError, 2),
-        )
-        return next((code for family, code in families if isinstance(error, family)), 1)
+        if isinstance(error, SchemaVersionError):
+            return 4
+        if isinstance(error, ManifestError | CalVerError):
+            return 3
+        if isinstance(error, UnreadableError):
+            return 5
+        return 2 if isinstance(error, WrongUsageError) else 1
 
     def failure(self, exit_code: int, error: PlatformError) -> dict[str, Any]:
         document: dict[str, Any] = {"message": error.message, "hint": error.hint}
@@ -68,5 +65,6 @@ def main(ctx: click.Context) -> None:
 
 
 def program() -> None:
-    """The program `release-tools`."""
+    """Run the program `release-tools`."""
+    # Leaves at once: an orderly exit misses "release-tools --version, against import click".
     run_and_leave(main)

@@ -1,7 +1,7 @@
 """One pass over an artefact: its size, SHA-256 and BLAKE2b-512.
 
-Two threads share 1 MiB buffers, because hashlib lets other threads run while it
-works: the reader takes SHA-256, the cheaper digest, the second thread BLAKE2b.
+hashlib releases the interpreter lock, so two threads can share 1 MiB buffers: the reading
+thread computes SHA-256, the cheaper digest, and a second thread BLAKE2b.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ ReadInto = Callable[[memoryview], int]
 
 
 class TooLongError(Exception):
-    """The stream went on past the size that it may have."""
+    """The stream is longer than its limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Digests:
-    """What one pass over a stream of bytes learns; `sha256` is lower-case hex."""
+    """The size and digests of a stream; `sha256` is lower-case hex."""
 
     size: int
     sha256: str
@@ -40,12 +40,12 @@ def digest_stream(
     paired: bool = True,
     on_chunk: Callable[[memoryview], None] = lambda chunk: None,
 ) -> Digests:
-    """The digests of everything that `readinto` yields until it returns 0.
+    """Read until `readinto` returns 0, and return the digests.
 
-    `paired` spreads the two digests over two threads; without it the calling
-    thread computes both, which is better when other files keep the cores busy.
-    `on_chunk` sees every chunk in order. Raises `TooLongError` at the first
-    byte past `limit_bytes`, and whatever `readinto` or `on_chunk` raises.
+    `paired` computes the two digests on two threads; without it, the calling thread computes
+    both, which is better while other files keep the cores busy. `on_chunk` receives every chunk
+    in order. Raises `TooLongError` at the first byte past `limit_bytes`, and whatever
+    `readinto` or `on_chunk` raises.
     """
     sha256, blake2b = hashlib.sha256(), _blake2b()
     size = 0
@@ -66,7 +66,7 @@ def digest_stream(
 
 
 def cores() -> int:
-    """How many processors this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
@@ -76,7 +76,7 @@ class _Digest(Protocol):
 
 
 def _blake2b() -> _Digest:
-    # OpenSSL's BLAKE2b is some 10 % faster than hashlib's own; not every build has it.
+    # OpenSSL's BLAKE2b is about 10 % faster than hashlib's own, but not every build has it.
     try:
         return hashlib.new("blake2b512", usedforsecurity=False)
     except ValueError:
@@ -84,7 +84,7 @@ def _blake2b() -> _Digest:
 
 
 class _Updater:
-    """Feeds one digest, on a thread of its own when asked to; hands out the buffers."""
+    """Updates one digest, on its own thread if `threaded`, and hands out the buffers."""
 
     def __init__(self, digest: _Digest, *, threaded: bool) -> None:
         self._digest = digest

@@ -1,4 +1,4 @@
-"""Files side by side: a worker for each core, and a stop that all of them hear."""
+"""Working on several files in parallel, and stopping all of the work at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import TypeVar
 
-# The longest wait for workers that hang where they hear nothing: on a network, on a disk.
+from release_tools.hashing import cores
+
+# The longest wait for workers that cannot notice a stop because the network or a disk hangs.
 _STOP_S = 1.0
 
 Item = TypeVar("Item")
@@ -19,43 +21,43 @@ class StoppedError(Exception):
     """Another part of the work failed or was interrupted."""
 
 
-class Pace:
-    """Counts the bytes read, shows them, and stops the work when it is to stop."""
+class SharedProgress:
+    """Reports the bytes that all workers read, and stops the workers."""
 
     def __init__(self, advance: Callable[[int], None]) -> None:
         self._advance = advance
         self._stop = threading.Event()
 
     def __call__(self, chunk: memoryview) -> None:
-        """Count `chunk`; raises `StoppedError` after `stop`."""
+        """Report `chunk`; raises `StoppedError` after `stop`."""
         if self._stop.is_set():
             raise StoppedError
         self._advance(len(chunk))
 
     @property
     def stopped(self) -> bool:
-        """Whether nothing more is to be begun."""
+        """Whether `stop` was called."""
         return self._stop.is_set()
 
     def stop(self) -> None:
-        """Let every worker stop at its next chunk."""
+        """Make every worker stop at its next chunk."""
         self._stop.set()
 
 
-def side_by_side(
+def run_parallel(
     work: Callable[[Item, bool], Result],
     items: Sequence[Item],
-    *,
-    jobs: int,
-    pace: Pace,
     size_of: Callable[[Item], int],
+    progress: SharedProgress,
+    jobs: int | None = None,
 ) -> list[Result]:
-    """`[work(item, paired), …]` in the order of `items`, `jobs` at a time, largest first.
+    """Return `[work(item, paired), …]` in the order of `items`.
 
-    `paired` is true where too few items are left for every worker, so that a
-    file may take two threads. The first error stops the rest and is raised, as
-    is an interrupt. The threads end with the process, whatever they wait for.
+    `jobs` threads, by default one per core, start with the largest item. `paired` is true if
+    fewer items are left than threads, so that a file may use two. The first error, or an
+    interrupt, stops the rest and is raised. The daemon threads never keep the process alive.
     """
+    jobs = jobs or cores()
     order = sorted(range(len(items)), key=lambda index: -size_of(items[index]))
     todo: SimpleQueue[tuple[int, bool]] = SimpleQueue()
     for position, index in enumerate(order):
@@ -63,7 +65,7 @@ def side_by_side(
     done: SimpleQueue[tuple[int, Result | None, BaseException | None]] = SimpleQueue()
 
     def worker() -> None:
-        while not pace.stopped:
+        while not progress.stopped:
             try:
                 index, paired = todo.get_nowait()
             except Empty:
@@ -85,8 +87,8 @@ def side_by_side(
                 raise error
             results[index] = result  # type: ignore[assignment]
     except BaseException:
-        pace.stop()
-        # They may be making files, and the caller wants to remove them.
+        progress.stop()
+        # They may be creating files that the caller is about to remove.
         deadline = time.monotonic() + _STOP_S
         for thread in threads:
             thread.join(max(0, deadline - time.monotonic()))

@@ -1,30 +1,30 @@
-"""What the commands say: for people, as JSON, and as an exit code."""
+"""What the commands print, for people and as JSON, and their exit code."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import click
 
 from platform_common.cli.terminal import human_size, printable
+from release_tools.distribution.manifest_location import ManifestLocation
 from release_tools.manifest.document import Manifest
 from release_tools.manifest.vocabulary import REFERENCE_FORMATS
-from release_tools.origins.stream import show_url, without_secrets
-from release_tools.origins.urls import resolve
+from release_tools.origins.urls import without_secrets
 from release_tools.signing.minisign import Signature, show_key_id
 from release_tools.verifying.policy import Finding
-from release_tools.verifying.report import CheckedArtefact, ReleaseReport
+from release_tools.verifying.report import CheckedArtefact, ReleaseReport, worst_exit_code
 
 
 def overall_exit_code(reports: Sequence[ReleaseReport]) -> int:
-    """The exit code for several releases: a failed check outweighs the rest."""
-    codes = {report.exit_code for report in reports}
-    return 1 if 1 in codes else max(codes, default=0)
+    """Return the exit code for several releases."""
+    return worst_exit_code(report.exit_code for report in reports)
 
 
 def verdict(reports: Sequence[ReleaseReport]) -> str:
-    """In one line, whether to trust what was verified."""
+    """Say in one line whether to trust what was verified."""
     errors = [finding for report in reports for finding in report.errors]
     if errors:
         count = f"{len(errors)} finding{'s' if len(errors) > 1 else ''}"
@@ -42,9 +42,9 @@ def verdict(reports: Sequence[ReleaseReport]) -> str:
 
 
 def print_verification(reports: Sequence[ReleaseReport]) -> None:
-    """Tell people what was verified, ending in the verdict."""
+    """Print the reports and the verdict for people."""
     for report in reports:
-        _print_head(printable(show_url(report.url)), report.manifest, report.signature)
+        _print_head(report.location, report.manifest, report.signature)
         for checked in report.artefacts:
             _print_artefact(checked)
         for finding in report.findings:
@@ -54,18 +54,24 @@ def print_verification(reports: Sequence[ReleaseReport]) -> None:
     click.secho(verdict(reports), fg="green" if good else "red", bold=True)
 
 
-def _print_head(url: str, manifest: Manifest | None, signature: Signature | None) -> None:
-    rows = [("manifest", url)]
+def _print_head(
+    location: ManifestLocation, manifest: Manifest | None, signature: Signature | None
+) -> None:
+    rows = [("manifest", str(location))]
     if manifest is not None:
         release = f"{manifest.release_version} on {manifest.channel}"
         rows.append(("release", f"{release}, released {manifest.released_at}"))
     if signature is not None:
         rows.append(("signature", f"of key {show_key_id(signature.key_id)}"))
     for name, value in rows:
-        click.echo(f"{click.style(f'{name:<10}', dim=True)} {value}")
+        _print_row(name, value)
 
 
-_MARKS = {"verified": "green", "FAILED": "red", "not read": "yellow"}
+def _print_row(name: str, value: str) -> None:
+    click.echo(f"{click.style(f'{printable(name):<10}', dim=True)} {printable(value)}")
+
+
+_STATUS_COLOURS = {"verified": "green", "FAILED": "red", "not read": "yellow"}
 
 
 def _status(checked: CheckedArtefact) -> str:
@@ -76,11 +82,11 @@ def _status(checked: CheckedArtefact) -> str:
 
 def _print_artefact(checked: CheckedArtefact) -> None:
     artefact, status = checked.artefact, _status(checked)
-    mark = click.style(f"{status:<10}", fg=_MARKS[status])
+    word = click.style(f"{status:<10}", fg=_STATUS_COLOURS[status])
     reference = artefact.format in REFERENCE_FORMATS
     meaning = f"  = {printable(artefact.url or 'nothing')}" if reference else ""
     size = human_size(artefact.size_bytes)
-    click.echo(f"{mark} {printable(artefact.filename)}  {size}{meaning}")
+    click.echo(f"{word} {printable(artefact.filename)}  {size}{meaning}")
     for finding in checked.findings:
         _print_finding(finding)
 
@@ -93,20 +99,20 @@ def _print_finding(finding: Finding) -> None:
 
 
 def verification_json(location: str, reports: Sequence[ReleaseReport]) -> dict[str, Any]:
-    """The document that `verify --json` prints."""
+    """Return the document that `verify --json` prints."""
     code = overall_exit_code(reports)
     return {
         "ok": code == 0,
         "exit_code": code,
         "verdict": verdict(reports),
-        "location": without_secrets(location) if "://" in location else location,
+        "location": without_secrets(location),
         "releases": [_release_json(report) for report in reports],
-        "findings": [_finding_json(f) for report in reports for f in report.all_findings],
+        "findings": [asdict(f) for report in reports for f in report.all_findings],
     }
 
 
 def _release_json(report: ReleaseReport) -> dict[str, Any]:
-    document: dict[str, Any] = {"manifest": without_secrets(report.url), "ok": not report.errors}
+    document: dict[str, Any] = {"manifest": report.location.public_url, "ok": not report.errors}
     if report.manifest is not None:
         document |= {
             "release_version": report.manifest.release_version.text,
@@ -131,38 +137,25 @@ def _artefact_json(checked: CheckedArtefact) -> dict[str, Any]:
         "size_bytes": artefact.size_bytes,
         "sha256": artefact.sha256,
         "status": _status(checked).lower(),
-        "read_from": checked.read_from and without_secrets(checked.read_from),
-        "findings": [_finding_json(finding) for finding in checked.findings],
+        "read_from": None if checked.read_from is None else without_secrets(checked.read_from),
+        "findings": [asdict(finding) for finding in checked.findings],
     }
 
 
-def _finding_json(finding: Finding) -> dict[str, Any]:
-    return {
-        "code": finding.code,
-        "where": finding.where,
-        "message": finding.message,
-        "warning": finding.warning,
-    }
-
-
-def print_manifest(url: str, manifest: Manifest) -> None:
-    """Tell people what a manifest says, and that nothing of it was checked."""
-    _print_head(printable(show_url(url)), manifest, None)
-    for name, value in (
-        ("wizard", manifest.wizard_version),
-        ("chat UI", manifest.chat_ui_version),
-        *((f"tracker {profile}", tag) for profile, tag in (manifest.tracker or {}).items()),
-    ):
-        if value is not None:
-            click.echo(f"{click.style(f'{printable(name):<10}', dim=True)} {printable(value)}")
+def print_manifest(location: ManifestLocation, manifest: Manifest) -> None:
+    """Print what a manifest says for people, with the note that none of it was verified."""
+    _print_head(location, manifest, None)
+    versions = {"wizard": manifest.wizard_version, "chat UI": manifest.chat_ui_version}
+    for profile, tag in (manifest.tracker or {}).items():
+        versions[f"tracker {profile}"] = tag
+    for name, version in versions.items():
+        if version is not None:
+            _print_row(name, version)
+    public = ManifestLocation(location.public_url)
     for artefact in manifest.artefacts:
-        click.echo(
-            f"{click.style(f'{artefact.format:<10}', dim=True)} {printable(artefact.filename)}"
-            f"  {human_size(artefact.size_bytes)}"
-        )
-        address = artefact.url or artefact.filename
-        click.echo(f"           {printable(resolve(without_secrets(url), address))}")
-        click.echo(f"           sha256 {artefact.sha256}")
+        _print_row(artefact.format, f"{artefact.filename}  {human_size(artefact.size_bytes)}")
+        _print_row("", public.resolve(artefact.url or artefact.filename))
+        _print_row("", f"sha256 {artefact.sha256}")
     click.secho(
         "Not verified: this command reads a manifest and trusts nothing in it.", fg="yellow"
     )

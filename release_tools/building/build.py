@@ -1,7 +1,7 @@
 """Building a release from a folder of artefacts.
 
-Everything is made in a hidden folder beside its place and renamed into it; the
-manifest comes last. Until then the channel serves what it served before.
+Everything is prepared in a hidden folder and renamed into place, and the manifest is written
+last: until then the channel serves its previous release.
 """
 
 from __future__ import annotations
@@ -15,30 +15,25 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from platform_common.errors import UnreadableError
-from platform_common.storage.atomic_write import (
-    fsync_directory,
-    write_atomic,
-)
-from release_tools.building.copy_and_digest import place
+from platform_common.storage.atomic_write import fsync_directory, write_atomic
+from release_tools.building.copy_and_digest import copy_and_digest
 from release_tools.building.naming import ArtefactName, NamingError, parse_name
-from release_tools.distribution.layout import (
-    REFERENCE_LIMIT_BYTES,
-    SIGNATURE_SUFFIX,
-)
+from release_tools.distribution.layout import REFERENCE_LIMIT_BYTES, SIGNATURE_SUFFIX
 from release_tools.distribution.publish import (
     BuildError,
-    locked,
-    made_folder,
-    move_in,
+    channel_folder,
+    distribution_lock,
     publish_manifest,
-    refuse_other_bytes,
+    publish_staged,
+    require_same_artefacts,
     staging_folder,
 )
-from release_tools.hashing import Digests, cores
+from release_tools.hashing import Digests
 from release_tools.manifest.calver import CalVer
-from release_tools.manifest.document import Artefact, Manifest, parse, render
+from release_tools.manifest.document import Artefact, Manifest, render
+from release_tools.manifest.parser import parse
 from release_tools.manifest.vocabulary import REFERENCE_FORMATS
-from release_tools.parallel import Pace, side_by_side
+from release_tools.parallel import SharedProgress, run_parallel
 from release_tools.progress import StartProgress
 from release_tools.signing.secret_key import SecretKey, sign
 from release_tools.verifying.policy import render_comment
@@ -51,7 +46,7 @@ _REFERENCES = {
 
 @dataclass(frozen=True, slots=True)
 class BuildRequest:
-    """What to build; `timestamp` is the release's moment in Unix seconds."""
+    """What to build; `timestamp` is the time of the release in Unix seconds."""
 
     artefact_dir: Path
     output: Path
@@ -66,51 +61,39 @@ class BuildRequest:
     jobs: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltRelease:
-    """What was built, and the manifest's path, signed or `.unsigned`."""
-
-    manifest: Manifest
-    manifest_path: Path
-    signed_by: SecretKey | None
-
-
 def build_release(
-    request: BuildRequest,
-    key: SecretKey | None,
-    start_progress: StartProgress,
-) -> BuiltRelease:
-    """Lay out, describe and, with `key`, sign the release; see the module.
+    request: BuildRequest, key: SecretKey | None, start_progress: StartProgress
+) -> tuple[Manifest, Path]:
+    """Lay out, describe and, with `key`, sign the release; return the manifest and its path.
 
-    Raises `BuildError` for the artefacts, `ManifestError` for options that make
-    no valid manifest, `UnreadableError` where reading or writing fails; the
-    distribution then is as it was.
+    Raises `BuildError` for the artefacts, `ManifestError` for options that give an invalid
+    manifest, and `UnreadableError` if reading or writing fails; the distribution is then
+    unchanged.
     """
     names = _artefact_names(request)
     channel_dir = request.output / request.channel
     with (
-        made_folder(channel_dir),
-        locked(request.output),
+        channel_folder(channel_dir),
+        distribution_lock(request.output),
         staging_folder(channel_dir, request.version) as staging,
     ):
-        digests = _place_all(request, names, staging, start_progress)
+        digests = _copy_all(request, names, staging, start_progress)
         manifest = _manifest(request, names, digests, staging)
         data = render(manifest)
-        # We never publish what we would refuse.
+        # Never publish what we would refuse to verify.
         parse(data)
         if key is not None:
             _sign_all(key, manifest, digests, staging, request.timestamp)
+        # The files' names must be on disk before the folder becomes visible.
         fsync_directory(staging)
         version_dir = channel_dir / request.version.text
-        refuse_other_bytes(version_dir, digests)
-        move_in(staging, version_dir)
-        return BuiltRelease(
-            manifest, publish_manifest(channel_dir, manifest, key, request.timestamp), key
-        )
+        require_same_artefacts(version_dir, digests)
+        publish_staged(staging, version_dir)
+        return manifest, publish_manifest(channel_dir, manifest, key, request.timestamp)
 
 
 def _artefact_names(request: BuildRequest) -> dict[str, ArtefactName]:
-    """File name to meaning for every file of the folder; raises `BuildError` for any other."""
+    """Parse the name of every file in the folder; raises `BuildError` with all problems."""
     try:
         entries = sorted(os.scandir(request.artefact_dir), key=lambda entry: entry.name)
     except OSError as error:
@@ -118,13 +101,14 @@ def _artefact_names(request: BuildRequest) -> dict[str, ArtefactName]:
     if not entries:
         raise BuildError([f"{request.artefact_dir} is empty: there is nothing to release"])
     names: dict[str, ArtefactName] = {}
-    problems: dict[str, str] = {}
+    problems: list[str] = []
+    hint = ""
     for entry in entries:
         info = entry.stat(follow_symlinks=False)
         if not stat.S_ISREG(info.st_mode):
-            problems[f"{entry.name!a} is not a regular file"] = ""
+            problems.append(f"{entry.name!a} is not a regular file")
         elif not info.st_size:
-            problems[f"{entry.name!a} is empty"] = ""
+            problems.append(f"{entry.name!a} is empty")
         else:
             try:
                 names[entry.name] = parse_name(
@@ -135,28 +119,28 @@ def _artefact_names(request: BuildRequest) -> dict[str, ArtefactName]:
                     targets=request.targets,
                 )
             except NamingError as error:
-                problems[error.message] = error.hint
+                problems.append(error.message)
+                hint = hint or error.hint
     if problems:
-        raise BuildError(list(problems), hint=next(filter(None, problems.values()), ""))
+        raise BuildError(problems, hint=hint)
     return names
 
 
-def _place_all(
+def _copy_all(
     request: BuildRequest,
     names: Mapping[str, ArtefactName],
     staging: Path,
     start_progress: StartProgress,
 ) -> dict[str, Digests]:
     sizes = {name: (request.artefact_dir / name).stat().st_size for name in names}
-    pace = Pace(start_progress(sum(sizes.values())))
+    progress = SharedProgress(start_progress(sum(sizes.values())))
 
     def work(name: str, paired: bool) -> Digests:
-        return place(request.artefact_dir / name, staging / name, paired=paired, on_chunk=pace)
+        source = request.artefact_dir / name
+        return copy_and_digest(source, staging / name, paired=paired, on_chunk=progress)
 
-    results = side_by_side(
-        work, list(names), jobs=request.jobs or cores(), pace=pace, size_of=sizes.__getitem__
-    )
-    return dict(zip(names, results, strict=True))
+    results = run_parallel(work, list(sizes), sizes.__getitem__, progress, request.jobs)
+    return dict(zip(sizes, results, strict=True))
 
 
 def _manifest(
@@ -166,10 +150,9 @@ def _manifest(
     staging: Path,
 ) -> Manifest:
     artefacts = []
-    for filename, name in sorted(
-        names.items(), key=lambda item: (item[1].profile, item[1].target, item[1].format)
-    ):
+    for filename, name in names.items():
         path = f"{request.version}/{filename}"
+        reference = name.format in REFERENCE_FORMATS
         artefacts.append(
             Artefact(
                 target=name.target,
@@ -179,11 +162,10 @@ def _manifest(
                 size_bytes=digests[filename].size,
                 sha256=digests[filename].sha256,
                 minisig_url=path + SIGNATURE_SUFFIX,
-                url=_reference(staging / filename, name.format)
-                if name.format in REFERENCE_FORMATS
-                else path,
+                url=_reference(staging / filename, name.format) if reference else path,
             )
         )
+    artefacts.sort(key=lambda artefact: (artefact.profile, artefact.target, artefact.format))
     return Manifest(
         release_version=request.version,
         channel=request.channel,
@@ -203,7 +185,7 @@ def _reference(path: Path, form: str) -> str:
     if len(data) > REFERENCE_LIMIT_BYTES or not pattern.fullmatch(text):
         raise BuildError(
             [f"{path.name!a} must hold one reference and nothing else"],
-            hint=f"Write {shape} into it, on one line.",
+            hint=f"It must be one line of the form {shape}.",
         )
     return text
 

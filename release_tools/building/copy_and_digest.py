@@ -1,4 +1,4 @@
-"""Putting an artefact into a release, and taking its digests, in one pass over its bytes."""
+"""Copying an artefact into a release and digesting it in one pass over its bytes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from platform_common.errors import PlatformError, UnreadableError
 from platform_common.storage.safe_read import open_regular
 from release_tools.hashing import Digests, TooLongError, digest_stream
 
-# ioctl_ficlone(2): share the blocks of another file, copied when one side changes.
+# ioctl_ficlone(2): share the blocks of another file until either file changes.
 _FICLONE = 0x40049409
 _NO_LINK = {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.ENOSYS}
 
 
 class ChangedError(PlatformError):
-    """A file changed while it was read."""
+    """A file changed while it was being read."""
 
 
 def digest_file(
@@ -28,7 +28,7 @@ def digest_file(
     paired: bool = True,
     on_chunk: Callable[[memoryview], None] = lambda chunk: None,
 ) -> Digests:
-    """The digests of a regular file; raises `ChangedError` when it changes meanwhile."""
+    """Digest a regular file; raises `ChangedError` if it changes, and `UnreadableError`."""
     try:
         with open_regular(path) as descriptor, unchanged(path, descriptor):
             return _digest(descriptor, paired=paired, on_chunk=on_chunk)
@@ -36,20 +36,20 @@ def digest_file(
         raise UnreadableError.of(path, error) from error
 
 
-def place(
+def copy_and_digest(
     source: Path, target: Path, *, paired: bool, on_chunk: Callable[[memoryview], None]
 ) -> Digests:
-    """Make `target` the same file as `source` and take its digests.
+    """Give `target` the bytes of `source` and return their digests.
 
-    By a reflink or a hard link where the file system can, else by a copy made
-    from the very bytes that are digested. Raises `ChangedError`,
-    `UnreadableError`, and `OSError` when `target` cannot be written.
+    Uses a reflink or a hard link if the file system can, else copies the very bytes that are
+    digested. Raises `ChangedError`, `UnreadableError`, and `OSError` if `target` cannot be
+    written.
     """
     with open_regular(source) as descriptor, unchanged(source, descriptor):
         if _reflink(descriptor, target) or _hard_link(source, target):
-            with open_regular(target) as placed:
-                digests = _digest(placed, paired=paired, on_chunk=on_chunk)
-                os.fsync(placed)
+            with open_regular(target) as linked:
+                digests = _digest(linked, paired=paired, on_chunk=on_chunk)
+                os.fsync(linked)
             return digests
         with target.open("xb", buffering=0) as copy:
 
@@ -67,7 +67,7 @@ def place(
 def _digest(descriptor: int, *, paired: bool, on_chunk: Callable[[memoryview], None]) -> Digests:
     return digest_stream(
         lambda buffer: os.readv(descriptor, [buffer]),
-        # A file that something appends to would never end.
+        # Otherwise a file that something keeps appending to would never end.
         limit_bytes=os.fstat(descriptor).st_size,
         paired=paired,
         on_chunk=on_chunk,
@@ -76,7 +76,7 @@ def _digest(descriptor: int, *, paired: bool, on_chunk: Callable[[memoryview], N
 
 @contextlib.contextmanager
 def unchanged(path: Path, descriptor: int) -> Iterator[None]:
-    """Raise `ChangedError` when the block ends and the file is not what it was."""
+    """Raise `ChangedError` at the end of the block if the file has changed since its start."""
     before = os.fstat(descriptor)
     grown = False
     try:
@@ -85,7 +85,9 @@ def unchanged(path: Path, descriptor: int) -> Iterator[None]:
         grown = True
     after = os.fstat(descriptor)
     if grown or (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
-        raise ChangedError(f"{path} changed while it was read", hint="Try again when it is done.")
+        raise ChangedError(
+            f"{path} changed while it was read", hint="Try again when nothing writes to it."
+        )
 
 
 def _reflink(descriptor: int, target: Path) -> bool:
@@ -100,7 +102,7 @@ def _reflink(descriptor: int, target: Path) -> bool:
 
 
 def _hard_link(source: Path, target: Path) -> bool:
-    # A link shares the mode too, and a web server must be able to read what we publish.
+    # A hard link shares the mode too, and web servers must be able to read what we publish.
     if source.stat().st_mode & 0o444 != 0o444:
         return False
     try:

@@ -1,8 +1,9 @@
-"""File names of artefacts, and the ids that they are made of (docs/reference/manifest.md)."""
+"""The file names of artefacts and the ids in them (docs/reference/manifest.md)."""
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,26 +18,16 @@ _DATA_FILE_LIMIT_BYTES = 1 << 20
 
 
 class NamingError(PlatformError):
-    """A file name that stands for no artefact, or for two."""
-
-
-class WrongReleaseError(NamingError):
-    """A file name of another version or channel than the one asked for."""
+    """A file name that denotes no artefact, or is ambiguous."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArtefactName:
-    """The parts of `platform-<profile>-<target>-<version>-<channel>.<ext>`."""
+    """What `platform-<profile>-<target>-<version>-<channel>.<ext>` says of an artefact."""
 
     profile: str
     target: str
-    version: CalVer
-    channel: str
     format: str
-
-    def __str__(self) -> str:
-        parts = ("platform", self.profile, self.target, self.version.text, self.channel)
-        return "-".join(parts) + f".{self.format}"
 
 
 def parse_name(
@@ -47,10 +38,10 @@ def parse_name(
     profiles: Collection[str],
     targets: Mapping[str, str],
 ) -> ArtefactName:
-    """What `filename` stands for in this release, read from the right.
+    """Parse `filename` from the right; raises `NamingError`.
 
-    `profiles` are the known profile ids and `targets` maps target ids to formats:
-    they decide where a profile ends and a target begins. Raises `NamingError`.
+    `profiles` are the known profile ids and `targets` maps target ids to formats: they decide
+    where the profile ends and the target begins.
     """
     form = next((form for form in FORMATS if filename.endswith(f".{form}")), None)
     if form is None or not filename.startswith("platform-"):
@@ -61,24 +52,25 @@ def parse_name(
     stem = filename.removesuffix(f".{form}").removeprefix("platform-")
     rest, _, seen_channel = stem.rpartition("-")
     if seen_channel not in CHANNELS:
-        raise NamingError(f"{filename!a} names no channel ({', '.join(CHANNELS)}) at its end")
+        raise NamingError(f"{filename!a} does not end in a channel ({', '.join(CHANNELS)})")
     if seen_channel != channel:
-        raise WrongReleaseError(
-            f"{filename!a} is of the channel {seen_channel}, and this release is for {channel}"
+        raise NamingError(
+            f"{filename!a} is for the channel {seen_channel}, but this release is for {channel}"
         )
     if not rest.endswith(f"-{version.text}"):
-        raise WrongReleaseError(f"{filename!a} is not of the version {version}")
+        raise NamingError(f"{filename!a} is not for the version {version}")
     middle = rest.removesuffix(f"-{version.text}")
-    return _split(filename, middle, ArtefactName("", "", version, channel, form), profiles, targets)
+    profile, target = _split(filename, middle, profiles, targets)
+    if targets[target] != form:
+        raise NamingError(
+            f"{filename!a} has the format {form}, but the target {target} needs {targets[target]}"
+        )
+    return ArtefactName(profile, target, form)
 
 
 def _split(
-    filename: str,
-    middle: str,
-    name: ArtefactName,
-    profiles: Collection[str],
-    targets: Mapping[str, str],
-) -> ArtefactName:
+    filename: str, middle: str, profiles: Collection[str], targets: Collection[str]
+) -> tuple[str, str]:
     pairs = [
         (profile, target)
         for profile in sorted(profiles)
@@ -87,23 +79,17 @@ def _split(
     ]
     if not pairs:
         raise NamingError(
-            f"{filename!a} names no known profile and target in {middle!a}",
+            f"{filename!a} has no known profile and target in {middle!a}",
             hint=f"Profiles: {', '.join(sorted(profiles))}. Targets: {', '.join(sorted(targets))}.",
         )
     if len(pairs) > 1:
         ways = " or ".join(f"profile {profile} on target {target}" for profile, target in pairs)
         raise NamingError(f"{filename!a} can be read in two ways: {ways}")
-    profile, target = pairs[0]
-    if targets[target] != name.format:
-        raise NamingError(
-            f"{filename!a} has the format {name.format}, and the target {target} takes"
-            f" {targets[target]}"
-        )
-    return ArtefactName(profile, target, name.version, name.channel, name.format)
+    return pairs[0]
 
 
 def profile_ids(directory: Path) -> list[str]:
-    """The ids of the profile definitions `<id>.toml` in `directory`."""
+    """Return the ids of the profile definitions `<id>.toml` in `directory`."""
     if not directory.is_dir():
         raise UnreadableError(f"{directory} is not a folder of profile definitions")
     try:
@@ -117,10 +103,7 @@ def profile_ids(directory: Path) -> list[str]:
 
 
 def target_matrix(path: Path) -> dict[str, str]:
-    """Target id to format, from a TOML file with one table `[targets]`."""
-    # Here, because verify reads this module and no TOML.
-    import tomllib
-
+    """Read the target matrix, target id to format, from the table `[targets]` of a TOML file."""
     try:
         document = tomllib.loads(read_bounded(path, _DATA_FILE_LIMIT_BYTES).decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -10,7 +10,14 @@ from platform_common.cli.group import Text, print_json
 from platform_common.resources import data_path
 from release_tools.building.build import BuildRequest, build_release
 from release_tools.building.naming import profile_ids, target_matrix
-from release_tools.commands.options import AS_JSON, PATH, Version, progress_shown, shown
+from release_tools.commands.options import (
+    AS_JSON,
+    JOBS,
+    PATH,
+    Version,
+    printable_path,
+    progress_shown,
+)
 from release_tools.commands.signing import signing_key, timestamp
 from release_tools.manifest.calver import CalVer
 from release_tools.manifest.vocabulary import CHANNELS
@@ -36,22 +43,22 @@ Example:
 """
 )
 @click.argument("artefact_dir", type=PATH)
-@click.option("--version", required=True, type=Version(), help="The release: Y.M.D[-suffix].")
-@click.option("--channel", required=True, type=click.Choice(CHANNELS), help="Where it goes.")
-@click.option("--output", default="dist", show_default=True, type=PATH, help="The distribution.")
+@click.option("--version", required=True, type=Version(), help="The version: Y.M.D[-suffix].")
+@click.option("--channel", required=True, type=click.Choice(CHANNELS), help="The release channel.")
+@click.option("--output", default="dist", show_default=True, type=PATH, help="Where to publish.")
 @click.option(
     "--profiles",
     type=PATH,
     envvar="PLATFORM_PROFILES_DIR",
-    help="Folder of profile definitions; the shipped ones by default.",
+    help="Folder of profile definitions. Default: the shipped ones.",
 )
-@click.option("--targets", type=PATH, help="Target matrix (TOML); the shipped one by default.")
+@click.option("--targets", type=PATH, help="Target matrix (TOML). Default: the shipped one.")
 @click.option(
     "--tracker", multiple=True, type=Text(), metavar="ID=TAG", help="Upstream tag of a profile."
 )
 @click.option("--wizard-version", type=Text(), help="Version of the bundled wizard.")
 @click.option("--chat-ui-version", type=Text(), help="Version of the bundled chat UI.")
-@click.option("--jobs", type=click.IntRange(1, 256), help="Files at a time; the cores by default.")
+@JOBS
 @AS_JSON
 def command(
     artefact_dir: Path,
@@ -66,11 +73,11 @@ def command(
     jobs: int | None,
     as_json: bool,
 ) -> None:
-    """Make a release of the artefacts in ARTEFACT_DIR.
+    """Build a release from the artefacts in ARTEFACT_DIR.
 
-    Lays them out below OUTPUT, describes them in manifest.json, and signs
-    everything when SIGNING_SECRET_KEY is set: to a minisign secret key's path,
-    its text, or its base64 line. Without it, manifest.json.unsigned is written.
+    The artefacts are laid out below OUTPUT and described in manifest.json. If
+    SIGNING_SECRET_KEY is set (to a minisign secret key's path, text or base64
+    line), everything is signed; otherwise manifest.json.unsigned is written.
     The same inputs and SOURCE_DATE_EPOCH give the same bytes.
     """
     key = signing_key()
@@ -88,25 +95,25 @@ def command(
         jobs=jobs,
     )
     with byte_progress("Building", shown=progress_shown()) as start:
-        built = build_release(request, key, start)
-    count = len(built.manifest.artefacts)
+        manifest, path = build_release(request, key, start)
+    artefacts = manifest.artefacts
     if as_json:
         print_json(
             {
                 "ok": True,
-                "manifest": str(built.manifest_path),
+                "manifest": str(path),
                 "signed": key is not None,
                 "release_version": version.text,
                 "channel": channel,
-                "artefacts": [artefact.filename for artefact in built.manifest.artefacts],
+                "artefacts": [artefact.filename for artefact in artefacts],
             }
         )
         return
-    contents = "1 artefact" if count == 1 else f"{count} artefacts"
-    click.echo(f"Release {version} on {channel} with {contents}: {shown(built.manifest_path)}")
+    contents = "1 artefact" if len(artefacts) == 1 else f"{len(artefacts)} artefacts"
+    click.echo(f"Release {version} on {channel} with {contents}: {printable_path(path)}")
     if key is None:
         click.secho(
             "It is NOT SIGNED, because SIGNING_SECRET_KEY is not set. Sign it with:\n"
-            f"  release-tools sign {shown(built.manifest_path)}",
+            f"  release-tools sign {printable_path(path)}",
             fg="yellow",
         )

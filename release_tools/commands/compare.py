@@ -6,8 +6,7 @@ import click
 
 from platform_common.cli.group import print_json
 from release_tools.commands.options import AS_JSON
-from release_tools.manifest.calver import CalVer
-from release_tools.manifest.calver import compare as order_of
+from release_tools.manifest import calver
 
 
 @click.command(
@@ -20,8 +19,8 @@ Example:
 @click.argument("b")
 @AS_JSON
 def command(a: str, b: str, as_json: bool) -> None:
-    """Say which of the versions A and B is the newer one."""
-    order = order_of(CalVer.parse(a), CalVer.parse(b))
+    """Show which of the versions A and B is newer."""
+    order = calver.compare(calver.CalVer.parse(a), calver.CalVer.parse(b))
     if as_json:
         print_json({"order": order})
         return

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from platform_common.cli.group import print_json
-from release_tools.commands.options import AS_JSON, PATH, shown
+from release_tools.commands.options import AS_JSON, PATH, printable_path
 from release_tools.commands.signing import ask_password
 from release_tools.signing.keys import PASSWORD_VARIABLE, generate
 from release_tools.signing.minisign import show_key_id
@@ -25,10 +25,10 @@ Example:
 @click.option("--no-password", is_flag=True, help="Do not encrypt the secret key.")
 @AS_JSON
 def command(secret_key: Path, public_key: Path, no_password: bool, as_json: bool) -> None:
-    """Make a minisign key pair.
+    """Create a minisign key pair.
 
-    The secret key file has mode 0600; no file is overwritten. Its password
-    comes from SIGNING_SECRET_KEY_PASSWORD, or is asked for on a terminal.
+    The secret key file gets mode 0600; existing files are never overwritten. The
+    password is taken from SIGNING_SECRET_KEY_PASSWORD, or asked for on a terminal.
     """
     password = os.environ.pop(PASSWORD_VARIABLE, "")
     if no_password:
@@ -40,6 +40,6 @@ def command(secret_key: Path, public_key: Path, no_password: bool, as_json: bool
         files = {"secret_key": str(secret_key), "public_key": str(public_key)}
         print_json({"ok": True, "key_id": show_key_id(made.key_id), **files})
         return
-    paths = f"secret key {shown(secret_key)}, public key {shown(public_key)}"
+    paths = f"secret key {printable_path(secret_key)}, public key {printable_path(public_key)}"
     click.echo(f"Key {show_key_id(made.key_id)}: {paths}.")
     click.echo("Keep the secret key off every machine that serves releases.")

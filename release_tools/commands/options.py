@@ -1,4 +1,4 @@
-"""What the options of several commands take."""
+"""Options and parameter types that several commands use."""
 
 from __future__ import annotations
 
@@ -14,17 +14,20 @@ from release_tools.manifest.calver import CalVer, CalVerError
 
 PATH = click.Path(path_type=Path)
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
+JOBS = click.option(
+    "--jobs", type=click.IntRange(1, 256), help="Files to read in parallel. Default: one per core."
+)
 
 
 class Version(click.ParamType["CalVer"]):
-    """A version as it is parsed."""
+    """An option value that is a version."""
 
     name = "version"
 
     def convert(
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> CalVer:
-        """Refuse what is no version."""
+        """Parse `value`; a usage error if it is not a version."""
         try:
             return CalVer.parse(value)
         except CalVerError as error:
@@ -32,25 +35,25 @@ class Version(click.ParamType["CalVer"]):
 
 
 class Seconds(click.FloatRange):
-    """A time in seconds."""
+    """An option value that is a time in seconds."""
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Refuse what is no number."""
+        """Parse `value`; a usage error if it is not a number in the range."""
         seconds: float = super().convert(value, param, ctx)
-        # Not a number is inside every range.
+        # "nan" passes every check of a range.
         if math.isnan(seconds):
             self.fail(f"{value!r} is not a number.", param, ctx)
         return seconds
 
 
-def shown(path: Path) -> str:
-    """`path` as a terminal may show it."""
+def printable_path(path: Path) -> str:
+    """Return `path` without characters that a terminal must not get."""
     return printable(str(path))
 
 
 def progress_shown() -> bool:
-    """Whether somebody sees a progress bar."""
-    # A program that was started without one has none.
+    """Whether standard error is a terminal, which can show a progress bar."""
+    # sys.stderr is None if the program was started with it closed.
     return sys.stderr is not None and sys.stderr.isatty()

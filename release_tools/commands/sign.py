@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from platform_common.cli.group import print_json
-from release_tools.commands.options import AS_JSON, PATH, progress_shown, shown
+from release_tools.commands.options import AS_JSON, PATH, printable_path, progress_shown
 from release_tools.commands.signing import signing_key, timestamp
 from release_tools.progress import byte_progress
 from release_tools.signing.keys import SECRET_KEY_VARIABLE
@@ -27,8 +27,8 @@ Examples:
 def command(paths: tuple[Path, ...], as_json: bool) -> None:
     """Sign files with SIGNING_SECRET_KEY.
 
-    Each gets a detached signature PATH.minisig. A manifest.json.unsigned has
-    its artefacts checked and signed and becomes the signed manifest.json.
+    Each file gets a detached signature PATH.minisig. For a manifest.json.unsigned,
+    its artefacts are checked and signed, and it becomes the signed manifest.json.
     """
     key = signing_key()
     if key is None:
@@ -41,4 +41,4 @@ def command(paths: tuple[Path, ...], as_json: bool) -> None:
         print_json({"ok": True, "signatures": [str(path) for path in written]})
         return
     for path in written:
-        click.echo(shown(path))
+        click.echo(printable_path(path))

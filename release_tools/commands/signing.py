@@ -1,4 +1,4 @@
-"""What a command signs with: the key, its password, and the time of the release."""
+"""The key, password and timestamp for commands that sign."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from release_tools.signing.secret_key import SecretKey
 
 
 def ask_password(*, confirm: bool = False) -> str:
-    """The password of a secret key, typed; raises `UsageError` without a terminal."""
+    """Ask for the password of a secret key; raises `UsageError` without a terminal."""
     if not sys.stdin.isatty():
         raise click.UsageError(
             "There is no terminal to ask for the password of the secret key;"
@@ -26,16 +26,16 @@ def ask_password(*, confirm: bool = False) -> str:
 
 
 def signing_key() -> SecretKey | None:
-    """The key in `SIGNING_SECRET_KEY`, which leaves the environment; None without one."""
+    """Take the key out of the environment, which has it in `SIGNING_SECRET_KEY`, if any."""
     return take_secret_key(os.environ, ask_password)
 
 
 def timestamp() -> int:
-    """`SOURCE_DATE_EPOCH`, else now, in Unix seconds."""
+    """Return `SOURCE_DATE_EPOCH`, else the current time, in Unix seconds."""
     text = os.environ.get("SOURCE_DATE_EPOCH")
     if text is None:
         return int(time.time())
-    # Until the end of the year 9999, the last that RFC 3339 can write.
+    # The limit is the end of the year 9999, the last that RFC 3339 can express.
     if not (text.isascii() and text.isdigit() and len(text) <= 12 and int(text) < 253402300800):
         raise click.UsageError("SOURCE_DATE_EPOCH must be a number of seconds since 1970.")
     return int(text)

@@ -19,10 +19,10 @@ PUBLIC_KEYS = click.option(
 
 
 def load_keys(texts: tuple[str, ...]) -> list[PublicKey]:
-    """The trusted keys in `texts`, each a file or a line; warns of files that others may change."""
+    """Load trusted keys from files or base64 lines; warn about files that others can change."""
     for text in texts:
         if writable_by_others(text):
             click.secho(
-                f"warning: others may change the public key file {text}", fg="yellow", err=True
+                f"warning: other users can change the public key file {text}", fg="yellow", err=True
             )
     return [load_public_key(text) for text in texts]

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from platform_common.cli.group import print_json
-from release_tools.commands.options import AS_JSON, Seconds, Version, progress_shown
+from release_tools.commands.options import AS_JSON, JOBS, Seconds, Version, progress_shown
 from release_tools.commands.trusted_keys import PUBLIC_KEYS, load_keys
 from release_tools.manifest.vocabulary import CHANNELS, VERIFIER_NAMES
 from release_tools.progress import byte_progress
@@ -24,18 +24,18 @@ Examples:
 )
 @click.argument("location")
 @PUBLIC_KEYS
-@click.option("--channel", type=click.Choice(CHANNELS), help="The channel that it must be of.")
-@click.option("--target", help="Read the artefacts of this target only.")
-@click.option("--profile", help="Read the artefacts of this profile only.")
+@click.option("--channel", type=click.Choice(CHANNELS), help="The expected release channel.")
+@click.option("--target", help="Read only the artefacts for this target.")
+@click.option("--profile", help="Read only the artefacts for this profile.")
 @click.option("--manifest-only", is_flag=True, help="Read no artefact.")
 @click.option(
     "--verifier",
     type=click.Choice(VERIFIER_NAMES),
     default="native",
     show_default=True,
-    help="Who judges signatures: this program, the minisign program, or both.",
+    help="What checks signatures: this program, the minisign program, or both.",
 )
-@click.option("--not-older-than", type=Version(), help="Refuse a release before this version.")
+@click.option("--not-older-than", type=Version(), help="Refuse a release older than this version.")
 @click.option(
     "--max-age", type=click.IntRange(0, 100_000), metavar="DAYS", help="Refuse an older manifest."
 )
@@ -45,16 +45,16 @@ Examples:
     default=30.0,
     show_default=True,
     metavar="SECONDS",
-    help="The longest silence of a server.",
+    help="The longest time to wait for a silent server.",
 )
-@click.option("--jobs", type=click.IntRange(1, 256), help="Files at a time; the cores by default.")
+@JOBS
 @AS_JSON
 def command(location: str, public_keys: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Verify the release at LOCATION.
 
     LOCATION is a manifest, a channel directory or a distribution root: a path,
-    or an http, https, file, s3, gs or az URL. The manifest's signature is
-    checked over its exact bytes before they are parsed, then its schema, then
+    or an http, https, file, s3, gs or az URL. First the manifest's signature is
+    checked over its exact bytes, before they are parsed; then its schema; then
     the size, SHA-256 and signature of every artefact. Every finding is
     reported, and the last line says whether to trust the release.
     """

@@ -24,9 +24,9 @@ Example:
 )
 @click.argument("file", type=PATH)
 @PUBLIC_KEYS
-@click.option("--signature", type=PATH, help="The detached signature; FILE.minisig by default.")
-@click.option("--legacy", is_flag=True, help="Also accept the old form that is not prehashed.")
-@click.option("--strict", is_flag=True, help="Demand of the signature what a release must have.")
+@click.option("--signature", type=PATH, help="The detached signature. Default: FILE.minisig.")
+@click.option("--legacy", is_flag=True, help="Also accept a legacy signature (not prehashed).")
+@click.option("--strict", is_flag=True, help="Apply the stricter rules for releases.")
 @AS_JSON
 def command(
     file: Path,
@@ -36,7 +36,7 @@ def command(
     strict: bool,
     as_json: bool,
 ) -> None:
-    """Verify one FILE and its signature, as minisign -V does."""
+    """Verify one FILE and its signature, like minisign -V."""
     keys = load_keys(public_keys)
     path = signature or Path(f"{file}.minisig")
     with byte_progress("Verifying", shown=progress_shown()) as start:

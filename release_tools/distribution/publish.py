@@ -1,4 +1,4 @@
-"""Putting a release into a distribution so that readers see the old one or the new one."""
+"""Publishing a release so that readers see either the previous release or the new one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from release_tools.verifying.policy import render_comment
 
 
 class BuildError(PlatformError):
-    """The artefact folder or the distribution is not as it must be; lists everything wrong."""
+    """The artefact folder or the distribution is unsuitable; `problems` lists every reason."""
 
     def __init__(self, problems: Sequence[str], *, hint: str = "") -> None:
         self.problems = tuple(problems)
@@ -41,15 +41,16 @@ class BuildError(PlatformError):
 
 
 @contextlib.contextmanager
-def made_folder(channel_dir: Path) -> Iterator[None]:
-    """Make the channel's folder where it is missing; when the block fails, nothing is left."""
+def channel_folder(channel_dir: Path) -> Iterator[None]:
+    """Create the channel's folder if needed; if the block fails, remove what was created."""
     missing: list[Path] = []
     try:
-        missing += (path for path in (channel_dir, *channel_dir.parents) if not path.exists())
+        missing = [path for path in (channel_dir, *channel_dir.parents) if not path.exists()]
         channel_dir.mkdir(parents=True, exist_ok=True)
         with nothing_left_in(channel_dir):
             yield
     except BaseException as error:
+        # Deepest first; rmdir fails at the first folder that something else uses by now.
         with signals_held(), contextlib.suppress(OSError):
             for path in missing:
                 path.rmdir()
@@ -59,8 +60,9 @@ def made_folder(channel_dir: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def locked(output: Path) -> Iterator[None]:
-    """Hold the distribution for this process alone."""
+def distribution_lock(output: Path) -> Iterator[None]:
+    """Lock the distribution, so that only one process writes to it."""
+    # flock on the folder itself ends with the process and leaves no lock file behind.
     try:
         descriptor = os.open(output, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
@@ -78,21 +80,21 @@ def _lock(descriptor: int, output: Path) -> None:
     except OSError as error:
         if error.errno == errno.EWOULDBLOCK:
             raise BuildError(
-                [f"another build is at work in {output}"], hint="Try again when it is done."
+                [f"another build is running in {output}"], hint="Try again when it is done."
             ) from error
         raise UnreadableError.of(output, error) from error
 
 
 @contextlib.contextmanager
 def staging_folder(channel_dir: Path, version: CalVer) -> Iterator[Path]:
-    """A hidden folder that is gone afterwards, like those that killed builds left."""
+    """Make a hidden folder for the block; also remove those that killed builds left behind."""
     staging = channel_dir / temporary_name(version.text)
     try:
         remove_left_overs(channel_dir)
         staging.mkdir()
         yield staging
     except OSError as error:
-        # A name inside the hidden folder would tell nobody anything.
+        # A path inside the hidden folder would mean nothing to the user.
         hidden = error.filename is None or str(error.filename).startswith(str(staging))
         raise UnreadableError.of(channel_dir if hidden else error.filename, error) from error
     finally:
@@ -100,26 +102,28 @@ def staging_folder(channel_dir: Path, version: CalVer) -> Iterator[Path]:
             shutil.rmtree(staging, ignore_errors=True)
 
 
-def refuse_other_bytes(version_dir: Path, digests: Mapping[str, Digests]) -> None:
-    """Raise `BuildError` when this version exists already with other artefacts."""
+def require_same_artefacts(version_dir: Path, digests: Mapping[str, Digests]) -> None:
+    """Raise `BuildError` if this version exists already with different artefacts."""
     if not version_dir.exists():
         return
     present = {path.name for path in version_dir.iterdir()}
     present -= {name + SIGNATURE_SUFFIX for name in digests}
-    problems = [f"{version_dir / name} is not of this build" for name in present - set(digests)]
+    problems = [
+        f"{version_dir / name} is not part of this build" for name in present - set(digests)
+    ]
     problems += [f"{version_dir} has no {name}" for name in set(digests) - present]
     for name in sorted(present & set(digests)):
         if digest_file(version_dir / name) != digests[name]:
-            problems.append(f"{version_dir / name} has other bytes")
+            problems.append(f"{version_dir / name} has different bytes")
     if problems:
         raise BuildError(
             [f"{version_dir.name} exists already: {'; '.join(sorted(problems))}"],
-            hint="A version that was built is never changed: build a new one.",
+            hint="A version is never changed: build a new one.",
         )
 
 
-def move_in(staging: Path, version_dir: Path) -> None:
-    """Put the staged files at their place; a version that is there gets its signatures anew."""
+def publish_staged(staging: Path, version_dir: Path) -> None:
+    """Move the staged files into place; an existing version gets only the new signatures."""
     if not version_dir.exists():
         staging.rename(version_dir)
     else:
@@ -132,10 +136,10 @@ def move_in(staging: Path, version_dir: Path) -> None:
 def publish_manifest(
     channel_dir: Path, manifest: Manifest, key: SecretKey | None, timestamp: int
 ) -> Path:
-    """Write the manifest's pair, or without `key` the unsigned manifest; its path.
+    """Write the manifest and its signature, or without `key` the unsigned manifest.
 
-    The signature comes first, so that a reader in between finds a pair that
-    does not match and not a new manifest under an old signature's promise.
+    Returns the manifest's path. The signature is renamed first: a reader between the two
+    renames sees a mismatch, which it retries. Raises `UnreadableError`.
     """
     data = render(manifest)
     path = channel_dir / MANIFEST_NAME

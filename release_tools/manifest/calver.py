@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from functools import total_ordering
+from dataclasses import dataclass, field
 
 from platform_common.errors import PlatformError
 
@@ -12,26 +11,25 @@ _PATTERN = re.compile(r"([0-9]{4})\.([0-9]{1,2})\.([0-9]{1,2})(?:-([a-z0-9.-]+))
 
 
 class CalVerError(PlatformError):
-    """A text that is no version."""
+    """A text that is not a version."""
 
 
-@total_ordering
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, order=True)
 class CalVer:
-    """A version; `text` is its spelling, the rest decides its place in the order.
+    """A version; `text` is how it was written, the other fields decide the order.
 
-    Numeric parts compare as numbers and the suffix as text; a version without
-    a suffix comes after the same version with any. `2026.01.1` and `2026.1.1`
-    are two spellings of one version and equal.
+    Numbers compare as numbers and suffixes as text; a version without a suffix is newer than
+    the same version with one. `2026.01.1` and `2026.1.1` are equal.
     """
 
-    text: str
+    text: str = field(compare=False)
     parts: tuple[int, int, int]
-    suffix: str | None
+    is_final: bool
+    suffix: str
 
     @classmethod
     def parse(cls, text: str) -> CalVer:
-        """The version that `text` spells; raises `CalVerError`."""
+        """Parse `text`; raises `CalVerError`."""
         match = _PATTERN.fullmatch(text)
         if match is None:
             raise CalVerError(
@@ -39,25 +37,12 @@ class CalVer:
                 hint="Write Y.M.D with an optional suffix, such as 2026.11.1 or 2026.11.1-rc1.",
             )
         year, month, day, suffix = match.groups()
-        return cls(text, (int(year), int(month), int(day)), suffix)
-
-    @property
-    def _key(self) -> tuple[tuple[int, int, int], bool, str]:
-        return self.parts, self.suffix is None, self.suffix or ""
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, CalVer) and self._key == other._key
-
-    def __lt__(self, other: CalVer) -> bool:
-        return self._key < other._key
-
-    def __hash__(self) -> int:
-        return hash(self._key)
+        return cls(text, (int(year), int(month), int(day)), suffix is None, suffix or "")
 
     def __str__(self) -> str:
         return self.text
 
 
 def compare(a: CalVer, b: CalVer) -> int:
-    """-1, 0 or 1: the order of `a` and `b`."""
+    """Return -1, 0 or 1 if `a` is older than, equal to or newer than `b`."""
     return (a > b) - (a < b)

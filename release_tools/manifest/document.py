@@ -1,59 +1,34 @@
-"""The release manifest: bytes to `Manifest` and back (docs/reference/manifest.md).
-
-`schema_version` is looked at first, then the JSON Schema, then the rules that a
-schema cannot hold. Every problem is reported with its address.
-"""
+"""The release manifest as an object, and its JSON text (docs/reference/manifest.md)."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
 from platform_common.errors import PlatformError
-from platform_common.formats.strict_json import JsonError, load_strict, type_names
 from release_tools.manifest.calver import CalVer
-from release_tools.manifest.rules import all_problems, parse_date_time, shown
+from release_tools.manifest.date_time import parse_date_time
 
 SCHEMA_VERSION = 1
-_KNOWN = (
-    "schema_version",
-    "release_version",
-    "channel",
-    "released_at",
-    "tracker",
-    "artefacts",
-    "wizard_version",
-    "chat_ui_version",
-)
-_ARTEFACT_KNOWN = (
-    "target",
-    "profile",
-    "filename",
-    "format",
-    "size_bytes",
-    "sha256",
-    "minisig_url",
-    "url",
-)
 _MAX_LISTED_PROBLEMS = 100
 
 
 class ManifestError(PlatformError):
-    """The bytes are no valid manifest; `problems` has every reason with its address."""
+    """The bytes are not a valid manifest; `problems` gives every reason with its address."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         self.problems = tuple(problems)
-        shown = list(self.problems[:_MAX_LISTED_PROBLEMS])
-        if len(self.problems) > len(shown):
-            shown.append(f"and {len(self.problems) - len(shown)} more")
-        super().__init__("the manifest is not valid: " + "; ".join(shown))
+        listed = list(self.problems[:_MAX_LISTED_PROBLEMS])
+        if len(self.problems) > len(listed):
+            listed.append(f"and {len(self.problems) - len(listed)} more")
+        super().__init__("the manifest is not valid: " + "; ".join(listed))
 
 
 class SchemaVersionError(PlatformError):
-    """The manifest is of a schema version that this program does not know."""
+    """The manifest has a schema version that this program does not support."""
 
     def __init__(self, seen: str) -> None:
         super().__init__(
@@ -64,7 +39,7 @@ class SchemaVersionError(PlatformError):
 
 @dataclass(frozen=True, slots=True)
 class Artefact:
-    """One signed deliverable ; `extra` holds the unknown members."""
+    """One signed deliverable; `extra` holds unknown members."""
 
     target: str
     profile: str
@@ -79,7 +54,7 @@ class Artefact:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A valid manifest; `extra` holds the unknown members."""
+    """A valid manifest; `extra` holds unknown members."""
 
     release_version: CalVer
     channel: str
@@ -96,33 +71,22 @@ class Manifest:
         return parse_date_time(self.released_at)
 
 
-def parse(data: bytes) -> Manifest:
-    """The manifest in `data`; raises `SchemaVersionError` or `ManifestError`."""
-    try:
-        document = load_strict(data)
-    except JsonError as error:
-        raise ManifestError([error.message]) from error
-    if not isinstance(document, dict):
-        raise ManifestError([f"manifest: must be an object, not {type_names[type(document)]}"])
-    version = document.get("schema_version")
-    if type(version) is not int or version != SCHEMA_VERSION:
-        raise SchemaVersionError(shown(version) if "schema_version" in document else "missing")
-    if problems := all_problems(document):
-        raise ManifestError(problems)
-    return _manifest(document)
+def member_names(record: type[Artefact | Manifest]) -> tuple[str, ...]:
+    """The names of the members that we know, in the order of the fields."""
+    return tuple(field.name for field in fields(record) if field.name != "extra")
 
 
 def render(manifest: Manifest) -> bytes:
-    """The manifest as JSON: members in a fixed order, two-space indent, one final newline."""
+    """Return the manifest as JSON: members in a fixed order, indented, with a final newline."""
+    names = member_names(Artefact)
     document = {
         "schema_version": SCHEMA_VERSION,
         "release_version": manifest.release_version.text,
-        **_present(manifest, _KNOWN[2:5]),
+        **_present(manifest, ("channel", "released_at", "tracker")),
         "artefacts": [
-            {**_present(artefact, _ARTEFACT_KNOWN), **artefact.extra}
-            for artefact in manifest.artefacts
+            {**_present(artefact, names), **artefact.extra} for artefact in manifest.artefacts
         ],
-        **_present(manifest, _KNOWN[6:]),
+        **_present(manifest, ("wizard_version", "chat_ui_version")),
         **manifest.extra,
     }
     return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode("utf-8")
@@ -130,22 +94,3 @@ def render(manifest: Manifest) -> bytes:
 
 def _present(record: object, names: Sequence[str]) -> dict[str, Any]:
     return {name: value for name in names if (value := getattr(record, name)) is not None}
-
-
-def _manifest(document: Mapping[str, Any]) -> Manifest:
-    return Manifest(
-        release_version=CalVer.parse(document["release_version"]),
-        artefacts=tuple(
-            Artefact(
-                **{name: entry[name] for name in _ARTEFACT_KNOWN if name in entry},
-                extra={name: value for name, value in entry.items() if name not in _ARTEFACT_KNOWN},
-            )
-            for entry in document["artefacts"]
-        ),
-        extra={name: value for name, value in document.items() if name not in _KNOWN},
-        **{
-            name: document[name]
-            for name in _KNOWN
-            if name in document and name not in ("schema_version", "release_version", "artefacts")
-        },
-    )

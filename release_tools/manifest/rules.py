@@ -1,6 +1,6 @@
-"""What makes a manifest valid: the JSON Schema, and the rules that a schema cannot hold.
+"""The rules of a valid manifest: the JSON Schema, and what a schema cannot express.
 
-Every problem is one text, `<address>: <what must be and what is>`.
+Each problem is a text `<address>: <what is wanted and what was found>`.
 """
 
 from __future__ import annotations
@@ -8,25 +8,24 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta, timezone
 from itertools import islice
 from typing import Any
 from urllib.parse import urlsplit
 
+from jsonschema import Draft202012Validator
+
 from platform_common.formats.strict_json import type_names
 from platform_common.resources import schema
+from release_tools.manifest.date_time import parse_date_time
 
 MOST_PROBLEMS = 10_000
-_DATE_TIME = re.compile(
-    r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt]([0-9]{2}):([0-9]{2}):([0-9]{2})(\.[0-9]+)?"
-    r"(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))"
-)
 
 
 def all_problems(document: Mapping[str, Any]) -> list[str]:
-    """What is wrong with `document`, sorted by address: everything up to a bound.
+    """Return every problem of `document`, sorted by address, up to a limit.
 
-    A manifest that nobody has signed must not keep its reader busy for hours.
+    The limit is for `inspect`, which reads unsigned manifests: a hostile one must not keep it
+    busy for hours.
     """
     problems = {
         problem
@@ -40,15 +39,12 @@ def all_problems(document: Mapping[str, Any]) -> list[str]:
 
 
 def _schema_problems(document: Mapping[str, Any]) -> Iterator[str]:
-    """What the JSON Schema finds."""
-    from jsonschema import Draft202012Validator
-
     validator = Draft202012Validator(schema("manifest.v1"))
     incomplete = None
     for error in validator.iter_errors(document):
         address = _address(error.absolute_path)
         if error.validator == "required":
-            # There is one such error for each missing member, and none of them names it.
+            # jsonschema reports one such error per missing member, but not the member's name.
             if address != incomplete:
                 incomplete = address
                 for name in error.validator_value:
@@ -59,7 +55,7 @@ def _schema_problems(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _in_order(problem: str) -> tuple[tuple[int, str], ...]:
-    """Sorts `artefacts[10]` behind `artefacts[9]`."""
+    """Sort `artefacts[10]` after `artefacts[9]`."""
     return tuple(
         (int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"([0-9]+)", problem)
     )
@@ -104,13 +100,13 @@ _PATTERN_MEANS = {
 
 
 def shown(value: Any) -> str:
-    """`value` for a message: ASCII, and cut where it is long."""
+    """Return `value` for a message: in ASCII, shortened if it is long."""
     text = ascii(value) if isinstance(value, str) else json.dumps(value)
     return text if len(text) <= 80 else text[:77] + "…"
 
 
 def _code_problems(document: Mapping[str, Any]) -> Iterator[str]:
-    """What a JSON Schema cannot find; what is not of its type is left to the schema."""
+    """Check what a JSON Schema cannot; wrong types are left to the schema."""
     released_at = document.get("released_at")
     if isinstance(released_at, str):
         try:
@@ -133,7 +129,7 @@ def _artefact_problems(artefacts: Sequence[Any]) -> Iterator[str]:
             continue
         where = f"artefacts[{index}]"
         size, filename = entry.get("size_bytes"), entry.get("filename")
-        # To a JSON Schema 1.0 is an integer.
+        # A JSON Schema accepts 1.0 as an integer.
         if isinstance(size, float) and size.is_integer():
             yield f"{where}.size_bytes: must be an integer, not {shown(size)}"
         yield from _url_problems(where, entry)
@@ -161,31 +157,3 @@ def _url_problems(where: str, entry: Mapping[str, Any]) -> Iterator[str]:
             yield f"{where}.{name}: must be a URL, not {shown(text)}"
         elif name == "minisig_url" and scheme not in ("", "https", "file"):
             yield f"{where}.{name}: must be relative, https: or file:, not {shown(text)}"
-
-
-def parse_date_time(text: str) -> datetime:
-    """The moment that an RFC 3339 date-time with an offset names; raises `ValueError`.
-
-    A leap second is taken at the end of June or December in UTC, where one can
-    be, and read as the second before.
-    """
-    match = _DATE_TIME.fullmatch(text)
-    if match is None:
-        raise ValueError(text)
-    year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
-    sign, offset_hours, offset_minutes = match.groups()[7:]
-    offset = timedelta(0)
-    if sign:
-        if int(offset_hours) > 23 or int(offset_minutes) > 59:
-            raise ValueError(text)
-        offset = timedelta(hours=int(offset_hours), minutes=int(offset_minutes))
-    zone = timezone(-offset if sign == "-" else offset)
-    try:
-        moment = datetime(year, month, day, hour, minute, min(second, 59), tzinfo=zone)
-        moment = moment.astimezone(UTC)
-    except OverflowError:
-        raise ValueError(text) from None
-    leap_moment = (moment.month, moment.day, moment.hour, moment.minute)
-    if second > 60 or (second == 60 and leap_moment not in ((6, 30, 23, 59), (12, 31, 23, 59))):
-        raise ValueError(text)
-    return moment

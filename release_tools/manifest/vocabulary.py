@@ -1,7 +1,7 @@
-"""The closed sets of words in a release; imports nothing, so that the command line may."""
+"""The closed sets of words in a release."""
 
 CHANNELS = ("dev", "beta", "stable")
 FORMATS = ("img.xz", "qcow2", "tar.gz", "do-snapshot", "oci")
-# These two stand for something that lies elsewhere: the file holds its reference.
+# The file of such an artefact only holds a reference to something stored elsewhere.
 REFERENCE_FORMATS = frozenset({"do-snapshot", "oci"})
 VERIFIER_NAMES = ("native", "system", "both")

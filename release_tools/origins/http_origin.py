@@ -6,10 +6,10 @@ import contextlib
 import threading
 import time
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
 import requests
+from urllib3 import HTTPResponse
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from platform_common.errors import UnreadableError
@@ -18,17 +18,23 @@ from release_tools.origins.stream import (
     MissingError,
     RefusedUrlError,
     SlowError,
-    show_url,
 )
-
-if TYPE_CHECKING:
-    from urllib3 import HTTPResponse
+from release_tools.origins.urls import show_url
 
 _CONNECT_TIMEOUT_S = 10.0
 _MAX_REDIRECTS = 3
 _MAX_RESUMES = 5
 _RESUME_PAUSE_S = 0.5
 _PROGRESS_THAT_COUNTS_BYTES = 1 << 20
+
+
+def open_http(
+    url: str, timeout_s: float, sessions: threading.local
+) -> contextlib.closing[HttpStream]:
+    """Open `url`; `sessions` keeps a session for each thread, as requests cannot share one."""
+    if not hasattr(sessions, "of_thread"):
+        sessions.of_thread = requests.Session()
+    return contextlib.closing(HttpStream(sessions.of_thread, url, timeout_s))
 
 
 class HttpStream:
@@ -50,23 +56,20 @@ class HttpStream:
         threading.Thread(target=self._watch_pace, daemon=True).start()
 
     def close(self) -> None:
-        """Let the connection go."""
+        """Close the connection."""
         self._closed.set()
         self._response.close()
 
     def readinto(self, buffer: memoryview) -> int:
         """See `Stream`."""
-        while True:
-            data = self._read(len(buffer))
-            if data is not None:
-                break
+        while (data := self._read(len(buffer))) is None:
             self._resume()
         buffer[: len(data)] = data
         self._position += len(data)
         return len(data)
 
     def _read(self, count: int) -> bytes | None:
-        """Some bytes, none at the end, or None where the connection broke."""
+        """Return some bytes, none at the end, or None if the connection broke."""
         raw: HTTPResponse = self._response.raw
         try:
             data = raw.read1(count, decode_content=False)
@@ -82,9 +85,9 @@ class HttpStream:
         return data
 
     def _watch_pace(self) -> None:
-        """End a download that is too slow, wherever the reading thread waits.
+        """End a download that is too slow, wherever the reading thread is waiting.
 
-        The time-out of a socket starts again with every byte, also within the
+        A socket's own timeout is not enough: it starts again with every byte, even within the
         line that gives a chunk's length.
         """
         while True:
@@ -92,10 +95,10 @@ class HttpStream:
             if self._closed.wait(self._timeout_s):
                 return
             if time.monotonic() - began_s > 2 * self._timeout_s:
-                continue  # This process itself was stopped.
+                continue  # This process itself was suspended.
             if self._received - received < SLOWEST_BYTES_PER_S * self._timeout_s:
                 self._too_slow = True
-                # It refuses a connection that is no longer this answer's.
+                # urllib3 raises if the response has already returned its connection.
                 with contextlib.suppress(OSError, ValueError, RuntimeError):
                     self._response.raw.shutdown()
                 return
@@ -121,6 +124,7 @@ class HttpStream:
         if headers and self._validator:
             headers["If-Range"] = self._validator
         self._response = self._get(headers)
+        # A server ignores the range, and answers 200, if If-Range no longer matches.
         if _validator(self._response) != self._validator:
             raise UnreadableError(f"{show_url(self._url)} changed while it was being read")
         if self._response.status_code == 206:
@@ -131,7 +135,7 @@ class HttpStream:
             self._skip(self._position)
 
     def _skip(self, count: int) -> None:
-        # The server knows no ranges: read again what we have had.
+        # The server does not support ranges: discard what was already read.
         while count:
             data = self._read(min(count, 1 << 20))
             if not data:
@@ -142,31 +146,32 @@ class HttpStream:
         url = self._url
         for _ in range(_MAX_REDIRECTS + 1):
             try:
-                response = self._ask(url, {"Accept-Encoding": "identity", **headers})
+                # Digests and ranges count the stored bytes, so the server must not compress them.
+                response = self._request(url, {"Accept-Encoding": "identity", **headers})
             except (requests.Timeout, Empty) as error:
                 raise SlowError(f"{show_url(url)}: the server does not answer") from error
             except (requests.RequestException, ValueError, OSError) as error:
                 raise UnreadableError(f"{show_url(url)}: {_cause(error)}") from error
             if not response.is_redirect:
-                _refuse_answer(url, response)
+                _refuse_response(url, response)
                 return response
             response.close()
-            onward = urljoin(url, response.headers["Location"])
-            schemes = urlsplit(url).scheme, urlsplit(onward).scheme
+            target = urljoin(url, response.headers["Location"])
+            schemes = urlsplit(url).scheme, urlsplit(target).scheme
             if schemes[1] not in ("http", "https") or schemes == ("https", "http"):
                 raise RefusedUrlError(
-                    f"{show_url(url)}: the server leads from {schemes[0]} to {schemes[1]}"
+                    f"{show_url(url)}: the server redirects from {schemes[0]} to {schemes[1]}"
                 )
-            url = onward
+            url = target
         raise UnreadableError(f"{show_url(self._url)}: more than {_MAX_REDIRECTS} redirects")
 
-    def _ask(self, url: str, headers: dict[str, str]) -> requests.Response:
-        """Ask on a thread of its own, because no time-out bounds a head that comes in drips."""
+    def _request(self, url: str, headers: dict[str, str]) -> requests.Response:
+        """Send a request on its own thread: no timeout of requests bounds slow response headers."""
         connect_s = min(_CONNECT_TIMEOUT_S, self._timeout_s)
-        answers: SimpleQueue[requests.Response | Exception] = SimpleQueue()
-        given_up = threading.Event()
+        responses: SimpleQueue[requests.Response | Exception] = SimpleQueue()
+        abandoned = threading.Event()
 
-        def ask() -> None:
+        def request() -> None:
             try:
                 response = self._session.get(
                     url,
@@ -176,24 +181,24 @@ class HttpStream:
                     allow_redirects=False,
                 )
             except Exception as error:  # noqa: BLE001 - handed to the caller, who raises it
-                answers.put(error)
+                responses.put(error)
                 return
-            answers.put(response)
-            if given_up.is_set():
+            responses.put(response)
+            if abandoned.is_set():
                 response.close()
 
-        threading.Thread(target=ask, daemon=True).start()
+        threading.Thread(target=request, daemon=True).start()
         try:
-            answer = answers.get(timeout=connect_s + self._timeout_s)
+            result = responses.get(timeout=connect_s + self._timeout_s)
         except BaseException:
-            given_up.set()
+            abandoned.set()
             raise
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        if isinstance(result, Exception):
+            raise result
+        return result
 
 
-def _refuse_answer(url: str, response: requests.Response) -> None:
+def _refuse_response(url: str, response: requests.Response) -> None:
     status = response.status_code
     encoding = response.headers.get("Content-Encoding", "identity").lower()
     if status in (200, 206) and encoding == "identity":
@@ -207,7 +212,7 @@ def _refuse_answer(url: str, response: requests.Response) -> None:
 
 
 def _validator(response: requests.Response) -> str:
-    """What tells this version of the file from another: a strong ETag, else its date."""
+    """Return what identifies this version of the file: a strong ETag, else its date."""
     tag = response.headers.get("ETag", "")
     return tag if tag.startswith('"') else response.headers.get("Last-Modified", "")
 
@@ -218,7 +223,7 @@ def _length(response: requests.Response) -> int | None:
 
 
 def _cause(error: Exception) -> str:
-    """Why a connection failed, without the address that the libraries put into their texts."""
+    """Say why a connection failed, without the address in the libraries' own messages."""
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, OSError) and seen.strerror:

@@ -1,6 +1,6 @@
 """Reading from an object store (S3, Google Cloud Storage, Azure), with obstore.
 
-Credentials and the endpoint come from the environment, as each cloud names them.
+Credentials and the endpoint come from the environment variables of each cloud.
 """
 
 from __future__ import annotations
@@ -9,24 +9,22 @@ import contextlib
 import os
 import re
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from datetime import timedelta
 from queue import Empty, Full, Queue
-from typing import TYPE_CHECKING
+from typing import Any
 from urllib.parse import unquote, urlsplit
+
+import obstore
+from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
+from obstore.store import ObjectStore, from_url
 
 from platform_common.errors import UnreadableError
 from release_tools.origins.stream import (
     SLOWEST_BYTES_PER_S,
     MissingError,
     SlowError,
-    Stream,
-    show_url,
 )
-
-if TYPE_CHECKING:
-    from obstore.store import ObjectStore
+from release_tools.origins.urls import show_url
 
 _CONNECT_TIMEOUT_S = 10.0
 _LONGEST_DOWNLOAD = timedelta(days=1)
@@ -42,25 +40,12 @@ _CREDENTIALS = {
 }
 
 
-@contextlib.contextmanager
-def open_object(url: str, timeout_s: float) -> Iterator[Stream]:
-    """The stream of an object; raises `MissingError`, `SlowError` and `UnreadableError`."""
-    download = _Download(url, timeout_s, _store(url, timeout_s))
-    try:
-        yield _ObjectStream(download, download.start())
-    finally:
-        download.stop()
+def open_object(url: str, timeout_s: float) -> contextlib.closing[_ObjectStream]:
+    """Open an object; raises `MissingError`, `SlowError` and `UnreadableError`."""
+    return contextlib.closing(_ObjectStream(url, timeout_s, _store(url, timeout_s)))
 
 
 def _store(url: str, timeout_s: float) -> ObjectStore:
-    try:
-        from obstore.exceptions import BaseError
-        from obstore.store import from_url
-    except ImportError as error:
-        raise UnreadableError(
-            f"{show_url(url)}: reading an object store needs the package obstore",
-            hint="Install it with: pip install 'platform-appliance[object-store]'",
-        ) from error
     parts = urlsplit(url)
     try:
         return from_url(
@@ -69,7 +54,7 @@ def _store(url: str, timeout_s: float) -> ObjectStore:
                 "timeout": _LONGEST_DOWNLOAD,
                 "connect_timeout": timedelta(seconds=min(_CONNECT_TIMEOUT_S, timeout_s)),
                 "read_timeout": timedelta(seconds=timeout_s),
-                # Client options given here replace those of the environment.
+                # Client options given here replace those of the environment, this one too.
                 "allow_http": _allows_http(parts.scheme),
             },
             retry_config={
@@ -78,7 +63,7 @@ def _store(url: str, timeout_s: float) -> ObjectStore:
             },
         )
     except (BaseError, ValueError) as error:
-        raise UnreadableError(f"{show_url(url)} is no address of an object store") from error
+        raise UnreadableError(f"{show_url(url)} is not the address of an object store") from error
 
 
 def _allows_http(scheme: str) -> bool:
@@ -86,59 +71,58 @@ def _allows_http(scheme: str) -> bool:
     return os.environ.get(variable, "").lower() in ("1", "true")
 
 
-@dataclass
-class _Download:
-    """A thread that reads an object ahead.
+class _ObjectStream:
+    """An object that a thread reads ahead.
 
-    obstore cannot be interrupted while it waits and counts every byte as
-    progress; whoever waits here for the thread can be, and bears silence no
-    longer than `timeout_s`.
+    obstore cannot be interrupted while it waits, and its timeout starts again with every byte.
+    The reader can be interrupted, and waits at most `timeout_s` for the next chunk.
     """
 
-    url: str
-    timeout_s: float
-    store: ObjectStore
-    _ready: Queue[int | memoryview | Exception] = field(
-        default_factory=lambda: Queue(_CHUNKS_AHEAD)
-    )
-    _stopped: threading.Event = field(default_factory=threading.Event)
+    size: int | None
 
-    def start(self) -> int:
-        """Begin; the size of the object."""
-        threading.Thread(target=self._run, daemon=True).start()
-        size = self._take()
-        assert isinstance(size, int)  # noqa: S101 - the thread hands over the size first
-        return size
-
-    def next_chunk(self) -> memoryview:
-        """The bytes that come next, none at the end."""
-        chunk = self._take()
-        assert isinstance(chunk, memoryview)  # noqa: S101 - and then nothing but chunks
-        return chunk
-
-    def stop(self) -> None:
-        """Let the thread end at its next chunk."""
-        self._stopped.set()
-
-    def _take(self) -> int | memoryview:
+    def __init__(self, url: str, timeout_s: float, store: ObjectStore) -> None:
+        self._url, self._timeout_s, self._store = url, timeout_s, store
+        # What the thread hands over: the size, then chunks, an empty one at the end; or an error.
+        self._ready: Queue[Any] = Queue(_CHUNKS_AHEAD)
+        self._closed = threading.Event()
+        self._rest = memoryview(b"")
+        threading.Thread(target=self._read_ahead, daemon=True).start()
         try:
-            item = self._ready.get(timeout=self.timeout_s)
+            self.size = self._take()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Make the thread end at its next chunk."""
+        self._closed.set()
+
+    def readinto(self, buffer: memoryview) -> int:
+        """See `Stream`."""
+        if not self._rest:
+            self._rest = self._take()
+        count = min(len(buffer), len(self._rest))
+        buffer[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count
+
+    def _take(self) -> Any:
+        try:
+            item = self._ready.get(timeout=self._timeout_s)
         except Empty:
             raise SlowError(
-                f"{show_url(self.url)}: the object store sent less than 1 KiB/s"
-                f" for {self.timeout_s:g} s"
+                f"{show_url(self._url)}: the object store sent less than 1 KiB/s"
+                f" for {self._timeout_s:g} s"
             ) from None
         if isinstance(item, Exception):
-            raise _told(self.url, item) from item
+            raise _readable_error(self._url, item) from item
         return item
 
-    def _run(self) -> None:
-        import obstore
-
-        # What must arrive in one time limit, for `_take` to see that the pace holds.
-        least = min(int(SLOWEST_BYTES_PER_S * self.timeout_s), _LARGEST_CHUNK_BYTES)
+    def _read_ahead(self) -> None:
+        # As much as must arrive within the timeout, so that `_take` notices a slow download.
+        least = min(int(SLOWEST_BYTES_PER_S * self._timeout_s), _LARGEST_CHUNK_BYTES)
         try:
-            result = obstore.get(self.store, unquote(urlsplit(self.url).path).lstrip("/"))
+            result = obstore.get(self._store, unquote(urlsplit(self._url).path).lstrip("/"))
             self._give(result.meta["size"])
             for chunk in result.stream(min_chunk_size=max(least, 1)):
                 if not self._give(memoryview(chunk)):
@@ -148,32 +132,15 @@ class _Download:
             self._give(error)
 
     def _give(self, item: int | memoryview | Exception) -> bool:
-        while not self._stopped.is_set():
+        while not self._closed.is_set():
             with contextlib.suppress(Full):
                 self._ready.put(item, timeout=_STOP_POLL_S)
                 return True
         return False
 
 
-@dataclass
-class _ObjectStream:
-    download: _Download
-    size: int | None
-    _rest: memoryview = field(default_factory=lambda: memoryview(b""))
-
-    def readinto(self, buffer: memoryview) -> int:
-        if not self._rest:
-            self._rest = self.download.next_chunk()
-        count = min(len(buffer), len(self._rest))
-        buffer[:count] = self._rest[:count]
-        self._rest = self._rest[count:]
-        return count
-
-
-def _told(url: str, error: Exception) -> UnreadableError:
-    """`error` in a sentence of ours: obstore's own texts repeat the server's whole answer."""
-    from obstore.exceptions import PermissionDeniedError, UnauthenticatedError
-
+def _readable_error(url: str, error: Exception) -> UnreadableError:
+    """Return `error` in our own words; obstore's repeat the server's whole response."""
     where, parts, text = show_url(url), urlsplit(url), str(error)
     if isinstance(error, FileNotFoundError) and "<Code>NoSuchBucket</Code>" in text:
         return UnreadableError(f"{where}: the object store has no bucket {parts.netloc!a}")

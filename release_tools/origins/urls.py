@@ -1,34 +1,40 @@
-"""Where the URLs of a manifest lead (docs/reference/manifest.md, "URLs")."""
+"""URLs: how they are shown in messages, and which files they name."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from urllib.parse import urljoin, urlsplit
+import os
+from pathlib import Path
+from urllib.parse import unquote, unquote_to_bytes, urlsplit
+
+from release_tools.origins.stream import RefusedUrlError
 
 
-def resolve(manifest_url: str, url: str) -> str:
-    """The absolute URL that `url` means in the manifest at `manifest_url`.
-
-    A relative one is taken against the parent of the manifest's own URL, for
-    every scheme of an origin; an absolute one is returned unchanged.
-    """
-    if urlsplit(url).scheme:
+def without_secrets(url: str) -> str:
+    """`url` without user name, password, query and fragment; a path is returned unchanged."""
+    if "://" not in url:
         return url
-    parts = urlsplit(manifest_url)
-    # urljoin joins only for the schemes that it knows: lend it one, then give it back.
-    joined = urljoin(parts._replace(scheme="http").geturl(), url)
-    return parts.scheme + joined.removeprefix("http")
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
 
-def leaves_tree(manifest_url: str, url: str) -> bool:
-    """Whether a relative `url` leads out of the folder that holds the manifest."""
-    if urlsplit(url).scheme:
-        return False
-    parent = resolve(manifest_url, ".")
-    return not resolve(manifest_url, url).startswith(parent) or any(_dots(url))
+def show_url(url: str) -> str:
+    """`url` for a message: without secrets, and a `file:` URL as its path."""
+    parts = urlsplit(url)
+    return unquote(parts.path) if parts.scheme == "file" else without_secrets(url)
 
 
-def _dots(url: str) -> Iterator[bool]:
-    for part in re.split(r"[/\\]|%2[fF]|%5[cC]", urlsplit(url).path):
-        yield part.replace("%2e", ".").replace("%2E", ".") == ".."
+def url_filename(url: str) -> str:
+    """The last part of the path of `url`, decoded."""
+    return unquote(urlsplit(url).path.rpartition("/")[2])
+
+
+def local_path(url: str) -> Path:
+    """The path that a `file:` URL names.
+
+    Raises `RefusedUrlError` for a URL that names a file of another machine.
+    """
+    parts = urlsplit(url)
+    path = unquote_to_bytes(parts.path)
+    if parts.netloc not in ("", "localhost") or b"\0" in path:
+        raise RefusedUrlError(f"{url!a} does not name a file on this machine")
+    return Path(os.fsdecode(path))

@@ -1,7 +1,7 @@
-"""minisign's file formats and signatures; no file, network, clock or terminal here.
+"""minisign's public keys and signature files: bytes to objects and back.
 
-Format: the page "Minisign" of its author, section "Signature format" and "Key
-formats", as read by minisign 0.11, whose verdicts this module shares.
+The formats are those of minisign's own page ("Signature format", "Key formats") as minisign
+0.11 reads them: it and this module accept and reject the same files. This module does no I/O.
 """
 
 from __future__ import annotations
@@ -9,21 +9,20 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from platform_common.errors import PlatformError
 
 LEGACY, PREHASHED = b"Ed", b"ED"
-_GROUP_ORDER = 2**252 + 27742317777372353535851937790883648493
 
 
 class FormatError(PlatformError):
-    """A text that is no minisign key or signature."""
+    """A text that is not a minisign key or signature."""
 
 
 class SignatureError(PlatformError):
-    """A signature that does not hold; `code` tells which check failed."""
+    """A signature that does not hold; `code` says which check failed."""
 
     def __init__(self, code: str, message: str, *, hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -37,43 +36,43 @@ def show_key_id(key_id: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PublicKey:
-    """An Ed25519 public key and the 8 bytes that name its pair."""
+    """An Ed25519 public key and the 8 bytes that identify its key pair."""
 
     key_id: bytes
     point: bytes
 
     @classmethod
     def parse_base64(cls, text: bytes) -> PublicKey:
-        """The key in one line of 56 base64 characters."""
+        """Return the key in one line of 56 base64 characters; raises `FormatError`."""
         raw = decode_base64(text, 42, "public key")
         if raw[:2] != LEGACY:
-            raise FormatError("the public key is of an unknown algorithm")
+            raise FormatError("the public key uses an unknown algorithm")
         return cls(raw[2:10], raw[10:])
 
     @classmethod
     def parse(cls, data: bytes) -> PublicKey:
-        """The key in a public key file: a comment line, then the key."""
+        """Return the key in a public key file, a comment line and the key; raises `FormatError`."""
         line, found, rest = data.partition(b"\n")
         if not found or len(line) > 1022:
             raise FormatError("a public key file has a comment line and then the key")
+        # minisign reads 59 characters and ends the line at the first of these.
         key = re.split(rb"[\r\n\0]", rest[:59], maxsplit=1)[0]
         if len(key) != 56 and data.startswith(b"untrusted comment: minisign encrypted secret"):
-            raise FormatError("this is a secret key file, and the public key is wanted")
+            raise FormatError("this is a secret key file, but a public key is needed")
         return cls.parse_base64(key)
 
     def render(self) -> bytes:
-        """The public key file."""
+        """Return the public key file."""
         body = base64.b64encode(LEGACY + self.key_id + self.point)
-        return f"untrusted comment: minisign public key {show_key_id(self.key_id)}\n".encode() + (
-            body + b"\n"
-        )
+        comment = f"untrusted comment: minisign public key {show_key_id(self.key_id)}"
+        return comment.encode() + b"\n" + body + b"\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
     """A detached signature file; comments are the bytes after their prefix.
 
-    `oddities` names what minisign lets pass and a release must not have.
+    `oddities` lists what minisign tolerates in the file but a release must not have.
     """
 
     algorithm: bytes
@@ -101,7 +100,8 @@ class Signature:
 
     @classmethod
     def parse(cls, data: bytes) -> Signature:
-        """The signature in a `.minisig` file; raises `FormatError`."""
+        """Return the signature in a `.minisig` file; raises `FormatError`."""
+        # The limits are the sizes of minisign's own line buffers.
         untrusted, rest = _line(data, 1023, "untrusted comment")
         encoded, rest = _line(rest, 102, "signature")
         trusted, rest = _line(rest, 8191, "trusted comment")
@@ -111,7 +111,7 @@ class Signature:
         raw = decode_base64(_trim(encoded), 74, "signature")
         of_comment = decode_base64(_trim(last), 64, "signature of the trusted comment")
         if raw[:2] not in (LEGACY, PREHASHED):
-            raise FormatError("the signature is of an unknown algorithm")
+            raise FormatError("the signature uses an unknown algorithm")
         return cls(
             algorithm=raw[:2],
             key_id=raw[2:10],
@@ -122,11 +122,10 @@ class Signature:
         )
 
     def render(self) -> bytes:
-        """The signature file, four lines."""
-        body = base64.b64encode(self.algorithm + self.key_id + self.signature)
+        """Return the signature file, four lines."""
         lines = (
             f"untrusted comment: signature of key {show_key_id(self.key_id)}".encode(),
-            body,
+            base64.b64encode(self.algorithm + self.key_id + self.signature),
             b"trusted comment: " + self.trusted_comment,
             base64.b64encode(self.global_signature),
             b"",
@@ -135,100 +134,29 @@ class Signature:
 
 
 def prehash(data: bytes) -> bytes:
-    """BLAKE2b-512 of a small file: what a prehashed signature signs."""
+    """Return the BLAKE2b-512 of a small file: what a prehashed signature signs."""
     return hashlib.blake2b(data).digest()
 
 
-def check(key: PublicKey, signature: Signature, blake2b: bytes) -> None:
-    """Raise `SignatureError` unless `key` made this prehashed signature of that digest."""
-    check_key_id(key, signature)
-    if signature.legacy:
-        raise SignatureError(
-            "E_SIG",
-            "the signature is of the legacy kind, which does not hash the file first",
-            hint="Sign again with a current minisign or with release-tools sign.",
-        )
-    _check_ed25519(key, signature.signature, blake2b, "the signature does not match the file")
-    _check_comment(key, signature)
-
-
-def check_legacy(key: PublicKey, signature: Signature, chunks: Iterable[memoryview]) -> None:
-    """Like `check` for a legacy signature, over the file in pieces.
-
-    Ed25519 (RFC 8032, section 5.1.7) hashes the message once, so the file need
-    not be in memory: S·B = R + SHA-512(R ‖ A ‖ M)·A.
-    """
-    from nacl import bindings
-    from nacl.exceptions import CryptoError
-
-    check_key_id(key, signature)
-    r, s = signature.signature[:32], signature.signature[32:]
-    digest = hashlib.sha512(r + key.point)
-    for chunk in chunks:
-        digest.update(chunk)
-    try:
-        if int.from_bytes(s, "little") >= _GROUP_ORDER:
-            raise ValueError
-        scalar = bindings.crypto_core_ed25519_scalar_reduce(digest.digest())
-        right = bindings.crypto_core_ed25519_add(
-            r, bindings.crypto_scalarmult_ed25519_noclamp(scalar, key.point)
-        )
-        if bindings.crypto_scalarmult_ed25519_base_noclamp(s) != right:
-            raise ValueError
-    except (ValueError, CryptoError) as error:
-        raise SignatureError("E_SIG", "the signature does not match the file") from error
-    _check_comment(key, signature)
-
-
-def check_key_id(key: PublicKey, signature: Signature) -> None:
-    """Raise `SignatureError` when another key pair than `key`'s made the signature."""
-    if key.key_id != signature.key_id:
-        raise SignatureError(
-            "E_KEY",
-            f"the signature is of key {show_key_id(signature.key_id)},"
-            f" and the public key is {show_key_id(key.key_id)}",
-        )
-
-
-def _check_comment(key: PublicKey, signature: Signature) -> None:
-    _check_ed25519(
-        key,
-        signature.global_signature,
-        signature.signature + signature.trusted_comment,
-        "the trusted comment does not belong to this signature",
-    )
-
-
-def _check_ed25519(key: PublicKey, signature: bytes, message: bytes, complaint: str) -> None:
-    from nacl.exceptions import CryptoError
-    from nacl.signing import VerifyKey
-
-    try:
-        VerifyKey(key.point).verify(message, signature)
-    except CryptoError as error:
-        raise SignatureError("E_SIG", complaint) from error
-
-
 def decode_base64(text: bytes, size: int, what: str) -> bytes:
-    """The `size` bytes that `text` encodes, by minisign's rules; raises `FormatError`."""
-    padding = -size % 3
-    pattern = rb"[A-Za-z0-9+/]{%d}={%d}" % ((size + 2) // 3 * 4 - padding, padding)
-    if not re.fullmatch(pattern, text):
-        raise FormatError(f"the {what} is not {(size + 2) // 3 * 4} base64 characters")
+    """Decode `text` to `size` bytes by minisign's rules; raises `FormatError` naming `what`."""
+    length, padding = (size + 2) // 3 * 4, -size % 3
+    if not re.fullmatch(rb"[A-Za-z0-9+/]{%d}={%d}" % (length - padding, padding), text):
+        raise FormatError(f"the {what} is not {length} base64 characters")
     return base64.b64decode(text)
 
 
 def _line(data: bytes, limit_bytes: int, what: str) -> tuple[bytes, bytes]:
     line, found, _ = data[:limit_bytes].partition(b"\n")
     if not found or b"\0" in line:
-        raise FormatError(f"not a minisign signature: the line of the {what} is not whole")
+        raise FormatError(f"not a minisign signature: the {what} line is incomplete")
     return line, data[len(line) + 1 :]
 
 
 def _after_prefix(line: bytes, prefix: bytes) -> bytes:
     if not line.startswith(prefix):
         name = prefix.decode().rstrip(": ")
-        raise FormatError(f"not a minisign signature: the line of the {name} is missing")
+        raise FormatError(f"not a minisign signature: the {name} line is missing")
     return line.removeprefix(prefix)
 
 
@@ -236,7 +164,7 @@ def _trim(line: bytes) -> bytes:
     return re.split(rb"[\r\n]", line, maxsplit=1)[0]
 
 
-def _oddities(data: bytes, comment: bytes, decoded: dict[bytes, bytes]) -> Iterable[str]:
+def _oddities(data: bytes, comment: bytes, decoded: dict[bytes, bytes]) -> Iterator[str]:
     if b"\r" in data:
         yield "a carriage return"
     if b"\0" in data:
@@ -249,6 +177,6 @@ def _oddities(data: bytes, comment: bytes, decoded: dict[bytes, bytes]) -> Itera
         text = comment.decode("utf-8")
     except UnicodeDecodeError:
         yield "a trusted comment that is not UTF-8"
-    else:
-        if not all(c.isprintable() or c == "\t" for c in text):
-            yield "a control character in the trusted comment"
+        return
+    if not all(c.isprintable() or c == "\t" for c in text):
+        yield "a control character in the trusted comment"

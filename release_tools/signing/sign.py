@@ -1,4 +1,4 @@
-"""Signing files that exist: any file, or a release that was built without a key."""
+"""Signing existing files: any file, or a release that was built without a key."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from release_tools.distribution.layout import (
     SIGNATURE_SUFFIX,
     UNSIGNED_SUFFIX,
 )
-from release_tools.distribution.publish import BuildError, locked, publish_manifest
-from release_tools.hashing import Digests, cores
-from release_tools.manifest.document import Manifest, parse
+from release_tools.distribution.publish import BuildError, distribution_lock, publish_manifest
+from release_tools.hashing import Digests
+from release_tools.manifest.document import Manifest
+from release_tools.manifest.parser import parse
 from release_tools.manifest.vocabulary import CHANNELS
-from release_tools.parallel import Pace, side_by_side
+from release_tools.parallel import SharedProgress, run_parallel
 from release_tools.progress import StartProgress
 from release_tools.signing.secret_key import SecretKey, sign
 from release_tools.verifying.policy import render_comment
@@ -34,24 +35,24 @@ def sign_paths(
     timestamp: int,
     start_progress: StartProgress,
 ) -> list[Path]:
-    """Sign every path; the signatures written, in order.
+    """Sign every path and return the signature files written, in order.
 
-    A `manifest.json.unsigned` becomes `manifest.json` with its signature, and its
-    artefacts are signed with it. All is read and checked before anything is
-    written. Raises `BuildError`, `ManifestError` and `UnreadableError`.
+    A `manifest.json.unsigned` becomes `manifest.json` with its signature, and its artefacts are
+    signed too. Everything is read and checked before anything is written. Raises `BuildError`,
+    `ManifestError` and `UnreadableError`.
     """
-    manifests = [path for path in paths if is_unsigned_manifest(path)]
+    manifests = [path for path in paths if _is_unsigned_manifest(path)]
     with contextlib.ExitStack() as locks, nothing_left_in(*{path.parent for path in paths}):
-        # Two releases of one distribution need one lock.
+        # Two releases of the same distribution share one lock.
         for output in {(path.parent / os.pardir).resolve() for path in manifests}:
-            locks.enter_context(locked(output))
+            locks.enter_context(distribution_lock(output))
         return _sign_all(paths, key, timestamp, start_progress)
 
 
 def _sign_all(
     paths: Sequence[Path], key: SecretKey, timestamp: int, start_progress: StartProgress
 ) -> list[Path]:
-    releases = {path: _unsigned_release(path) for path in paths if is_unsigned_manifest(path)}
+    releases = {path: _unsigned_release(path) for path in paths if _is_unsigned_manifest(path)}
     wanted: dict[Path, Manifest | None] = {}
     for path in paths:
         release = releases.get(path)
@@ -62,7 +63,7 @@ def _sign_all(
             wanted |= {folder / artefact.filename: release for artefact in release.artefacts}
     digests = dict(zip(wanted, _digest_all(list(wanted), start_progress), strict=True))
     for path, release in releases.items():
-        _refuse_other_bytes(path.parent, release, digests)
+        _require_listed_bytes(path.parent, release, digests)
         for folder in (path.parent, path.parent / release.release_version.text):
             remove_left_overs(folder)
     with nothing_left_in(*{path.parent for path in wanted}):
@@ -90,8 +91,8 @@ def _write_all(
     return written
 
 
-def is_unsigned_manifest(path: Path) -> bool:
-    """Whether `path` is a release that waits for its signatures."""
+def _is_unsigned_manifest(path: Path) -> bool:
+    """Whether `path` is the manifest of a release that is not signed yet."""
     return path.name == MANIFEST_NAME + UNSIGNED_SUFFIX
 
 
@@ -99,7 +100,9 @@ def _unsigned_release(path: Path) -> Manifest:
     release = parse(read_bounded(path, MANIFEST_LIMIT_BYTES))
     folder = path.resolve().parent.name
     if folder in CHANNELS and folder != release.channel:
-        raise BuildError([f"{path} is of the channel {release.channel}, and lies in {folder}"])
+        raise BuildError(
+            [f"{path} is for the channel {release.channel} but is in the folder {folder}"]
+        )
     return release
 
 
@@ -110,21 +113,21 @@ def _digest_all(paths: Sequence[Path], start_progress: StartProgress) -> list[Di
             sizes[path] = path.stat().st_size
         except OSError as error:
             raise UnreadableError.of(path, error) from error
-    pace = Pace(start_progress(sum(sizes.values())))
+    progress = SharedProgress(start_progress(sum(sizes.values())))
 
     def work(path: Path, paired: bool) -> Digests:
-        return digest_file(path, paired=paired, on_chunk=pace)
+        return digest_file(path, paired=paired, on_chunk=progress)
 
-    return side_by_side(work, paths, jobs=cores(), pace=pace, size_of=sizes.__getitem__)
+    return run_parallel(work, paths, sizes.__getitem__, progress)
 
 
-def _refuse_other_bytes(channel_dir: Path, release: Manifest, digests: dict[Path, Digests]) -> None:
-    folder = channel_dir / release.release_version.text
-    problems = [
-        f"{folder / artefact.filename} is not the file that the manifest lists"
-        for artefact in release.artefacts
-        if (digests[folder / artefact.filename].size, digests[folder / artefact.filename].sha256)
-        != (artefact.size_bytes, artefact.sha256)
-    ]
+def _require_listed_bytes(
+    channel_dir: Path, release: Manifest, digests: Mapping[Path, Digests]
+) -> None:
+    problems = []
+    for artefact in release.artefacts:
+        path = channel_dir / release.release_version.text / artefact.filename
+        if (digests[path].size, digests[path].sha256) != (artefact.size_bytes, artefact.sha256):
+            problems.append(f"{path} is not the file that the manifest lists")
     if problems:
         raise BuildError(problems, hint="Build the release again.")

@@ -11,94 +11,91 @@ from release_tools.distribution.layout import (
     REFERENCE_LIMIT_BYTES,
     SIGNATURE_LIMIT_BYTES,
     SIGNATURE_SUFFIX,
-    artefact_url,
 )
+from release_tools.distribution.manifest_location import ManifestLocation
 from release_tools.hashing import TooLongError, digest_stream
 from release_tools.manifest.document import Artefact, Manifest
 from release_tools.manifest.vocabulary import REFERENCE_FORMATS
 from release_tools.origins.origin import Origin
 from release_tools.origins.stream import MissingError, Stream
-from release_tools.origins.urls import leaves_tree, resolve
-from release_tools.parallel import Pace
+from release_tools.parallel import SharedProgress
 from release_tools.signing.minisign import FormatError, Signature, SignatureError
 from release_tools.verifying.policy import Finding, check_comment, check_name
-from release_tools.verifying.report import CheckedArtefact, unread
-from release_tools.verifying.verifier import Verifier
+from release_tools.verifying.report import CheckedArtefact, unreadable
+from release_tools.verifying.verifier import SignatureCheck, Verifier
 
 
 @dataclass(frozen=True, slots=True)
 class ArtefactCheck:
-    """The artefacts of one release being read, each once."""
+    """Checks the artefacts of one release; `progress` counts the bytes that are read."""
 
-    manifest_url: str
+    location: ManifestLocation
     manifest: Manifest
     origin: Origin
     verifier: Verifier
-    pace: Pace
+    progress: SharedProgress
 
     def check(self, artefact: Artefact, paired: bool) -> CheckedArtefact:
-        """Read `artefact` once and say everything that is wrong with it."""
+        """Read `artefact` once and return every finding; for `paired` see `digest_stream`."""
         where = artefact.filename
-        url = artefact_url(self.manifest_url, self.manifest, artefact)
         findings = list(check_name(self.manifest, artefact, where))
-        for named in (artefact.minisig_url, artefact.url or ""):
-            if leaves_tree(self.manifest_url, named):
-                findings.append(
-                    Finding("E_URL", where, f"{named!a} leads out of the manifest's folder")
-                )
+        for url in (artefact.minisig_url, artefact.url or ""):
+            if self.location.leaves_folder(url):
+                message = f"{url!a} leads out of the manifest's folder"
+                findings.append(Finding("E_URL", where, message))
                 return CheckedArtefact(artefact, None, tuple(findings))
-        signature, signature_data = self._signature(artefact, findings)
+        url = self.location.artefact_url(self.manifest, artefact)
+        signed = self._signature(artefact, findings)
         try:
-            with self.origin.open(url, of=self.manifest_url) as stream:
-                findings += self._read(artefact, stream, signature, signature_data, paired)
+            with self.origin.open(url, of=self.location.url) as stream:
+                findings += self._read(artefact, stream, signed, paired)
         except PlatformError as error:
-            findings.append(_finding_of(error, where, "the artefact is missing"))
+            findings.append(_finding(error, where, "the artefact is missing"))
         return CheckedArtefact(artefact, url, tuple(findings))
 
     def _signature(
         self, artefact: Artefact, findings: list[Finding]
-    ) -> tuple[Signature | None, bytes]:
+    ) -> tuple[bytes, Signature] | None:
+        """Read the signature file: its bytes and what they say, or None after adding a finding."""
         where = f"{artefact.filename}{SIGNATURE_SUFFIX}"
-        url = resolve(self.manifest_url, artefact.minisig_url)
+        url = self.location.resolve(artefact.minisig_url)
         try:
-            data = self.origin.read(url, SIGNATURE_LIMIT_BYTES, of=self.manifest_url)
+            data = self.origin.read(url, SIGNATURE_LIMIT_BYTES, of=self.location.url)
             signature = Signature.parse(data)
         except FormatError as error:
             findings.append(Finding("E_SIG", where, error.message))
         except PlatformError as error:
-            findings.append(_finding_of(error, where, "the signature is missing"))
+            findings.append(_finding(error, where, "the signature is missing"))
         else:
             findings += check_comment(signature, artefact.filename, self.manifest, where)
-            return signature, data
-        return None, b""
+            return data, signature
+        return None
 
     def _read(
         self,
         artefact: Artefact,
         stream: Stream,
-        signature: Signature | None,
-        signature_data: bytes,
+        signed: tuple[bytes, Signature] | None,
         paired: bool,
     ) -> Iterator[Finding]:
-        where = artefact.filename
+        where, reference = artefact.filename, bytearray()
         if stream.size is not None and stream.size != artefact.size_bytes:
             yield _wrong_size(artefact, f"{stream.size:,}")
             return
-        line = bytearray()
         with contextlib.ExitStack() as stack:
-            judging = None
-            try:
-                if signature is not None:
-                    judging = stack.enter_context(self.verifier.judging(signature_data, signature))
-            except SignatureError as error:
-                yield Finding(error.code, where, error.message)
+            check: SignatureCheck | None = None
+            if signed is not None:
+                try:
+                    check = stack.enter_context(self.verifier.check(*signed))
+                except SignatureError as error:
+                    yield Finding(error.code, where, error.message)
 
             def take(chunk: memoryview) -> None:
-                self.pace(chunk)
-                if judging is not None:
-                    judging.feed(chunk)
-                if artefact.format in REFERENCE_FORMATS and len(line) <= REFERENCE_LIMIT_BYTES:
-                    line.extend(chunk[: REFERENCE_LIMIT_BYTES + 1])
+                self.progress(chunk)
+                if check is not None:
+                    check.update(chunk)
+                if artefact.format in REFERENCE_FORMATS and len(reference) <= REFERENCE_LIMIT_BYTES:
+                    reference.extend(chunk[: REFERENCE_LIMIT_BYTES + 1])
 
             try:
                 digests = digest_stream(
@@ -111,12 +108,13 @@ class ArtefactCheck:
                 yield _wrong_size(artefact, f"{digests.size:,}")
             elif digests.sha256 != artefact.sha256:
                 yield Finding("E_HASH", where, "the SHA-256 is not the one in the manifest")
-            if judging is not None:
-                try:
-                    judging.conclude(digests.blake2b)
-                except SignatureError as error:
-                    yield Finding(error.code, where, error.message)
-        if artefact.format in REFERENCE_FORMATS and line.strip() != (artefact.url or "").encode():
+            try:
+                if check is not None:
+                    check.finish(digests.blake2b)
+            except SignatureError as error:
+                yield Finding(error.code, where, error.message)
+        is_reference = artefact.format in REFERENCE_FORMATS
+        if is_reference and reference.strip() != (artefact.url or "").encode():
             yield Finding("E_REFERENCE", where, "the reference in the file is not the entry's url")
 
 
@@ -124,9 +122,9 @@ def _wrong_size(artefact: Artefact, seen: str) -> Finding:
     return Finding("E_SIZE", artefact.filename, f"it has {seen} bytes, not {artefact.size_bytes:,}")
 
 
-def _finding_of(error: PlatformError, where: str, missing: str) -> Finding:
+def _finding(error: PlatformError, where: str, missing: str) -> Finding:
     if isinstance(error, SignatureError):
         return Finding(error.code, where, error.message)
     if isinstance(error, MissingError):
         return Finding("E_MISSING", where, f"{missing}: {error.message}")
-    return unread(error, where)
+    return unreadable(error, where)

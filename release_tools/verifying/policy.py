@@ -1,7 +1,4 @@
-"""What a verified release must fulfil beyond its signatures: pure questions, no reading.
-
-Each answer is a `Finding` or nothing.
-"""
+"""What a release must satisfy beyond its signatures. The checks read nothing."""
 
 from __future__ import annotations
 
@@ -21,10 +18,10 @@ _CLOCK_TOLERANCE = timedelta(hours=24)
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is not as it must be; a warning alone leaves a release trusted.
+    """A failed check; a release with only warnings is still trusted.
 
-    `code` is one word that scripts can rely on (docs/reference/release-tools.md lists
-    them), `where` the file or the URL, `message` a sentence.
+    `code` is one word that scripts can rely on (docs/reference/release-tools.md lists them), `where` the
+    file or URL, `message` a sentence.
     """
 
     code: str
@@ -35,7 +32,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class VerifyPolicy:
-    """What the operator asks for; None asks for nothing. `now` is one moment for one run."""
+    """What the operator requires; None requires nothing. `now` is the same for the whole run."""
 
     now: datetime
     channel: str | None = None
@@ -44,12 +41,12 @@ class VerifyPolicy:
 
 
 def check_manifest(policy: VerifyPolicy, manifest: Manifest, where: str) -> Iterator[Finding]:
-    """The findings on channel, version and age."""
+    """Check the manifest's channel, version and age."""
     if policy.channel is not None and manifest.channel != policy.channel:
         yield Finding(
             "E_CHANNEL",
             where,
-            f"the manifest is of the channel {manifest.channel}, not {policy.channel}",
+            f"the manifest is for the channel {manifest.channel}, not {policy.channel}",
         )
     if policy.not_older_than is not None and manifest.release_version < policy.not_older_than:
         yield Finding(
@@ -73,19 +70,19 @@ def check_manifest(policy: VerifyPolicy, manifest: Manifest, where: str) -> Iter
             where,
             f"the manifest was released in the future ({manifest.released_at}),"
             " or this machine's clock is wrong",
-            # Age matters to who gives a limit; for others a wrong clock must not refuse a release.
+            # Without an age limit, a wrong clock alone must not cause a release to be refused.
             warning=policy.max_age is None,
         )
 
 
 def check_name(manifest: Manifest, artefact: Artefact, where: str) -> Iterator[Finding]:
-    """The findings on a file name that does not say what its entry says."""
+    """Check that the artefact's file name agrees with its entry."""
     tail = f"-{manifest.release_version}-{manifest.channel}.{artefact.format}"
     if artefact.filename == f"platform-{artefact.profile}-{artefact.target}{tail}":
         return
     others = [channel for channel in CHANNELS if channel != manifest.channel]
     if any(artefact.filename.endswith(f"-{other}.{artefact.format}") for other in others):
-        yield Finding("E_CHANNEL", where, "the file name is of another channel than the manifest")
+        yield Finding("E_CHANNEL", where, "the file name is for another channel than the manifest")
         return
     yield Finding(
         "E_NAME",
@@ -96,14 +93,14 @@ def check_name(manifest: Manifest, artefact: Artefact, where: str) -> Iterator[F
 
 
 def render_comment(filename: str, timestamp: int, release: Manifest | None = None) -> str:
-    """The trusted comment of a signature that we make (docs/reference/manifest.md, "Signatures").
+    """Return the trusted comment for a new signature (docs/reference/manifest.md, "Signatures").
 
-    Raises `PlatformError` for a file name that would bring words of its own.
+    Raises `PlatformError` for a file name that would add words to it.
     """
     if "\t" in filename:
         raise PlatformError(
-            f"{filename!a} has a tab in its name, and a tab ends a word of a trusted comment",
-            hint="Give the file another name.",
+            f"{filename!a} has a tab in its name, which would end a word of the trusted comment",
+            hint="Rename the file.",
         )
     words = [f"timestamp:{timestamp}", f"file:{filename}", "hashed"]
     if release is not None:
@@ -114,18 +111,17 @@ def render_comment(filename: str, timestamp: int, release: Manifest | None = Non
 def check_comment(
     signature: Signature, filename: str, manifest: Manifest | None, where: str
 ) -> Iterator[Finding]:
-    """The findings on what a release's signature says of itself.
+    """Check the trusted comment of a signature, and the form of its file.
 
-    The words `file`, `release` and `channel` must agree with the release where
-    they are there, and the file must have none of the liberties that minisign
-    grants it.
+    The words `file`, `release` and `channel`, where present, must agree with the release, and
+    the file must have no `Signature.oddities`.
     """
     wanted = {"file": filename}
     if manifest is not None:
         wanted |= {"release": manifest.release_version.text, "channel": manifest.channel}
     words = signature.comment_words
     for name, value in words:
-        # Each of them: a file name with a tab in it may have brought a second word.
+        # Every occurrence counts: a file name with a tab in it may have added a second one.
         if value != wanted.get(name, value):
             yield Finding(
                 "E_COMMENT",
@@ -133,6 +129,6 @@ def check_comment(
                 f"the signature was made for the {name} {value!a}, not {wanted[name]!a}",
             )
     if not any(name == "file" for name, _ in words):
-        yield Finding("E_COMMENT", where, "the signature names no file", warning=True)
+        yield Finding("E_COMMENT", where, "the signature does not name a file", warning=True)
     for oddity in signature.oddities:
         yield Finding("E_SIG", where, f"the signature file has {oddity}")

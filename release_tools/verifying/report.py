@@ -1,10 +1,12 @@
-"""What a verification found."""
+"""The result of a verification."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from platform_common.errors import PlatformError
+from release_tools.distribution.manifest_location import ManifestLocation
 from release_tools.manifest.document import Artefact, Manifest
 from release_tools.origins.stream import RefusedUrlError, SlowError
 from release_tools.signing.minisign import Signature
@@ -13,17 +15,26 @@ from release_tools.verifying.policy import Finding
 _EXIT_CODES = {"E_UNREADABLE": 5, "E_SLOW": 5, "E_SCHEMA": 3, "E_SCHEMA_VERSION": 4}
 
 
-def unread(error: PlatformError, where: str) -> Finding:
-    """The finding that `where` could not be read, because of `error`."""
-    families = ((SlowError, "E_SLOW"), (RefusedUrlError, "E_URL"))
-    code = next((code for family, code in families if isinstance(error, family)), "E_UNREADABLE")
+def unreadable(error: PlatformError, where: str) -> Finding:
+    """Return the finding that `where` could not be read because of `error`."""
+    code = "E_UNREADABLE"
+    if isinstance(error, SlowError):
+        code = "E_SLOW"
+    elif isinstance(error, RefusedUrlError):
+        code = "E_URL"
     message = error.message.removeprefix(f"{where}: ")
     return Finding(code, where, f"{message}. {error.hint}" if error.hint else message)
 
 
+def worst_exit_code(codes: Iterable[int]) -> int:
+    """Return the exit code for several: a failed check (1) outweighs what could not be read."""
+    found = set(codes)
+    return 1 if 1 in found else max(found, default=0)
+
+
 @dataclass(frozen=True, slots=True)
 class CheckedArtefact:
-    """An artefact, where it was read (None if it was not), and what was found."""
+    """An artefact, the URL it was read from (None if it was not), and its findings."""
 
     artefact: Artefact
     read_from: str | None
@@ -32,9 +43,9 @@ class CheckedArtefact:
 
 @dataclass
 class ReleaseReport:
-    """What was found about one manifest and what it lists."""
+    """The findings about one manifest and the artefacts it lists."""
 
-    url: str
+    location: ManifestLocation
     manifest: Manifest | None = None
     signature: Signature | None = None
     findings: list[Finding] = field(default_factory=list)
@@ -42,16 +53,15 @@ class ReleaseReport:
 
     @property
     def all_findings(self) -> list[Finding]:
-        """The release's own findings and those of its artefacts."""
+        """The release's own findings, then those of its artefacts."""
         return [*self.findings, *(f for checked in self.artefacts for f in checked.findings)]
 
     @property
     def errors(self) -> list[Finding]:
-        """The findings that take the trust away."""
+        """The findings because of which the release must not be trusted."""
         return [finding for finding in self.all_findings if not finding.warning]
 
     @property
     def exit_code(self) -> int:
-        """The exit code: a failed check outweighs what could not be read."""
-        codes = {_EXIT_CODES.get(finding.code, 1) for finding in self.errors}
-        return 1 if 1 in codes else max(codes, default=0)
+        """The exit code for this release."""
+        return worst_exit_code(_EXIT_CODES.get(finding.code, 1) for finding in self.errors)

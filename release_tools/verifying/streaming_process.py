@@ -1,4 +1,4 @@
-"""Programs that read what we write, such as a verifier of large files."""
+"""A running program that we stream data to, such as a verifier of large files."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import select
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from typing import IO, cast
+from collections.abc import Sequence
+from typing import IO, Self, cast
 
 from platform_common.process.run import Finished
 from platform_common.process.spawn import (
@@ -21,34 +21,42 @@ from platform_common.process.spawn import (
     started,
 )
 
-_LOOK_UP_MS = 100
+_POLL_MS = 100
 
 
-class Feed:
-    """A running program that reads its standard input from us."""
+class StreamingProcess:
+    """A running program whose standard input we write; it is killed when the `with` block ends.
 
-    def __init__(
-        self,
-        name: str,
-        process: subprocess.Popen[bytes],
-        stdin: IO[bytes],
-        stdout: IO[bytes],
-        timeout_s: float,
-    ) -> None:
-        self._name = name
-        self._process = process
-        self._stdin = stdin
-        self._timeout_s = timeout_s
+    Raises `ProcessError` if it cannot be started. At most 1 MiB of its output is kept.
+    """
+
+    def __init__(self, argv: Sequence[str], *, timeout_s: float) -> None:
+        self._name, self._timeout_s = argv[0], timeout_s
+        self._process = started(argv, stderr=subprocess.STDOUT)
+        self._stdin = cast("IO[bytes]", self._process.stdin)
+        self._stdout = cast("IO[bytes]", self._process.stdout)
         self._output = bytearray()
-        self._over = threading.Event()
-        self._reader = threading.Thread(target=self._read_output, args=(stdout,), daemon=True)
+        self._closing = threading.Event()
+        self._reader = threading.Thread(target=self._read_output, daemon=True)
         self._reader.start()
-        os.set_blocking(stdin.fileno(), False)
+        # A blocking write would hang for as long as the program does not read.
+        os.set_blocking(self._stdin.fileno(), False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        end(self._process)
+        with contextlib.suppress(OSError):
+            self._stdin.close()
+        self._closing.set()
+        self._reader.join()
+        self._stdout.close()
 
     def write(self, chunk: memoryview) -> None:
-        """Pass `chunk` on; a program that has stopped reading gets no more of it.
+        """Write `chunk`, or drop it if the program has closed its input.
 
-        Raises `ProcessError` when it takes nothing for the time limit.
+        Raises `ProcessError` if the program reads nothing for the time limit.
         """
         if self._stdin.closed:
             return
@@ -67,7 +75,7 @@ class Feed:
                 return
 
     def finish(self) -> Finished:
-        """End its input and wait for it; raises `ProcessError` past the time limit."""
+        """Close its input and wait for it to exit; raises `ProcessError` after the time limit."""
         with contextlib.suppress(BrokenPipeError):
             self._stdin.close()
         deadline = time.monotonic() + self._timeout_s
@@ -78,41 +86,17 @@ class Feed:
             raise hung(self._name, self._timeout_s) from None
         return Finished(status, bytes(self._output))
 
-    def join(self) -> None:
-        """Wait until nothing reads its output any more."""
-        self._over.set()
-        self._reader.join()
-
-    def _read_output(self, stdout: IO[bytes]) -> None:
-        # A process that left the group may hold the pipe open for ever, so we look up.
+    def _read_output(self) -> None:
+        # A child that left the process group can hold the pipe open forever, so do not block.
         poll = select.poll()
-        poll.register(stdout.fileno(), select.POLLIN)
-        while not self._over.is_set():
-            if not poll.poll(_LOOK_UP_MS):
+        poll.register(self._stdout.fileno(), select.POLLIN)
+        while not self._closing.is_set():
+            if not poll.poll(_POLL_MS):
                 continue
-            if not (chunk := os.read(stdout.fileno(), CHUNK_BYTES)):
+            if not (chunk := os.read(self._stdout.fileno(), CHUNK_BYTES)):
                 return
             self._output += chunk
             if len(self._output) > OUTPUT_LIMIT_BYTES:
                 del self._output[OUTPUT_LIMIT_BYTES:]
                 kill_group(self._process)
                 return
-
-
-@contextlib.contextmanager
-def feeding(argv: Sequence[str], *, timeout_s: float) -> Iterator[Feed]:
-    """Start `argv` with its standard input open; it is gone when the block ends.
-
-    Raises `ProcessError` when it cannot be started.
-    """
-    process = started(argv, stderr=subprocess.STDOUT)
-    stdin, stdout = cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
-    feed = Feed(argv[0], process, stdin, stdout, timeout_s)
-    try:
-        yield feed
-    finally:
-        end(process)
-        with contextlib.suppress(OSError):
-            stdin.close()
-        feed.join()
-        stdout.close()

@@ -1,4 +1,4 @@
-"""Judging signatures with the `minisign` program, alone or beside our own code."""
+"""Checking signatures with the `minisign` program."""
 
 from __future__ import annotations
 
@@ -14,140 +14,87 @@ from tempfile import TemporaryDirectory, mkdtemp
 from platform_common.cli.terminal import printable
 from platform_common.process.run import ProcessError
 from platform_common.storage.stale_files import signals_held
-from release_tools.signing.keys import candidates
 from release_tools.signing.minisign import PublicKey, Signature, SignatureError
-from release_tools.verifying.streaming_process import Feed, feeding
-from release_tools.verifying.verifier import Judging, Verifier
+from release_tools.signing.signature_check import matching_keys
+from release_tools.verifying.streaming_process import StreamingProcess
+from release_tools.verifying.verifier import SignatureCheck
 
-PROGRAM = "minisign"
+_PROGRAM = "minisign"
 _PROGRAM_TIMEOUT_S = 30.0
 _SHOWN_OUTPUT = 300
-_REMOVING_TRIES, _REMOVING_WAIT_S = 40, 0.05
+_REMOVAL_TRIES, _REMOVAL_PAUSE_S = 40, 0.05
 
 
 @contextlib.contextmanager
-def open_system_verifier(keys: Sequence[PublicKey], beside: Verifier | None) -> Iterator[Verifier]:
-    """A verifier that runs the program; both must agree where there is another one `beside` it."""
-    with _private_folder() as folder:
-        system = SystemVerifier(keys, folder)
-        yield system if beside is None else BothVerifiers(beside, system)
-
-
-@contextlib.contextmanager
-def _private_folder() -> Iterator[Path]:
-    """A folder that is gone behind the block, whatever threads of it that stop still do there."""
+def open_system_verifier(keys: Sequence[PublicKey]) -> Iterator[SystemVerifier]:
+    """Open a verifier that runs the program, with a private folder until the block ends."""
     folder = Path(mkdtemp(prefix="release-tools-"))
     try:
-        yield folder
+        yield SystemVerifier(keys, folder)
     finally:
         with signals_held():
-            for _ in range(_REMOVING_TRIES):
+            # After an error, worker threads may still be writing here for a moment.
+            for _ in range(_REMOVAL_TRIES):
                 shutil.rmtree(folder, ignore_errors=True)
                 if not folder.exists():
                     break
-                time.sleep(_REMOVING_WAIT_S)
+                time.sleep(_REMOVAL_PAUSE_S)
 
 
 @dataclass(frozen=True, slots=True)
 class SystemVerifier:
-    """Judges with the `minisign` program; `folder` is private and takes its input files."""
+    """Checks signatures with the `minisign` program; `folder` is private, for its input files."""
 
     keys: Sequence[PublicKey]
     folder: Path
 
     @contextlib.contextmanager
-    def judging(self, data: bytes, signature: Signature) -> Iterator[Judging]:
+    def check(self, data: bytes, signature: Signature) -> Iterator[SignatureCheck]:
         """See `Verifier`."""
         if signature.legacy:
             raise SignatureError("E_SIG", "the signature is of the legacy kind")
         with ExitStack() as stack:
-            # Each has files of its own: artefacts of equal bytes have equal signatures.
+            # A folder for each check: artefacts with equal bytes have equal signatures.
             folder = Path(stack.enter_context(TemporaryDirectory(dir=self.folder)))
             signature_path = folder / "sig"
             signature_path.write_bytes(data)
-            feeds = []
-            for number, key in enumerate(candidates(self.keys, signature)):
+            processes = []
+            for number, key in enumerate(matching_keys(self.keys, signature)):
                 key_path = folder / f"{number}.pub"
                 key_path.write_bytes(key.render())
-                argv = [PROGRAM, "-V", "-p", f"{key_path}", "-m", "/dev/stdin"]
+                argv = [_PROGRAM, "-V", "-p", f"{key_path}", "-m", "/dev/stdin"]
+                argv += ["-x", f"{signature_path}"]
                 try:
-                    feed = stack.enter_context(
-                        feeding([*argv, "-x", f"{signature_path}"], timeout_s=_PROGRAM_TIMEOUT_S)
-                    )
+                    process = StreamingProcess(argv, timeout_s=_PROGRAM_TIMEOUT_S)
+                    processes.append(stack.enter_context(process))
                 except ProcessError as error:
-                    raise _failed(error) from error
-                feeds.append(feed)
-            yield _System(feeds)
+                    raise SignatureError("E_VERIFIER", error.message) from error
+            yield _SystemCheck(processes)
 
 
 @dataclass(frozen=True, slots=True)
-class _System:
-    feeds: Sequence[Feed]
+class _SystemCheck:
+    """One process for each trusted key with the signature's key id."""
 
-    def feed(self, chunk: memoryview) -> None:
-        for feed in self.feeds:
-            try:
-                feed.write(chunk)
-            except ProcessError as error:
-                raise _failed(error) from error
+    processes: Sequence[StreamingProcess]
 
-    def conclude(self, blake2b: bytes) -> None:
+    def update(self, chunk: memoryview) -> None:
         try:
-            results = [feed.finish() for feed in self.feeds]
+            for process in self.processes:
+                process.write(chunk)
         except ProcessError as error:
-            raise _failed(error) from error
-        if not any(result.status == 0 for result in results):
-            last = results[-1]
-            words = last.output[:_SHOWN_OUTPUT].decode("utf-8", "replace")
-            said = printable(words.strip().replace("\n", " ")) or "nothing"
-            raise SignatureError(
-                "E_SIG", f"{PROGRAM} refuses it (status {last.status}), saying: {said}"
-            )
+            raise SignatureError("E_VERIFIER", error.message) from error
 
-
-def _failed(error: ProcessError) -> SignatureError:
-    return SignatureError(
-        "E_VERIFIER", error.message, hint="Install minisign, or use --verifier native."
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class BothVerifiers:
-    """Judges with both, and trusts only what both accept."""
-
-    native: Verifier
-    system: SystemVerifier
-
-    @contextlib.contextmanager
-    def judging(self, data: bytes, signature: Signature) -> Iterator[Judging]:
-        """See `Verifier`."""
-        with (
-            self.native.judging(data, signature) as native,
-            self.system.judging(data, signature) as system,
-        ):
-            yield _Both(native, system)
-
-
-@dataclass(frozen=True, slots=True)
-class _Both:
-    native: Judging
-    system: Judging
-
-    def feed(self, chunk: memoryview) -> None:
-        self.system.feed(chunk)
-
-    def conclude(self, blake2b: bytes) -> None:
-        verdicts = [_verdict(judging, blake2b) for judging in (self.native, self.system)]
-        refusals = [verdict for verdict in verdicts if verdict is not None]
-        if len(refusals) == 1 and refusals[0].code == "E_SIG":
-            raise SignatureError("E_VERIFIER", f"the two verifiers disagree: {refusals[0].message}")
-        if refusals:
-            raise refusals[0]
-
-
-def _verdict(judging: Judging, blake2b: bytes) -> SignatureError | None:
-    try:
-        judging.conclude(blake2b)
-    except SignatureError as error:
-        return error
-    return None
+    def finish(self, blake2b: bytes) -> None:
+        try:
+            results = [process.finish() for process in self.processes]
+        except ProcessError as error:
+            raise SignatureError("E_VERIFIER", error.message) from error
+        if any(result.status == 0 for result in results):
+            return
+        last = results[-1]
+        output = last.output[:_SHOWN_OUTPUT].decode("utf-8", "replace").strip()
+        said = printable(output.replace("\n", " ")) or "nothing"
+        raise SignatureError(
+            "E_SIG", f"{_PROGRAM} refuses it (status {last.status}), saying: {said}"
+        )

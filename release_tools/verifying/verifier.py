@@ -1,4 +1,4 @@
-"""What judges a signature while the signed file is read."""
+"""What every verifier of signatures offers."""
 
 from __future__ import annotations
 
@@ -8,20 +8,23 @@ from typing import Protocol
 from release_tools.signing.minisign import Signature
 
 
-class Judging(Protocol):
-    """One signature being judged."""
+class SignatureCheck(Protocol):
+    """The check of one signature while the signed file is being read."""
 
-    def feed(self, chunk: memoryview) -> None:
+    def update(self, chunk: memoryview) -> None:
         """Take the next piece of the signed file."""
 
-    def conclude(self, blake2b: bytes) -> None:
+    def finish(self, blake2b: bytes) -> None:
         """Raise `SignatureError` unless the signature holds; `blake2b` is the file's digest."""
 
 
 class Verifier(Protocol):
-    """Opens a `Judging` for a signature file's bytes and what was parsed from them."""
+    """Starts signature checks."""
 
-    def judging(
+    def check(
         self, data: bytes, signature: Signature
-    ) -> contextlib.AbstractContextManager[Judging]:
-        """The judging of one signature; raises `SignatureError` when no key is known for it."""
+    ) -> contextlib.AbstractContextManager[SignatureCheck]:
+        """Start checking `signature`, which was parsed from the signature file `data`.
+
+        Raises `SignatureError` if no trusted key has its key id.
+        """

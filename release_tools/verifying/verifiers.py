@@ -1,51 +1,96 @@
-"""Who judges a signature: this program, the `minisign` program, or both.
+"""The verifiers to choose from: our own code, the `minisign` program, or both.
 
-A verifier sees the signed bytes once, in pieces, while they are hashed, so that
-what was judged is what was read.
+A verifier sees the signed bytes once, while they are being hashed, so the bytes that are
+verified are the bytes that were read.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from release_tools.signing.keys import candidates, check_signature
-from release_tools.signing.minisign import PublicKey, Signature
-from release_tools.verifying.verifier import Judging, Verifier
+from release_tools.signing.minisign import PublicKey, Signature, SignatureError
+from release_tools.signing.signature_check import check_signature, matching_keys
+from release_tools.verifying.system_verifier import open_system_verifier
+from release_tools.verifying.verifier import SignatureCheck, Verifier
 
 
+@dataclass(frozen=True, slots=True)
 class NativeVerifier:
-    """Judges with this program's own code."""
+    """Checks signatures with our own code."""
 
-    def __init__(self, keys: Sequence[PublicKey]) -> None:
-        self._keys = keys
+    keys: Sequence[PublicKey]
 
     @contextlib.contextmanager
-    def judging(self, data: bytes, signature: Signature) -> Iterator[Judging]:
+    def check(self, data: bytes, signature: Signature) -> Iterator[SignatureCheck]:
         """See `Verifier`."""
-        candidates(self._keys, signature)
-        yield _Native(self._keys, signature)
+        matching_keys(self.keys, signature)
+        yield _NativeCheck(self.keys, signature)
 
 
-class _Native:
-    def __init__(self, keys: Sequence[PublicKey], signature: Signature) -> None:
-        self._keys, self._signature = keys, signature
+@dataclass(frozen=True, slots=True)
+class _NativeCheck:
+    keys: Sequence[PublicKey]
+    signature: Signature
 
-    def feed(self, chunk: memoryview) -> None:
-        pass
+    def update(self, chunk: memoryview) -> None:
+        pass  # The digest is all that it needs.
 
-    def conclude(self, blake2b: bytes) -> None:
-        check_signature(self._keys, self._signature, blake2b)
+    def finish(self, blake2b: bytes) -> None:
+        check_signature(self.keys, self.signature, blake2b)
+
+
+@dataclass(frozen=True, slots=True)
+class BothVerifiers:
+    """Accepts only signatures that both verifiers accept."""
+
+    native: Verifier
+    system: Verifier
+
+    @contextlib.contextmanager
+    def check(self, data: bytes, signature: Signature) -> Iterator[SignatureCheck]:
+        """See `Verifier`."""
+        with (
+            self.native.check(data, signature) as native,
+            self.system.check(data, signature) as system,
+        ):
+            yield _BothChecks(native, system)
+
+
+@dataclass(frozen=True, slots=True)
+class _BothChecks:
+    native: SignatureCheck
+    system: SignatureCheck
+
+    def update(self, chunk: memoryview) -> None:
+        self.system.update(chunk)
+
+    def finish(self, blake2b: bytes) -> None:
+        native, system = _refusal(self.native, blake2b), _refusal(self.system, blake2b)
+        if native is not None and system is not None:
+            raise native
+        refusal = native or system
+        if refusal is not None and refusal.code == "E_SIG":
+            raise SignatureError("E_VERIFIER", f"the two verifiers disagree: {refusal.message}")
+        if refusal is not None:
+            raise refusal
+
+
+def _refusal(check: SignatureCheck, blake2b: bytes) -> SignatureError | None:
+    try:
+        check.finish(blake2b)
+    except SignatureError as error:
+        return error
+    return None
 
 
 @contextlib.contextmanager
 def open_verifier(name: str, keys: Sequence[PublicKey]) -> Iterator[Verifier]:
-    """The verifier of that name (`VERIFIER_NAMES`), with what it needs while the block lasts."""
+    """Open the verifier of that name (`VERIFIER_NAMES`) until the block ends."""
+    native = NativeVerifier(keys)
     if name == "native":
-        yield NativeVerifier(keys)
+        yield native
         return
-    from release_tools.verifying.system_verifier import open_system_verifier
-
-    beside = NativeVerifier(keys) if name == "both" else None
-    with open_system_verifier(keys, beside) as verifier:
-        yield verifier
+    with open_system_verifier(keys) as system:
+        yield system if name == "system" else BothVerifiers(native, system)

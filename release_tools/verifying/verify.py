@@ -1,6 +1,7 @@
-"""Verifying releases: the only place that knows the order of the checks.
+"""Verifying releases: this module alone decides the order of the checks.
 
-Signature over the exact bytes, then the schema, then policy, then every artefact.
+The signature over the manifest's exact bytes comes first, then its schema, then the verify
+policy, then every artefact.
 """
 
 from __future__ import annotations
@@ -9,27 +10,16 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from urllib.parse import unquote, urlsplit
 
 from platform_common.errors import UnreadableError
-from release_tools.distribution.layout import (
-    MANIFEST_LIMIT_BYTES,
-    SIGNATURE_LIMIT_BYTES,
-    SIGNATURE_SUFFIX,
-    manifests_at,
-    unexpected_files,
-)
+from release_tools.distribution.layout import SIGNATURE_LIMIT_BYTES, unexpected_files
+from release_tools.distribution.manifest_location import FoundManifest, find_manifests
 from release_tools.manifest.calver import CalVer
-from release_tools.manifest.document import (
-    Artefact,
-    Manifest,
-    ManifestError,
-    SchemaVersionError,
-    parse,
-)
-from release_tools.manifest.vocabulary import CHANNELS
-from release_tools.origins.origin import Origin, path_of
-from release_tools.origins.stream import MissingError, show_url
+from release_tools.manifest.document import Artefact, Manifest, ManifestError, SchemaVersionError
+from release_tools.manifest.parser import parse
+from release_tools.origins.origin import Origin
+from release_tools.origins.stream import MissingError
+from release_tools.parallel import SharedProgress, run_parallel
 from release_tools.progress import StartProgress
 from release_tools.signing.minisign import (
     FormatError,
@@ -38,13 +28,9 @@ from release_tools.signing.minisign import (
     SignatureError,
     prehash,
 )
-from release_tools.verifying.policy import (
-    Finding,
-    VerifyPolicy,
-    check_comment,
-    check_manifest,
-)
-from release_tools.verifying.report import CheckedArtefact, ReleaseReport, unread
+from release_tools.verifying.artefact_check import ArtefactCheck
+from release_tools.verifying.policy import Finding, VerifyPolicy, check_comment, check_manifest
+from release_tools.verifying.report import CheckedArtefact, ReleaseReport, unreadable
 from release_tools.verifying.verifier import Verifier
 from release_tools.verifying.verifiers import open_verifier
 
@@ -53,10 +39,10 @@ _PAIR_RETRY_PAUSES_S = (1.0, 3.0)
 
 @dataclass(frozen=True, slots=True)
 class VerifyRequest:
-    """What to verify and what to ask of it; None asks for nothing.
+    """What to verify, and what to require of it; None requires nothing.
 
-    `max_age` is in days, `timeout` in seconds. `target` and `profile` limit which
-    artefacts are read; `manifest_only` reads none.
+    `max_age` is in days, `timeout` in seconds. `target` and `profile` select the artefacts to
+    read; `manifest_only` reads none.
     """
 
     location: str
@@ -72,152 +58,141 @@ class VerifyRequest:
     jobs: int | None = None
 
     def selects(self, artefact: Artefact) -> bool:
-        """Whether `artefact` is of the target and profile asked for."""
+        """Whether `artefact` has the requested target and profile."""
         return self.target in (None, artefact.target) and self.profile in (None, artefact.profile)
 
     @property
     def selection(self) -> str:
-        """The target and profile asked for, for a message."""
+        """The requested target and profile, for a message."""
         return ", ".join(word for word in (self.target, self.profile) if word)
 
 
 def verify_location(request: VerifyRequest, start_progress: StartProgress) -> list[ReleaseReport]:
-    """Everything that is found about the releases at the location.
+    """Verify every release at the location and return a report on each.
 
-    Raises `UnreadableError` where there is no manifest and `UnsignedError` where
-    the only one is not signed.
+    Raises `UnreadableError` if there is no manifest, and `UnsignedError` if the only one is
+    not signed.
     """
     origin = Origin(request.timeout)
     now = datetime.now(UTC)
     with open_verifier(request.verifier, request.keys) as verifier:
         return [
-            _Verification(request, url, origin, verifier, now).run(start_progress)
-            for url in manifests_at(request.location, origin)
+            _Verification(request, found, origin, verifier, now).run(start_progress)
+            for found in find_manifests(request.location, origin)
         ]
 
 
 @dataclass(frozen=True, slots=True)
 class _Verification:
     request: VerifyRequest
-    url: str
+    found: FoundManifest
     origin: Origin
     verifier: Verifier
     now: datetime
 
     def run(self, start_progress: StartProgress) -> ReleaseReport:
-        report = ReleaseReport(self.url)
-        data = _signed_manifest(report, self.origin, self.verifier)
-        manifest = None if data is None else _parsed(report, data)
-        if manifest is None or report.signature is None:
+        location = self.found.location
+        report = ReleaseReport(location)
+        pair = self._signed_pair()
+        if isinstance(pair, Finding):
+            report.findings.append(pair)
             return report
-        where = show_url(self.url)
-        name = unquote(urlsplit(self.url).path.rpartition("/")[2])
-        report.findings += check_comment(report.signature, name, manifest, where)
-        report.findings += check_manifest(self._policy(), manifest, where)
-        refused = any(finding.code == "E_CHANNEL" for finding in report.findings)
-        selected = [a for a in manifest.artefacts if self.request.selects(a)]
-        if not selected:
-            complaint = f"the release has no artefact for {self.request.selection}"
-            report.findings.append(Finding("E_MISSING", where, complaint))
-        chosen = [] if refused or self.request.manifest_only else selected
-        checked = self._check(manifest, chosen, start_progress)
+        data, report.signature = pair
+        try:
+            report.manifest = parse(data)
+        except SchemaVersionError as error:
+            message = f"{error.message}: {error.hint}"
+            report.findings.append(Finding("E_SCHEMA_VERSION", str(location), message))
+        except ManifestError as error:
+            report.findings += [
+                Finding("E_SCHEMA", str(location), problem) for problem in error.problems
+            ]
+        else:
+            self._check_manifest(report, report.signature, report.manifest)
+            self._check_artefacts(report, report.manifest, start_progress)
+        return report
+
+    def _signed_pair(self) -> tuple[bytes, Signature] | Finding:
+        """Return the manifest's bytes and its valid signature, or the finding against them.
+
+        A server cannot replace the two files at the same moment, so a pair from a server that
+        does not match is fetched again.
+        """
+        pair = self._read_pair(self.found)
+        if self.found.location.local_folder is not None:
+            return pair
+        for pause_s in _PAIR_RETRY_PAUSES_S:
+            if not isinstance(pair, Finding) or pair.code not in ("E_SIG", "E_MISSING"):
+                break
+            time.sleep(pause_s)
+            pair = self._read_pair(FoundManifest(self.found.location))
+        return pair
+
+    def _read_pair(self, found: FoundManifest) -> tuple[bytes, Signature] | Finding:
+        location = found.location
+        where = str(location)
+        try:
+            data = found.read(self.origin)
+        except UnreadableError as error:
+            return unreadable(error, where)
+        try:
+            signature_data = self.origin.read(location.signature_url, SIGNATURE_LIMIT_BYTES)
+            signature = Signature.parse(signature_data)
+            with self.verifier.check(signature_data, signature) as check:
+                check.update(memoryview(data))
+                check.finish(prehash(data))
+        except MissingError:
+            return Finding("E_MISSING", where, "the manifest has no signature beside it")
+        except FormatError as error:
+            return Finding("E_SIG", where, error.message)
+        except SignatureError as error:
+            return Finding(error.code, where, error.message)
+        except UnreadableError as error:
+            return unreadable(error, where)
+        return data, signature
+
+    def _check_manifest(
+        self, report: ReleaseReport, signature: Signature, manifest: Manifest
+    ) -> None:
+        request, location = self.request, self.found.location
+        policy = VerifyPolicy(
+            now=self.now,
+            channel=request.channel or location.channel,
+            not_older_than=request.not_older_than,
+            max_age=None if request.max_age is None else timedelta(days=request.max_age),
+        )
+        where = str(location)
+        report.findings += check_comment(signature, location.filename, manifest, where)
+        report.findings += check_manifest(policy, manifest, where)
+        if not any(request.selects(artefact) for artefact in manifest.artefacts):
+            message = f"the release has no artefact for {request.selection}"
+            report.findings.append(Finding("E_MISSING", where, message))
+
+    def _check_artefacts(
+        self, report: ReleaseReport, manifest: Manifest, start_progress: StartProgress
+    ) -> None:
+        """Check the selected artefacts, unless the manifest is for another channel."""
+        chosen = [a for a in manifest.artefacts if self.request.selects(a)]
+        if self.request.manifest_only or any(f.code == "E_CHANNEL" for f in report.findings):
+            chosen = []
+        checked = self._read_artefacts(manifest, chosen, start_progress) if chosen else {}
         report.artefacts = [
             checked.get(artefact.filename, CheckedArtefact(artefact, None))
             for artefact in manifest.artefacts
         ]
-        if len(chosen) == len(manifest.artefacts) and urlsplit(self.url).scheme == "file":
+        folder = self.found.location.local_folder
+        if folder is not None and len(chosen) == len(manifest.artefacts):
             report.findings += [
                 Finding("E_UNEXPECTED", name, "the manifest does not list this file")
-                for name in unexpected_files(path_of(self.url).parent, manifest)
+                for name in unexpected_files(folder, manifest)
             ]
-        return report
 
-    def _policy(self) -> VerifyPolicy:
-        request = self.request
-        folder = urlsplit(self.url).path.split("/")[-2:-1]
-        named = next((channel for channel in CHANNELS if [channel] == folder), None)
-        return VerifyPolicy(
-            now=self.now,
-            channel=request.channel or named,
-            not_older_than=request.not_older_than,
-            max_age=None if request.max_age is None else timedelta(days=request.max_age),
-        )
-
-    def _check(
+    def _read_artefacts(
         self, manifest: Manifest, chosen: Sequence[Artefact], start_progress: StartProgress
     ) -> dict[str, CheckedArtefact]:
-        if not chosen:
-            return {}
-        # Here, because a manifest alone is verified without any of it.
-        from release_tools.hashing import cores
-        from release_tools.parallel import Pace, side_by_side
-        from release_tools.verifying.artefact_check import ArtefactCheck
-
-        pace = Pace(start_progress(sum(artefact.size_bytes for artefact in chosen)))
-        check = ArtefactCheck(self.url, manifest, self.origin, self.verifier, pace)
-        results = side_by_side(
-            check.check,
-            chosen,
-            jobs=self.request.jobs or cores(),
-            pace=pace,
-            size_of=lambda artefact: artefact.size_bytes,
+        progress = SharedProgress(start_progress(sum(artefact.size_bytes for artefact in chosen)))
+        check = ArtefactCheck(self.found.location, manifest, self.origin, self.verifier, progress)
+        results = run_parallel(
+            check.check, chosen, lambda artefact: artefact.size_bytes, progress, self.request.jobs
         )
         return {checked.artefact.filename: checked for checked in results}
-
-
-def _signed_manifest(report: ReleaseReport, origin: Origin, verifier: Verifier) -> bytes | None:
-    """The manifest's bytes, their signature checked; None with a finding otherwise.
-
-    A manifest and its detached signature cannot be replaced in one moment, so a
-    pair from a server that does not match is fetched again.
-    """
-    remote = urlsplit(report.url).scheme != "file"
-    for pause_s in (*(_PAIR_RETRY_PAUSES_S if remote else ()), None):
-        finding, data = _pair(report, origin, verifier)
-        if finding is None or pause_s is None or finding.code not in ("E_SIG", "E_MISSING"):
-            break
-        time.sleep(pause_s)
-    if finding is not None:
-        report.findings.append(finding)
-        return None
-    return data
-
-
-def _pair(
-    report: ReleaseReport, origin: Origin, verifier: Verifier
-) -> tuple[Finding | None, bytes]:
-    where = show_url(report.url)
-    try:
-        data = origin.read(report.url, MANIFEST_LIMIT_BYTES)
-    except UnreadableError as error:
-        return unread(error, where), b""
-    parts = urlsplit(report.url)
-    signature_url = parts._replace(path=parts.path + SIGNATURE_SUFFIX).geturl()
-    try:
-        signature_data = origin.read(signature_url, SIGNATURE_LIMIT_BYTES)
-        signature = Signature.parse(signature_data)
-        with verifier.judging(signature_data, signature) as judging:
-            judging.feed(memoryview(data))
-            judging.conclude(prehash(data))
-    except MissingError:
-        return Finding("E_MISSING", where, "the manifest has no signature beside it"), data
-    except FormatError as error:
-        return Finding("E_SIG", where, error.message), data
-    except SignatureError as error:
-        return Finding(error.code, where, error.message), data
-    except UnreadableError as error:
-        return unread(error, where), data
-    # Only now is there a signature to speak of.
-    report.signature = signature
-    return None, data
-
-
-def _parsed(report: ReleaseReport, data: bytes) -> Manifest | None:
-    where = show_url(report.url)
-    try:
-        report.manifest = parse(data)
-    except SchemaVersionError as error:
-        report.findings.append(Finding("E_SCHEMA_VERSION", where, f"{error.message}: {error.hint}"))
-    except ManifestError as error:
-        report.findings += [Finding("E_SCHEMA", where, problem) for problem in error.problems]
-    return report.manifest

@@ -12,8 +12,12 @@ from release_tools.building.copy_and_digest import digest_file, unchanged
 from release_tools.distribution.layout import SIGNATURE_LIMIT_BYTES
 from release_tools.hashing import BUFFER_BYTES
 from release_tools.progress import StartProgress
-from release_tools.signing.keys import candidates, check_signature
-from release_tools.signing.minisign import PublicKey, Signature, SignatureError, check_legacy
+from release_tools.signing.minisign import PublicKey, Signature, SignatureError
+from release_tools.signing.signature_check import (
+    check_legacy_signature,
+    check_signature,
+    matching_keys,
+)
 from release_tools.verifying.policy import Finding, check_comment
 
 
@@ -26,12 +30,12 @@ def verify_one(
     legacy: bool,
     strict: bool,
 ) -> tuple[Signature, list[Finding]]:
-    """The good signature of `file` and what is odd about it, which `strict` refuses.
+    """Return the good signature of `file` and the findings about it, which `strict` refuses.
 
     Raises `SignatureError`, `FormatError` and `UnreadableError`.
     """
     signature = Signature.parse(read_bounded(signature_path, SIGNATURE_LIMIT_BYTES))
-    named = candidates(keys, signature)
+    matching_keys(keys, signature)  # Before a large file is read in vain.
     findings = list(check_comment(signature, file.name, None, str(signature_path)))
     if strict and (refused := [finding for finding in findings if not finding.warning]):
         raise SignatureError(refused[0].code, refused[0].message)
@@ -40,22 +44,11 @@ def verify_one(
     except OSError as error:
         raise UnreadableError.of(file, error) from error
     if signature.legacy and legacy and not strict:
-        _check_legacy(file, named, signature)
+        check_legacy_signature(keys, signature, lambda: _chunks(file))
     else:
         digests = digest_file(file, on_chunk=lambda chunk: advance(len(chunk)))
         check_signature(keys, signature, digests.blake2b)
     return signature, findings
-
-
-def _check_legacy(file: Path, keys: Sequence[PublicKey], signature: Signature) -> None:
-    *others, last = keys
-    for key in others:
-        try:
-            check_legacy(key, signature, _chunks(file))
-        except SignatureError:
-            continue
-        return
-    check_legacy(last, signature, _chunks(file))
 
 
 def _chunks(file: Path) -> Iterator[memoryview]:

@@ -11,7 +11,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from platformctl.checks.doctor import CHECKS
-from release_tools.manifest.document import parse, render
+from release_tools.manifest.document import render
+from release_tools.manifest.parser import parse
 from tests.contracts.test_cli_help import COMMANDS, EXIT_CODES, WORKING, Call
 
 ROOT = Path(__file__).resolve().parents[2]

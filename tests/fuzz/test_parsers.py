@@ -18,15 +18,10 @@ from hypothesis import strategies as st
 
 from platform_common.formats.strict_json import JsonError, load_strict
 from release_tools.building.naming import NamingError, parse_name
+from release_tools.distribution.manifest_location import ManifestLocation
 from release_tools.manifest.calver import CalVerError
-from release_tools.manifest.document import (
-    Manifest,
-    ManifestError,
-    SchemaVersionError,
-    parse,
-    render,
-)
-from release_tools.origins.urls import leaves_tree, resolve
+from release_tools.manifest.document import Manifest, ManifestError, SchemaVersionError, render
+from release_tools.manifest.parser import parse
 from release_tools.reporting import print_manifest
 from release_tools.signing import secret_key as secret_key_module
 from release_tools.signing.minisign import (
@@ -35,11 +30,10 @@ from release_tools.signing.minisign import (
     PublicKey,
     Signature,
     SignatureError,
-    check,
-    check_legacy,
     prehash,
 )
 from release_tools.signing.secret_key import parse_secret_key, render_secret_key
+from release_tools.signing.signature_check import check_legacy_signature, check_signature
 from release_tools.verifying.policy import VerifyPolicy, check_comment, check_manifest, check_name
 from tests.fuzz.conftest import Fuzz
 from tests.support.manifests import CASES, HOSTILE_JSON, document, encode, entry, many
@@ -58,17 +52,17 @@ _PREFIXES = [b"untrusted comment: ", b"trusted comment: ", b"RW", b"RU", b"==", 
 
 def use(manifest: Manifest) -> None:
     """Do with a valid manifest what every command does with one."""
-    base = "https://dl.example/stable/manifest.json"
+    location = ManifestLocation("https://dl.example/stable/manifest.json")
     assert parse(render(manifest)) == manifest
     list(check_manifest(VerifyPolicy(NOW), manifest, "m"))
     for artefact in manifest.artefacts:
         list(check_name(manifest, artefact, "m"))
         for url in (artefact.url or artefact.filename, artefact.minisig_url):
-            resolve(base, url)
-            leaves_tree(base, url)
+            location.resolve(url)
+            location.leaves_folder(url)
     shown = io.StringIO()
     with contextlib.redirect_stdout(shown):
-        print_manifest(base, manifest)
+        print_manifest(location, manifest)
     assert all(letter.isprintable() or letter == "\n" for letter in shown.getvalue())
 
 
@@ -155,9 +149,9 @@ def test_a_damaged_signature_is_refused_or_says_what_it_said(fuzz: Fuzz) -> None
         list(check_comment(signature, "f", None, "f.minisig"))
         try:
             if signature.legacy:
-                check_legacy(KEY, signature, [memoryview(MESSAGE)])
+                check_legacy_signature([KEY], signature, lambda: [memoryview(MESSAGE)])
             else:
-                check(KEY, signature, prehash(MESSAGE))
+                check_signature([KEY], signature, prehash(MESSAGE))
         except SignatureError:
             return
         good = signed_legacy() if signature.legacy else signed()
@@ -176,9 +170,9 @@ def test_a_damaged_public_key_is_refused_or_judges(fuzz: Fuzz) -> None:
         for signature in (signed(), replace(signed_legacy(), algorithm=LEGACY)):
             try:
                 if signature.legacy:
-                    check_legacy(key, signature, [memoryview(MESSAGE)])
+                    check_legacy_signature([key], signature, lambda: [memoryview(MESSAGE)])
                 else:
-                    check(key, signature, prehash(MESSAGE))
+                    check_signature([key], signature, prehash(MESSAGE))
             except SignatureError:
                 continue
             assert key == KEY
@@ -243,4 +237,5 @@ def test_a_name_of_any_pieces_is_read_or_refused(fuzz: Fuzz) -> None:
                     profiles=["khoj", "khoj-rpi5"],
                     targets={"rpi5": "img.xz", "oci": "oci"},
                 )
-                assert str(name) == text
+                middle = f"{name.profile}-{name.target}"
+                assert text == f"platform-{middle}-2026.11.1-stable.{name.format}"

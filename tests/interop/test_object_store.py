@@ -94,7 +94,7 @@ _FAULTS: dict[str, tuple[str, Mapping[str, str], str]] = {
         *(GOOD, {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{free_port()}"}),
         "the object store cannot be reached",
     ),
-    "no address": ("", {}, "is no address of an object store"),
+    "no address": ("", {}, "is not the address of an object store"),
     "a password in it": ("user:a-password@releases/mirror/none", {}, ""),
 }
 

@@ -137,7 +137,7 @@ _BAD_KEYS: dict[str, tuple[Prepare, str, int, str]] = {
     "empty": (_nothing, "", 2, "is set but empty"),
     "a folder": (_nothing, "artefacts", 5, _NO_KEY),
     "a FIFO": (lambda site: os.mkfifo(site.folder / "fifo"), "fifo", 5, _NO_KEY),
-    "of garbage": (_file("bad.key", "garbage\n"), "bad.key", 2, "is no minisign key"),
+    "of garbage": (_file("bad.key", "garbage\n"), "bad.key", 2, "is not a minisign key"),
 
     "with a wrong checksum": (
         _change_key(lambda raw: raw.__setitem__(-1, raw[-1] ^ 1)), "bad.key", 1,
@@ -171,7 +171,7 @@ _CASES = {
     "pub_06 0 bytes": Case(_add(_OTHER_IMAGE, b""), _BUILD, 1, "is empty"),
     "pub_06 two versions": Case(
         _add("platform-khoj-rpi4-2026.11.2-stable.img.xz"), _BUILD, 1,
-        f"'platform-khoj-rpi4-2026.11.2-stable.img.xz' is not of the version {VERSION}"),
+        f"'platform-khoj-rpi4-2026.11.2-stable.img.xz' is not for the version {VERSION}"),
 
     # The options.
     "not a version": Case(
@@ -240,7 +240,7 @@ _CASES = {
     "public key missing": Case(
         _nothing, ["verify", "dist", "-p", "nowhere"], 5, "nowhere: No such file or directory"),
     "public key of garbage": Case(
-        _file("bad.pub", "garbage"), ["verify", "dist", "-p", "bad.pub"], 2, "no minisign public"),
+        _file("bad.pub", "garbage"), ["verify", "dist", "-p", "bad.pub"], 2, "not a minisign"),
     "secret key for the public one": Case(
         _nothing, ["verify", "dist", "-p", "release.key"], 2, "this is a secret key file"),
     "another key": Case(_other_key, _VERIFY, 1, "E_KEY"),
@@ -298,7 +298,7 @@ def site(original: Path, tmp_path: Path) -> Site:
 
 
 @pytest.mark.parametrize("case", _CASES.values(), ids=[name.replace(" ", "-") for name in _CASES])
-def test_bad_input_is_told_in_a_sentence_with_its_exit_code_and_changes_nothing(
+def test_bad_input_gives_one_message_and_its_exit_code_and_changes_nothing(
     site: Site, tools: Tools, case: Case
 ) -> None:
     case.prepare(site)
@@ -322,12 +322,12 @@ def test_bad_input_is_told_in_a_sentence_with_its_exit_code_and_changes_nothing(
     assert tree(site.folder) == before
 
 
-def test_every_stranger_is_named_at_once_and_plainly(site: Site, tools: Tools) -> None:
+def test_every_unexpected_file_is_named_at_once_and_escaped(site: Site, tools: Tools) -> None:
     for name in ("one\x1b[31m\n.txt", "two.txt", f"platform-khoj-rpi4-{VERSION}-beta.img.xz"):
         _add(name)(site)
     built = tools(*_BUILD, "--json")
     assert len(json.loads(built.stdout)["error"]["problems"]) == 3
-    for said in (r"'one\x1b[31m\n.txt'", "'two.txt'", "of the channel beta"):
+    for said in (r"'one\x1b[31m\n.txt'", "'two.txt'", "for the channel beta"):
         assert said in built.stderr
 
 

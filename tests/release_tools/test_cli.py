@@ -129,7 +129,7 @@ def test_wrong_usage_is_exit_2_and_never_a_traceback(tools: Tools, args: tuple[s
         assert json.loads(ended.stdout)["exit_code"] == 2
 
 
-def test_a_file_called_json_is_no_option(tools: Tools) -> None:
+def test_a_file_called_json_is_not_taken_for_an_option(tools: Tools) -> None:
     assert tools("inspect", "--", "--json").stdout == ""
 
 
@@ -245,7 +245,7 @@ def test_leak_05_no_file_is_made_that_others_could_read_before_its_mode_is_set(
     assert all("O_EXCL" in line and ", 0600)" in line for line in made)
 
 
-def test_no_standard_error_is_no_obstacle(signed_release: Path, key_pair: KeyPair) -> None:
+def test_verify_works_with_standard_error_closed(signed_release: Path, key_pair: KeyPair) -> None:
     script = 'exec "$0" verify "$1" -p "$2" 2>&-'
     words = ("sh", "-c", script, program(), signed_release, key_pair.public)
     done = run(*words, folder=signed_release)

@@ -1,4 +1,4 @@
-"""Work side by side: order, stopping, and which files may take two threads."""
+"""Work in parallel: order, stopping, and which files may use two threads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from release_tools.parallel import Pace, StoppedError, side_by_side
+from release_tools.parallel import SharedProgress, StoppedError, run_parallel
 from tests.support.waiting import no_thread_left
 
 TIMEOUT_S = 10
@@ -22,10 +22,10 @@ R = TypeVar("R")
 def worked(work: Callable[[T, bool], R], items: list[T], jobs: int, **more: Any) -> list[R]:
     """What comes of `work` on each item; numbers are their own sizes."""
     options: dict[str, Any] = {
-        "pace": Pace(lambda count: None),
+        "progress": SharedProgress(lambda count: None),
         "size_of": lambda item: item,
     } | more
-    return side_by_side(work, items, jobs=jobs, **options)
+    return run_parallel(work, items, jobs=jobs, **options)
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +42,7 @@ def test_the_results_have_the_order_of_the_items(jobs: int, count: int) -> None:
     assert results == [item * 2 for item in items]
 
 
-def test_the_largest_file_is_begun_first() -> None:
+def test_the_largest_file_is_started_first() -> None:
     begun: list[int] = []
     worked(lambda item, paired: begun.append(item), [3, 10**30, 0, 7], 1)
     assert begun == [10**30, 7, 3, 0]
@@ -72,7 +72,11 @@ def test_items_are_worked_on_at_the_same_time() -> None:
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt], ids=["error", "interrupt"])
 def test_the_first_error_stops_a_file_that_is_being_read(error: type[BaseException]) -> None:
-    pace, reading, stopped = Pace(lambda count: None), threading.Event(), threading.Event()
+    progress, reading, stopped = (
+        SharedProgress(lambda count: None),
+        threading.Event(),
+        threading.Event(),
+    )
 
     def work(item: str, paired: bool) -> None:
         if item == "bad":
@@ -81,18 +85,18 @@ def test_the_first_error_stops_a_file_that_is_being_read(error: type[BaseExcepti
         deadline = time.monotonic() + TIMEOUT_S
         try:
             while time.monotonic() < deadline:
-                pace(memoryview(b"x"))
+                progress(memoryview(b"x"))
                 reading.set()
         except StoppedError:
             stopped.set()
             raise
 
     with pytest.raises(error):
-        worked(work, ["endless", "bad"], 2, pace=pace, size_of=lambda item: 0)
+        worked(work, ["endless", "bad"], 2, progress=progress, size_of=lambda item: 0)
     assert stopped.wait(TIMEOUT_S)
 
 
-def test_no_file_is_begun_after_an_error() -> None:
+def test_no_file_is_started_after_an_error() -> None:
     begun: list[int] = []
     second_begun, others = threading.Event(), threading.Event()
 
@@ -111,13 +115,13 @@ def test_no_file_is_begun_after_an_error() -> None:
     assert begun == [0, 1]
 
 
-def test_the_pace_counts_bytes_until_it_is_stopped() -> None:
+def test_the_progress_counts_bytes_until_it_is_stopped() -> None:
     counted: list[int] = []
-    pace = Pace(counted.append)
-    pace(memoryview(b"abc"))
-    pace(memoryview(b""))
-    pace.stop()
+    progress = SharedProgress(counted.append)
+    progress(memoryview(b"abc"))
+    progress(memoryview(b""))
+    progress.stop()
     with pytest.raises(StoppedError):
-        pace(memoryview(b"d"))
-    assert pace.stopped
+        progress(memoryview(b"d"))
+    assert progress.stopped
     assert counted == [3, 0]

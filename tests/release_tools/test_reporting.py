@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from release_tools.manifest.document import parse
+from release_tools.distribution.manifest_location import ManifestLocation
+from release_tools.manifest.parser import parse
 from release_tools.reporting import (
     print_manifest,
     print_verification,
@@ -29,7 +30,7 @@ def report(*findings: Finding, read: bool = True, **members: object) -> ReleaseR
     """A report on one release with one artefact, which has the findings."""
     manifest = parse(encode(document(**members)))
     checked = CheckedArtefact(manifest.artefacts[0], URL if read else None, findings)
-    return ReleaseReport(URL, manifest, signed(), [], [checked])
+    return ReleaseReport(ManifestLocation(URL), manifest, signed(), [], [checked])
 
 
 def test_the_verdict_of_a_good_release_names_it_and_its_key() -> None:
@@ -95,10 +96,10 @@ def test_rel_20_nothing_foreign_reaches_the_terminal_raw(
         tracker={hostile: hostile},
     )
     bad.findings.append(Finding("E_COMMENT", hostile, hostile))
-    bad.url = f"https://dl.example/{hostile}"
+    bad.location = ManifestLocation(f"https://dl.example/{hostile}")
     print_verification([bad])
     assert bad.manifest is not None
-    print_manifest(bad.url, bad.manifest)
+    print_manifest(bad.location, bad.manifest)
     shown = capsys.readouterr().out
     assert "E_SIG" in shown
     assert all(letter.isprintable() or letter == "\n" for letter in shown)
@@ -133,7 +134,7 @@ def test_the_json_of_a_verification_has_every_fact() -> None:
 
 
 def test_the_json_of_a_release_without_manifest_or_signature_is_short() -> None:
-    unread = ReleaseReport(URL, findings=[Finding("E_UNREADABLE", URL, "gone")])
+    unread = ReleaseReport(ManifestLocation(URL), findings=[Finding("E_UNREADABLE", URL, "gone")])
     found = verification_json("dist", [unread])
     assert found["releases"] == [{"manifest": URL, "ok": False, "artefacts": []}]
     assert (found["ok"], found["exit_code"]) == (False, 5)
@@ -142,7 +143,7 @@ def test_the_json_of_a_release_without_manifest_or_signature_is_short() -> None:
 def test_inspecting_shows_all_and_says_that_nothing_was_verified(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    print_manifest(URL, parse(encode(document())))
+    print_manifest(ManifestLocation(URL), parse(encode(document())))
     lines = capsys.readouterr().out.split("\n")
     assert "wizard     3.1" in lines
     assert "chat UI    0.9" in lines
@@ -153,7 +154,7 @@ def test_inspecting_shows_all_and_says_that_nothing_was_verified(
     assert lines[-2].startswith("Not verified: ")
     # An artefact without a URL lies beside the manifest; no float holds this size.
     bare = {name: value for name, value in entry(size_bytes=10**400).items() if name != "url"}
-    print_manifest(URL, parse(encode(document(artefacts=[bare]))))
+    print_manifest(ManifestLocation(URL), parse(encode(document(artefacts=[bare]))))
     shown = capsys.readouterr().out
     assert " TiB\n" in shown
     assert f"           https://dl.example/stable/{NAME}\n" in shown
@@ -162,10 +163,10 @@ def test_inspecting_shows_all_and_says_that_nothing_was_verified(
 def test_no_secret_of_an_address_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     secret_url = "https://user:hidden@dl.example/stable/manifest.json?token=hidden"
     manifest = parse(encode(document()))
-    found = ReleaseReport(secret_url, manifest, signed(), [], [])
+    found = ReleaseReport(ManifestLocation(secret_url), manifest, signed(), [], [])
     found.artefacts = [CheckedArtefact(manifest.artefacts[0], secret_url)]
     print_verification([found])
-    print_manifest(secret_url, manifest)
+    print_manifest(ManifestLocation(secret_url), manifest)
     said = capsys.readouterr().out + json.dumps(verification_json(secret_url, [found]))
     assert "hidden" not in said
     assert said.count("https://dl.example/stable/") >= 6

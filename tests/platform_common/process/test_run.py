@@ -16,7 +16,7 @@ from typing import NoReturn
 import pytest
 
 from platform_common.process.run import Finished, ProcessError, run
-from release_tools.verifying.streaming_process import feeding
+from release_tools.verifying.streaming_process import StreamingProcess
 from tests.support.own_process import limited
 from tests.support.waiting import no_thread_left, wait_until
 
@@ -38,7 +38,7 @@ Start = Callable[..., Finished]
 
 def fed(*argv: str, stdin: bytes = b"", timeout_s: float = LONG_S) -> Finished:
     """Run it as what we feed piece by piece; its two outputs are one."""
-    with feeding(argv, timeout_s=timeout_s) as feed:
+    with StreamingProcess(argv, timeout_s=timeout_s) as feed:
         for at in range(0, len(stdin), 1 << 22):
             feed.write(memoryview(stdin)[at : at + (1 << 22)])
         return feed.finish()
@@ -228,7 +228,7 @@ def test_the_program_ends_when_the_block_fails(tmp_path: Path) -> None:
     script = f"echo $$ > {tmp_path}/pid; mv {tmp_path}/pid {tmp_path}/ready; exec sleep 60"
     with (  # noqa: PT012 - the block is what fails
         pytest.raises(KeyboardInterrupt),
-        feeding(shell(script), timeout_s=LONG_S),
+        StreamingProcess(shell(script), timeout_s=LONG_S),
     ):
         wait_until((tmp_path / "ready").exists)
         raise KeyboardInterrupt

@@ -168,7 +168,7 @@ def test_pub_10_older_releases_and_other_channels_stay(
     assert tools("verify", "dist", "-p", key_pair.public).returncode == 0
 
 
-def test_a_release_that_exists_is_never_changed_and_all_that_differs_is_told_at_once(
+def test_an_existing_release_is_never_changed_and_all_differences_are_listed(
     signed_release: Path, tools: Tools, key_pair: KeyPair
 ) -> None:
     folder = signed_release.parent / "artefacts"
@@ -183,7 +183,11 @@ def test_a_release_that_exists_is_never_changed_and_all_that_differs_is_told_at_
     assert built.returncode == 1
     for said in (
         f"{VERSION} exists already: ",
-        *(f"{changed} has other bytes", f"{reference} is not of this build", f"has no {more}"),
+        *(
+            f"{changed} has different bytes",
+            f"{reference} is not part of this build",
+            f"has no {more}",
+        ),
     ):
         assert said in built.stderr
     assert same not in built.stderr

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from platform_common.errors import UnreadableError
-from release_tools.building.copy_and_digest import ChangedError, digest_file, place
+from release_tools.building.copy_and_digest import ChangedError, copy_and_digest, digest_file
 from release_tools.hashing import BUFFER_BYTES
 from tests.support.faults import FaultServer
 from tests.support.releases import VERSION, pseudo_random, write_artefacts
@@ -54,7 +54,9 @@ def test_an_artefact_of_another_file_system_is_copied(tmp_path: Path) -> None:
     with open(os.memfd_create("source"), "r+b", buffering=0) as file:
         file.write(_DATA)
         source = Path(f"/proc/self/fd/{file.fileno()}")
-        digests = place(source, tmp_path / "copy", paired=False, on_chunk=lambda chunk: None)
+        digests = copy_and_digest(
+            source, tmp_path / "copy", paired=False, on_chunk=lambda chunk: None
+        )
         assert (tmp_path / "copy").read_bytes() == _DATA
         assert digests == digest_file(source)
     with pytest.raises(UnreadableError, match="none: No such file"):
@@ -65,7 +67,7 @@ def test_an_artefact_that_others_may_not_read_is_copied_and_made_readable(tmp_pa
     source = tmp_path / "source"
     source.write_bytes(_DATA)
     source.chmod(0o600)
-    place(source, tmp_path / "placed", paired=False, on_chunk=lambda chunk: None)
+    copy_and_digest(source, tmp_path / "placed", paired=False, on_chunk=lambda chunk: None)
     assert (tmp_path / "placed").stat().st_mode & 0o777 == 0o644
     assert source.stat().st_mode & 0o777 == 0o600
 
@@ -84,7 +86,7 @@ def test_a_file_that_changes_while_it_is_hashed_is_refused(
             file.write(b"other")
 
     with pytest.raises(ChangedError, match="changed while it was read"):
-        place(source, tmp_path / "placed", paired=False, on_chunk=change)
+        copy_and_digest(source, tmp_path / "placed", paired=False, on_chunk=change)
 
 
 def test_a_build_of_a_file_that_changes_meanwhile_publishes_nothing(
@@ -101,6 +103,6 @@ def test_a_build_of_a_file_that_changes_meanwhile_publishes_nothing(
     ended = run.wait()
     assert ended.returncode == 1
     assert "changed while it was read" in ended.stderr
-    assert "hint: Try again when it is done." in ended.stderr
+    assert "hint: Try again when nothing writes to it." in ended.stderr
     assert not (tmp_path / "dist").exists()
     assert list(tree(tmp_path / "artefacts")) == [_NAME]

@@ -16,7 +16,6 @@ from platform_common.resources import data_path
 from release_tools.building.naming import (
     ArtefactName,
     NamingError,
-    WrongReleaseError,
     parse_name,
     profile_ids,
     target_matrix,
@@ -56,7 +55,6 @@ def read(
 def test_a_name_is_read_from_the_right(filename: str, profile: str, target: str) -> None:
     name = read(filename)
     assert (name.profile, name.target, name.format) == (profile, target, TARGETS[target])
-    assert str(name) == filename
 
 
 @pytest.mark.parametrize(
@@ -67,21 +65,24 @@ def test_a_name_is_read_from_the_right(filename: str, profile: str, target: str)
         ("platform-khoj-rpi5-2026.11.1-stable", "is not named platform-"),
         ("Platform-khoj-rpi5-2026.11.1-stable.img.xz", "is not named platform-"),
         ("khoj-rpi5-2026.11.1-stable.img.xz", "is not named platform-"),
-        ("platform-khoj-rpi5-2026.11.1-nightly.img.xz", "names no channel (dev, beta, stable)"),
-        ("platform-khoj-rpi5-2026.11.1.img.xz", "names no channel"),
-        ("platform-.oci", "names no channel"),
-        ("platform-stable.oci", "is not of the version 2026.11.1"),
-        ("platform-khoj-rpi5-2026.11.1-beta.img.xz", "channel beta, and this release is for st"),
-        ("platform-khoj-rpi5-2026.11.2-stable.img.xz", "is not of the version 2026.11.1"),
-        ("platform-khoj-rpi5-2026.11.1-rc1-stable.img.xz", "is not of the version 2026.11.1"),
-        ("platform-khoj-rpi5-2026.11.01-stable.img.xz", "is not of the version 2026.11.1"),
-        ("platform-khoj-rpi52026.11.1-stable.img.xz", "is not of the version 2026.11.1"),
+        (
+            "platform-khoj-rpi5-2026.11.1-nightly.img.xz",
+            "does not end in a channel (dev, beta, stable)",
+        ),
+        ("platform-khoj-rpi5-2026.11.1.img.xz", "does not end in a channel"),
+        ("platform-.oci", "does not end in a channel"),
+        ("platform-stable.oci", "is not for the version 2026.11.1"),
+        ("platform-khoj-rpi5-2026.11.1-beta.img.xz", "channel beta, but this release is for st"),
+        ("platform-khoj-rpi5-2026.11.2-stable.img.xz", "is not for the version 2026.11.1"),
+        ("platform-khoj-rpi5-2026.11.1-rc1-stable.img.xz", "is not for the version 2026.11.1"),
+        ("platform-khoj-rpi5-2026.11.01-stable.img.xz", "is not for the version 2026.11.1"),
+        ("platform-khoj-rpi52026.11.1-stable.img.xz", "is not for the version 2026.11.1"),
         ("platform-khoj-rpi9-2026.11.1-stable.img.xz", "profile and target in 'khoj-rpi9'"),
         ("platform-other-rpi5-2026.11.1-stable.img.xz", "no known profile and target"),
         ("platform-khoj-2026.11.1-stable.img.xz", "no known profile and target in 'khoj'"),
         ("platform--2026.11.1-stable.img.xz", "no known profile and target in ''"),
         ("platform-khoj--rpi5-2026.11.1-stable.img.xz", "no known profile and target"),
-        ("platform-khoj-rpi5-2026.11.1-stable.qcow2", "and the target rpi5 takes img.xz"),
+        ("platform-khoj-rpi5-2026.11.1-stable.qcow2", "but the target rpi5 needs img.xz"),
     ],
 )
 def test_an_error_names_the_file_and_what_is_wrong(filename: str, sentence: str) -> None:
@@ -89,12 +90,9 @@ def test_an_error_names_the_file_and_what_is_wrong(filename: str, sentence: str)
         read(filename)
     assert filename in caught.value.message
     assert sentence in caught.value.message
-    # A file of another release is told from a stranger.
-    of_another = "is not of the" in sentence or "this release is for" in sentence
-    assert isinstance(caught.value, WrongReleaseError) == of_another
 
 
-def test_a_stranger_is_shown_plainly_with_what_is_known() -> None:
+def test_an_unknown_name_is_shown_escaped_with_the_known_ids() -> None:
     with pytest.raises(NamingError) as caught:
         read("platform-\x1b[31m-2026.11.1-stable.oci")
     assert "\x1b" not in caught.value.message
@@ -126,14 +124,15 @@ def test_a_name_is_read_back_unless_two_splits_exist(
     profiles: set[str], targets: dict[str, str], version: str, channel: str, data: st.DataObject
 ) -> None:
     profile, target = (data.draw(st.sampled_from(sorted(ids))) for ids in (profiles, targets))
-    name = ArtefactName(profile, target, CalVer.parse(version), channel, targets[target])
-    middle = f"{profile}-{target}"
+    middle, form = f"{profile}-{target}", targets[target]
+    filename = f"platform-{middle}-{version}-{channel}.{form}"
     cuts = [index for index, letter in enumerate(middle) if letter == "-"]
     splits = [cut for cut in cuts if middle[:cut] in profiles and middle[cut + 1 :] in targets]
     two_ways = pytest.raises(NamingError, match="can be read in two ways")
     with contextlib.nullcontext() if len(splits) == 1 else two_ways:
         known: dict[str, Any] = {"profiles": list(profiles), "targets": targets}
-        assert read(str(name), version=version, channel=channel, **known) == name
+        name = read(filename, version=version, channel=channel, **known)
+        assert name == ArtefactName(profile, target, form)
 
 
 # Profiles and targets from files.

@@ -10,10 +10,10 @@ from platform_common.errors import UnreadableError
 from release_tools.building.copy_and_digest import digest_file
 from release_tools.distribution.publish import (
     BuildError,
-    locked,
-    made_folder,
-    move_in,
-    refuse_other_bytes,
+    channel_folder,
+    distribution_lock,
+    publish_staged,
+    require_same_artefacts,
     staging_folder,
 )
 from release_tools.manifest.calver import CalVer
@@ -42,7 +42,7 @@ def test_of_two_builds_at_once_one_is_done_and_one_says_so(
         second = two.run(*args, cwd=tmp_path, env=site.env)
         ended = first.wait()
     assert (ended.returncode, second.returncode) == (0, 1)
-    assert second.stderr.startswith("error: another build is at work in dist\n")
+    assert second.stderr.startswith("error: another build is running in dist\n")
     assert site.state() == "new"
     assert hidden(site.dist) == []
 
@@ -53,22 +53,25 @@ def test_a_release_is_not_signed_while_another_build_is_at_work(
     write_artefacts(tmp_path / "artefacts")
     assert tools(*_ARGS).returncode == 0
     before = tree(tmp_path / "dist")
-    with locked(tmp_path / "dist"):
+    with distribution_lock(tmp_path / "dist"):
         # From inside the channel's folder, as from anywhere else.
         inside = Tools(tmp_path / "dist" / "stable")
         env = {"SIGNING_SECRET_KEY": str(key_pair.secret)}
         signed = inside("sign", "manifest.json.unsigned", env=env)
     assert signed.returncode == 1
-    assert "another build is at work" in signed.stderr
+    assert "another build is running" in signed.stderr
     assert tree(tmp_path / "dist") == before
 
 
 def test_the_lock_ends_with_the_block_and_needs_a_folder(tmp_path: Path) -> None:
     for _ in range(2):
-        with locked(tmp_path), pytest.raises(BuildError), locked(tmp_path):
+        with distribution_lock(tmp_path), pytest.raises(BuildError), distribution_lock(tmp_path):
             pass
     (tmp_path / "dist").touch()
-    with pytest.raises(UnreadableError, match="Not a directory"), locked(tmp_path / "dist"):
+    with (
+        pytest.raises(UnreadableError, match="Not a directory"),
+        distribution_lock(tmp_path / "dist"),
+    ):
         pass
 
 
@@ -78,19 +81,19 @@ def _fail_after(_: object) -> None:
 
 def test_a_folder_that_was_made_goes_when_the_build_fails_and_only_then(tmp_path: Path) -> None:
     channel = tmp_path / "a" / "dist" / "stable"
-    with pytest.raises(BuildError), made_folder(channel):
+    with pytest.raises(BuildError), channel_folder(channel):
         _fail_after(channel.joinpath("..").resolve(strict=True))
     assert tree(tmp_path) == {}
-    with made_folder(channel):
+    with channel_folder(channel):
         pass
     assert channel.is_dir()
     # One that holds something stays, too.
-    with pytest.raises(BuildError), made_folder(tmp_path / "dist" / "stable"):
+    with pytest.raises(BuildError), channel_folder(tmp_path / "dist" / "stable"):
         _fail_after((tmp_path / "dist" / "notes.txt").write_bytes(b""))
     assert list(tree(tmp_path / "dist")) == ["notes.txt"]
 
 
-def test_a_full_disk_is_told_with_the_name_of_the_channel_and_not_of_a_hidden_folder(
+def test_a_full_disk_is_reported_for_the_channel_and_not_for_a_hidden_folder(
     tmp_path: Path,
 ) -> None:
     def write(staging: Path) -> None:
@@ -112,12 +115,12 @@ def test_a_release_that_exists_gets_new_signatures_and_keeps_its_artefacts(
     there = write_artefacts(tmp_path / "there", {"a": b"1", "a.minisig": b"old"})
     staged = write_artefacts(tmp_path / "staged", {"a": b"1", "a.minisig": b"new"})
     # Its signatures are no strangers to it.
-    refuse_other_bytes(there, {"a": digest_file(staged / "a")})
-    with pytest.raises(BuildError, match=r"has no a\.minisig2; .*a has other bytes$"):
-        refuse_other_bytes(
+    require_same_artefacts(there, {"a": digest_file(staged / "a")})
+    with pytest.raises(BuildError, match=r"has no a\.minisig2; .*a has different bytes$"):
+        require_same_artefacts(
             there, dict.fromkeys(("a", "a.minisig2"), digest_file(there / "a.minisig"))
         )
     inode = (there / "a").stat().st_ino
-    move_in(staged, there)
+    publish_staged(staged, there)
     assert (there / "a").stat().st_ino == inode
     assert (there / "a.minisig").read_bytes() == b"new"

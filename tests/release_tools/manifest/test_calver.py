@@ -32,7 +32,7 @@ def place(text: str) -> str:
     return year + month.zfill(2) + day.zfill(2) + (suffix if dash else "~")
 
 
-def test_what_is_no_version_is_refused_and_shown_plainly() -> None:
+def test_a_text_that_is_not_a_version_is_refused_and_shown_escaped() -> None:
     # `test_manifest.py` has a table of what is none.
     for text in ("2026.1", "2026.1.1\n", "２０２６.1.1"):
         with pytest.raises(CalVerError, match="is not a version") as caught:
@@ -66,10 +66,11 @@ def test_rel_29_the_order_is_that_of_the_specification(lower: str, higher: str) 
 def test_every_valid_text_is_read_and_written_alike(text: str) -> None:
     version = CalVer.parse(text)
     assert version.text == str(version) == text
-    assert version != text
+    other: object = text
+    assert version != other
     numbers, dash, suffix = text.partition("-")
     assert version.parts == tuple(int(part) for part in numbers.split("."))
-    assert version.suffix == (suffix if dash else None)
+    assert (version.is_final, version.suffix) == (not dash, suffix)
 
 
 @examples(120)

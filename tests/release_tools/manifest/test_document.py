@@ -12,7 +12,8 @@ from jsonschema import Draft202012Validator
 
 from platform_common.resources import schema
 from release_tools.manifest.calver import CalVer, CalVerError
-from release_tools.manifest.document import ManifestError, SchemaVersionError, parse, render
+from release_tools.manifest.document import ManifestError, SchemaVersionError, render
+from release_tools.manifest.parser import parse
 from release_tools.manifest.rules import MOST_PROBLEMS
 from release_tools.manifest.vocabulary import CHANNELS, FORMATS
 from tests.support.manifests import (
@@ -223,7 +224,7 @@ def test_rel_04_a_date_names_one_moment(text: str, utc: str) -> None:
 
 
 @pytest.mark.parametrize("text", NO_DATES, ids=ascii)
-def test_rel_04_what_is_no_date_is_refused(text: str) -> None:
+def test_rel_04_an_invalid_date_is_refused(text: str) -> None:
     (problem,) = problems_of(document(released_at=text))
     assert problem.startswith("released_at: must be an RFC 3339 date-time with an offset")
 
@@ -255,7 +256,7 @@ def test_rel_15_a_file_name_that_may_leave_its_folder_is_refused(name: str) -> N
 # Reading and writing.
 
 
-def test_what_a_document_has_or_has_not_is_kept_in_the_order_of_the_specification() -> None:
+def test_members_are_kept_in_the_order_of_the_specification() -> None:
     later = {"by": ["someone", {"é": 1.5}]}
     manifest = parse(encode(document(artefacts=[entry(sha512="beef")], signer=later)))
     assert (manifest.extra, manifest.artefacts[0].extra) == ({"signer": later}, {"sha512": "beef"})

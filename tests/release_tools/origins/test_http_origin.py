@@ -98,7 +98,7 @@ def part(start: int, headers: dict[str, str]) -> bytes:
     return response(BODY[start:], "206 Partial Content", headers)
 
 
-def test_a_weak_tag_is_no_condition_and_the_date_is() -> None:
+def test_a_weak_etag_is_not_used_to_resume_but_the_date_is() -> None:
     headers = {"ETag": 'W/"one"', "Last-Modified": "Sun, 01 Nov 2026 00:00:00 GMT"}
     data, requests = fetch(broken(part(100, headers), headers))
     assert data == BODY
@@ -111,7 +111,7 @@ def test_a_server_without_ranges_is_read_again_from_the_start() -> None:
     assert len(requests) == 3
 
 
-def test_reading_again_what_was_there_counts_as_progress() -> None:
+def test_reading_skipped_bytes_again_counts_as_progress() -> None:
     def answer(request: Request, connection: socket.socket) -> None:
         if "range" not in request.headers:
             connection.sendall(response(BODY[:100_000], headers={"ETag": TAG}, length=len(BODY)))
@@ -212,7 +212,7 @@ _BROKEN: dict[str, Answer] = {
 
 
 @pytest.mark.parametrize("answer", _BROKEN.values(), ids=_BROKEN)
-def test_what_is_no_http_is_unreadable(answer: Answer) -> None:
+def test_a_response_that_is_not_http_is_unreadable(answer: Answer) -> None:
     with pytest.raises(UnreadableError, match=r"^http://127\.0\.0\.1:[0-9]+/file: .{5,80}$"):
         fetch(answer)
 
@@ -301,11 +301,11 @@ def test_rel_16_more_redirects_are_refused(onward: tuple[str, ...]) -> None:
     "onward", ["file:///etc/passwd", "ftp://127.0.0.1/x", "javascript:x", "s3://bucket/x"]
 )
 def test_rel_16_a_redirect_to_another_scheme_is_refused(onward: str) -> None:
-    with pytest.raises(RefusedUrlError, match="the server leads from http to"):
+    with pytest.raises(RefusedUrlError, match="the server redirects from http to"):
         fetch(redirecting(onward))
 
 
-def test_a_port_that_nothing_listens_on_is_told_so_without_a_password() -> None:
+def test_a_refused_connection_is_reported_without_the_password() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     with pytest.raises(UnreadableError, match=r":[0-9]+/file: Connection refused$") as caught:

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from platform_common.errors import UnreadableError
-from release_tools.origins.origin import Origin, path_of
-from release_tools.origins.stream import MissingError, RefusedUrlError, show_url
+from release_tools.origins.origin import Origin
+from release_tools.origins.stream import MissingError, RefusedUrlError
+from release_tools.origins.urls import local_path, show_url
 
 
-def test_what_is_no_regular_file_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_regular_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to("/etc/hostname")
@@ -25,7 +26,7 @@ def test_what_is_no_regular_file_is_refused(tmp_path: Path) -> None:
     "url", ["ftp://host/file", "javascript:alert(1)", "data:,x", "oci://x/y", "do://snapshots/1"]
 )
 def test_rel_16_a_scheme_that_is_not_fetched_is_refused(url: str) -> None:
-    with pytest.raises(RefusedUrlError, match="nothing here can read"):
+    with pytest.raises(RefusedUrlError, match="URLs are not supported"):
         Origin().read(url, 10)
 
 
@@ -65,8 +66,8 @@ def test_a_file_is_read_whole_up_to_its_limit_whatever_its_folder_is_called(
 
 @pytest.mark.parametrize("url", ["file://host/etc/passwd", "file:///a%00b", "file://10.0.0.1/x"])
 def test_a_file_of_another_machine_is_refused(url: str) -> None:
-    with pytest.raises(RefusedUrlError, match="names no file of this machine"):
-        path_of(url)
+    with pytest.raises(RefusedUrlError, match="does not name a file on this machine"):
+        local_path(url)
 
 
 @pytest.mark.parametrize(
@@ -78,5 +79,5 @@ def test_a_file_of_another_machine_is_refused(url: str) -> None:
         ("s3://key:secret@bucket/a", "s3://bucket/a"),
     ],
 )
-def test_an_address_is_shown_without_what_is_secret(url: str, shown: str) -> None:
+def test_a_url_is_shown_without_secrets(url: str, shown: str) -> None:
     assert show_url(url) == shown

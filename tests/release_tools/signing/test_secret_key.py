@@ -66,7 +66,7 @@ def test_a_key_with_a_password_is_read_back(password: str) -> None:
 
 @pytest.mark.usefixtures("cheap")
 @pytest.mark.parametrize("password", ["", "X", "x ", "y"])
-def test_a_wrong_password_is_told_from_a_good_one(password: str) -> None:
+def test_a_wrong_password_is_refused(password: str) -> None:
     data = render_secret_key(secret_key(), "x", salt=SALT)
     with pytest.raises(SignatureError, match="password of the secret key is wrong") as caught:
         parse_secret_key(data, lambda: password)
@@ -114,7 +114,7 @@ _LINE = PLAIN.split(b"\n")[1]
         (b"\xff" * 10_000, "not 212 base64 characters"),
     ],
 )
-def test_what_is_no_key_file_is_refused(data: bytes, sentence: str) -> None:
+def test_a_file_that_is_not_a_key_is_refused(data: bytes, sentence: str) -> None:
     with pytest.raises(FormatError, match=sentence):
         parse_secret_key(data, not_asked)
 
@@ -139,7 +139,7 @@ def test_without_a_checksum_the_public_half_must_be_that_of_the_key() -> None:
 
 
 MORE = "more work or memory than minisign"
-NO_FIT = "do not fit together"
+NO_FIT = "contradict each other"
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def unsigned(tmp_path: Path, tools: Tools) -> Path:
     return tmp_path / _MANIFEST
 
 
-def test_leak_06_signing_an_unsigned_release_gives_just_what_a_signed_build_gives(
+def test_leak_06_signing_an_unsigned_release_gives_the_bytes_of_a_signed_build(
     unsigned: Path, tools: Tools, key: dict[str, str]
 ) -> None:
     # What a signing left that was killed goes.
@@ -54,7 +54,7 @@ def test_a_release_in_the_folder_of_another_channel_is_not_signed(
     before = tree(tools.folder / "dist")
     signed = tools("sign", "dist/dev/manifest.json.unsigned", env=key)
     assert signed.returncode == 1
-    assert "is of the channel stable, and lies in dev" in signed.stderr
+    assert "is for the channel stable but is in the folder dev" in signed.stderr
     assert tree(tools.folder / "dist") == before
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from platform_common.errors import PlatformError
 from release_tools.manifest.calver import CalVer
-from release_tools.manifest.document import Manifest, parse
+from release_tools.manifest.document import Manifest
+from release_tools.manifest.parser import parse
 from release_tools.verifying.policy import (
     STALE_AFTER,
     Finding,
@@ -124,7 +125,7 @@ def test_rel_05_a_file_name_says_what_its_entry_says(
 # Trusted comments.
 
 
-def test_a_file_name_brings_no_words_of_its_own() -> None:
+def test_a_file_name_cannot_add_words_to_the_comment() -> None:
     with pytest.raises(PlatformError, match="a tab"):
         render_comment("notes\tfile:manifest.json", 5)
 

@@ -335,6 +335,18 @@ def test_rel_06_a_pair_that_does_not_match_is_fetched_again_twice(
     assert server.paths.count("/stable/manifest.json") == min(times, 2) + 1
 
 
+def test_each_file_of_a_release_at_a_root_url_is_fetched_once(
+    signed_release: Path, tools: Tools, key_pair: KeyPair
+) -> None:
+    with serving(served(signed_release)) as server:
+        assert verify(server.url, key_pair).errors == []
+        tried = ["/manifest.json", "/dev/manifest.json", "/beta/manifest.json"]
+        assert sorted(server.paths) == sorted([*tried, *served(signed_release)])
+        server.requests.clear()
+        assert tools("inspect", server.url).returncode == 0
+        assert server.paths == [*tried, "/stable/manifest.json"]
+
+
 def test_a_channel_that_cannot_be_read_hides_nothing_of_the_others(
     signed_release: Path, key_pair: KeyPair
 ) -> None:
@@ -363,7 +375,7 @@ def test_rel_05_a_release_of_another_channel_than_asked_for_or_linked_to_is_refu
     [{"target": "rpi4"}, {"profile": "nobody"}, {"target": "rpi5", "profile": "khoj"}],
     ids=["target", "profile", "both"],
 )
-def test_rel_11_no_artefact_for_a_device_is_a_failure_of_its_own(
+def test_rel_11_a_release_without_an_artefact_for_the_device_fails(
     selection: dict[str, str], signed_release: Path, tools: Tools, key_pair: KeyPair
 ) -> None:
     options = [word for name, value in selection.items() for word in (f"--{name}", value)]
@@ -383,7 +395,7 @@ def test_rel_11_no_artefact_for_a_device_is_a_failure_of_its_own(
     ],
     ids=["target", "profile", "both", "manifest only"],
 )
-def test_only_what_was_selected_is_read(
+def test_only_selected_artefacts_are_read(
     options: tuple[str, ...], read: list[str], signed_release: Path, tools: Tools, key_pair: KeyPair
 ) -> None:
     for path in (signed_release / "stable" / VERSION).iterdir():

@@ -1,10 +1,10 @@
-"""Where the URLs of a manifest lead, and which leave its folder."""
+"""Where the URLs in a manifest lead, and which of them leave its folder."""
 
 from __future__ import annotations
 
 import pytest
 
-from release_tools.origins.urls import leaves_tree, resolve
+from release_tools.distribution.manifest_location import ManifestLocation
 
 HTTPS = "https://dl.example/stable/manifest.json"
 LOCAL = "http://127.0.0.1:8080/dist/stable/manifest.json?token=a/b"
@@ -65,7 +65,7 @@ RESOLUTIONS = [
 def test_rel_16_a_url_leads_where_the_specification_says(
     base: str, url: str, expected: str
 ) -> None:
-    assert resolve(base, url) == expected
+    assert ManifestLocation(base).resolve(url) == expected
 
 
 OUTWARD = (
@@ -83,5 +83,5 @@ INWARD = (
 
 @pytest.mark.parametrize("base", [HTTPS, LOCAL, FILE, STORE], ids=["https", "http", "file", "s3"])
 @pytest.mark.parametrize("url", [*OUTWARD, *INWARD])
-def test_rel_16_a_relative_url_that_leaves_the_tree_is_noticed(base: str, url: str) -> None:
-    assert leaves_tree(base, url) is (url in OUTWARD)
+def test_rel_16_a_relative_url_that_leaves_the_folder_is_noticed(base: str, url: str) -> None:
+    assert ManifestLocation(base).leaves_folder(url) is (url in OUTWARD)

@@ -1,4 +1,4 @@
-"""Where manifests and artefacts lie."""
+"""Where manifests and artefacts are found."""
 
 from __future__ import annotations
 
@@ -8,20 +8,28 @@ from typing import Any
 import pytest
 
 from platform_common.errors import UnreadableError
-from release_tools.distribution.layout import (
+from release_tools.distribution.layout import unexpected_files
+from release_tools.distribution.manifest_location import (
+    ManifestLocation,
     UnsignedError,
-    artefact_url,
-    manifests_at,
-    unexpected_files,
+    find_manifests,
 )
-from release_tools.manifest.document import Manifest, parse
+from release_tools.manifest.document import Manifest
+from release_tools.manifest.parser import parse
+from release_tools.manifest.vocabulary import CHANNELS
 from release_tools.origins.origin import Origin
 from tests.support.manifests import document, encode, entry
 from tests.support.raw_server import serving
 from tests.support.releases import VERSION
 
-MANIFEST = "https://host/base/stable/manifest.json"
+MANIFEST = ManifestLocation("https://host/base/stable/manifest.json")
 IMAGE = f"platform-openclaw-rpi5-{VERSION}-stable.img.xz"
+
+
+def found_at(location: str, *, unsigned: bool = False) -> list[str]:
+    """The URLs of the manifests at `location`."""
+    found = find_manifests(location, Origin(), unsigned=unsigned)
+    return [manifest.location.url for manifest in found]
 
 
 def _manifest(**members: Any) -> Manifest:
@@ -46,32 +54,32 @@ _URLS: dict[str, tuple[dict[str, str], str]] = {
 @pytest.mark.parametrize(("members", "url"), _URLS.values(), ids=_URLS)
 def test_where_the_bytes_of_an_artefact_lie(members: dict[str, str], url: str) -> None:
     manifest = _manifest(**members)
-    assert artefact_url(MANIFEST, manifest, manifest.artefacts[0]) == url
+    assert MANIFEST.artefact_url(manifest, manifest.artefacts[0]) == url
     odd = _manifest(filename="a b#c?.img.xz")
-    assert artefact_url(MANIFEST, odd, odd.artefacts[0]).endswith("/a%20b%23c%3F.img.xz")
+    assert MANIFEST.artefact_url(odd, odd.artefacts[0]).endswith("/a%20b%23c%3F.img.xz")
 
 
 @pytest.mark.parametrize("place", ["", "stable", "stable/manifest.json"])
 def test_a_manifest_is_found_from_every_place(place: str, signed_release: Path) -> None:
     wanted = [(signed_release / "stable/manifest.json").as_uri()]
-    assert manifests_at(str(signed_release / place), Origin()) == wanted
-    assert manifests_at(f"/{signed_release / place}", Origin()) == wanted
-    assert manifests_at((signed_release / place).as_uri(), Origin()) == wanted
+    assert found_at(str(signed_release / place)) == wanted
+    assert found_at(f"/{signed_release / place}") == wanted
+    assert found_at((signed_release / place).as_uri()) == wanted
 
 
 def test_every_channel_of_a_root_is_found(tmp_path: Path) -> None:
     for channel in ("stable", "dev", "other"):
         (tmp_path / channel).mkdir()
         (tmp_path / channel / "manifest.json").write_bytes(b"{}")
-    found = [Path(url).parent.name for url in manifests_at(str(tmp_path), Origin())]
+    found = [Path(url).parent.name for url in found_at(str(tmp_path))]
     assert found == ["dev", "stable"]
 
 
-def test_a_folder_without_a_manifest_is_told_so(tmp_path: Path) -> None:
+def test_a_folder_without_a_manifest_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UnreadableError, match=r"holds no manifest\.json"):
-        manifests_at(str(tmp_path), Origin())
+        found_at(str(tmp_path))
     with pytest.raises(UnreadableError, match="does not exist"):
-        manifests_at(str(tmp_path / "none"), Origin())
+        found_at(str(tmp_path / "none"))
 
 
 def test_pub_03_an_unsigned_manifest_is_found_only_when_asked_for(tmp_path: Path) -> None:
@@ -80,49 +88,59 @@ def test_pub_03_an_unsigned_manifest_is_found_only_when_asked_for(tmp_path: Path
     waiting.write_bytes(b"{}")
     for place in (tmp_path, tmp_path / "stable", waiting):
         with pytest.raises(UnsignedError):
-            manifests_at(str(place), Origin())
-        assert manifests_at(str(place), Origin(), unsigned=True) == [waiting.as_uri()]
+            found_at(str(place))
+        assert found_at(str(place), unsigned=True) == [waiting.as_uri()]
 
 
-def test_a_signed_manifest_goes_before_an_unsigned_one(tmp_path: Path) -> None:
+def test_a_signed_manifest_is_preferred_to_an_unsigned_one(tmp_path: Path) -> None:
     for name in ("manifest.json", "manifest.json.unsigned"):
         (tmp_path / name).write_bytes(b"{}")
     wanted = [(tmp_path / "manifest.json").as_uri()]
-    assert manifests_at(str(tmp_path), Origin(), unsigned=True) == wanted
+    assert found_at(str(tmp_path), unsigned=True) == wanted
 
 
-def test_a_server_is_asked_no_more_than_needed() -> None:
+def test_a_manifest_with_a_known_url_is_not_fetched_to_find_it() -> None:
     with serving({"/stable/manifest.json": b"{}"}) as server:
-        wanted = [f"{server.url}/stable/manifest.json"]
-        assert manifests_at(f"{server.url}/stable", Origin()) == wanted
+        assert found_at(f"{server.url}/stable") == [f"{server.url}/stable/manifest.json"]
         named = f"{server.url}/some/where.json"
-        assert manifests_at(named, Origin()) == [named]
+        assert found_at(named) == [named]
         assert server.paths == []
-        assert manifests_at(server.url, Origin()) == wanted
+
+
+@pytest.mark.parametrize("folder", ["", "/beta", "/stable"])
+def test_a_manifest_at_a_root_url_is_fetched_once(folder: str) -> None:
+    with serving({f"{folder}/manifest.json": b"{}"}) as server:
+        origin = Origin()
+        (found,) = find_manifests(server.url, origin)
+        assert found.location.url == f"{server.url}{folder}/manifest.json"
+        assert found.read(origin) == b"{}"
+        channels = [f"/{channel}/manifest.json" for channel in CHANNELS] if folder else []
+        assert server.paths == ["/manifest.json", *channels]
+
+
+def test_a_server_without_any_manifest_is_an_error() -> None:
     with serving({}) as server, pytest.raises(UnreadableError, match="no channel has one either"):
-        manifests_at(server.url, Origin())
+        found_at(server.url)
 
 
-def test_what_is_no_url_is_told_so() -> None:
+def test_a_location_that_is_not_a_url_is_an_error() -> None:
     for location in ("http://[bad", "https://[::1", "http://\u2102\u2100/stable", "file://[x"):
-        with pytest.raises(UnreadableError, match="no valid URL"):
-            manifests_at(location, Origin())
+        with pytest.raises(UnreadableError, match="not a valid URL"):
+            found_at(location)
 
 
 def test_a_folder_on_a_server_may_have_a_query_and_a_fragment() -> None:
-    found = manifests_at("HTTPS://host/stable/?token=a/b#c", Origin())
+    found = found_at("HTTPS://host/stable/?token=a/b#c")
     assert found == ["https://host/stable/manifest.json?token=a/b"]
 
 
 @pytest.mark.parametrize("place", ["stable", "stable/manifest.json", "stable/../stable"])
-def test_rel_05_a_linked_folder_is_of_the_channel_of_its_own_name(
-    place: str, tmp_path: Path
-) -> None:
+def test_rel_05_a_linked_folder_has_the_channel_of_its_own_name(place: str, tmp_path: Path) -> None:
     (tmp_path / "dev").mkdir()
     (tmp_path / "dev/manifest.json").write_bytes(b"{}")
     (tmp_path / "stable").symlink_to("dev")
     wanted = [(tmp_path / "stable/manifest.json").as_uri()]
-    assert manifests_at(str(tmp_path / place), Origin()) == wanted
+    assert found_at(str(tmp_path / place)) == wanted
 
 
 def test_files_that_no_entry_names_are_unexpected(tmp_path: Path) -> None:
