@@ -21,14 +21,15 @@ from platform_common.control_answers import (
     Outcome,
     Status,
     Tunnel,
-    UpdateCheck,
     Verdict,
     Version,
+    VoiceStatus,
 )
 from platform_common.message import Sentence
 from platform_common.process.run import Finished
-from platform_common.records.limits import Capabilities, Limitation, Limits
-from platform_common.records.voice import VoiceStatus
+from platform_common.records.limits import Capabilities
+from pwa_app.dashboard.updates import UpdateCheck
+from pwa_app.overview import DeviceLimitation, DeviceLimits
 
 _UNIT = "openclaw.service"
 
@@ -75,13 +76,17 @@ def _answers(today: date) -> Mapping[tuple[str, ...], Any]:
             target="qemu-x86_64",
             profiles=(InstalledProfile("openclaw", "OpenClaw", "2026.11.1", active=True),),
         ),
-        ("limits", "--json"): Limits(
+        ("limits", "--json"): DeviceLimits(
             target="qemu-x86_64",
             tier="standard",
             ram_mb=4096,
+            ram_class="standard",
+            storage_class="ssd",
             capabilities=Capabilities(channels_disabled_by_ram=("signal",)),
             limitations=(
-                Limitation("signal-ram", "Signal needs more memory than 4 GB.", "Add memory."),
+                DeviceLimitation(
+                    "signal-ram", "Signal needs more memory than 4 GB.", "Add memory."
+                ),
             ),
         ),
         ("cost", "--json"): _cost(today),

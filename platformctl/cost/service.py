@@ -9,7 +9,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from platform_common.control_answers import Ledger
 from platform_common.paths import (
     COST_CAPS,
     COST_DEFAULTS,
@@ -19,6 +18,7 @@ from platform_common.paths import (
     Place,
 )
 from platform_common.root_helper import client as control_helper
+from platformctl.answers import Ledger
 from platformctl.cost import summary as costs
 from platformctl.cost.caps import MOST_USD, Changes, CostCaps, OnTrip
 from platformctl.cost.summary import Summary

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from platform_common.control_answers import Model, ModelSet
+from platform_common.control_answers import Model
 from platform_common.endpoints import check_base_url
 from platform_common.errors import PlatformError, UnreadableError, WrongUsageError
 from platform_common.paths import (
@@ -30,6 +30,7 @@ from platform_common.records.secrets_env import SecretsEnv
 from platform_common.root_helper import client as control_helper
 from platform_common.secret import Secret, parse_secret
 from platform_common.storage.atomic_write import Owner
+from platformctl.answers import ModelSet
 
 _ROOT = Owner("root", "root")
 
