@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
-from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -44,15 +43,10 @@ class StubCli:
         self, words: Sequence[str], *, stdin: bytes = b"", limit_s: float | None = None
     ) -> Finished:
         """The sample answer; a call without one fails as an unknown command does."""
-        output = _outputs(datetime.now(UTC).date()).get(tuple(words))
-        if output is None:
+        answer = _answers(datetime.now(UTC).date()).get(tuple(words))
+        if answer is None:
             return Finished(64, b"", b"error: there are no sample values for this call\n")
-        return Finished(0, output)
-
-
-@lru_cache(1)
-def _outputs(today: date) -> Mapping[tuple[str, ...], bytes]:
-    return {words: msgspec.json.encode(answer) for words, answer in _answers(today).items()}
+        return Finished(0, msgspec.json.encode(answer))
 
 
 def _answers(today: date) -> Mapping[tuple[str, ...], Any]:
