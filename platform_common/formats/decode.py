@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import threading
+import tomllib
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -40,8 +41,6 @@ def from_json(data: bytes, shape: type[T]) -> T:
 
 def from_toml(data: bytes, shape: type[T]) -> T:
     """The value of type `shape` that TOML `data` holds; raises `DecodingError`."""
-    import tomllib
-
     try:
         tree = tomllib.loads(utf8(data))
     except tomllib.TOMLDecodeError as error:

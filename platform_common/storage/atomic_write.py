@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import grp
 import os
+import pwd
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -172,9 +174,6 @@ def ids_of(owner: Owner | None) -> tuple[int, int]:
     user, group = _UNCHANGED
     if owner is None or os.geteuid() != 0:
         return user, group
-    import grp
-    import pwd
-
     with contextlib.suppress(KeyError):
         user = pwd.getpwnam(owner.user).pw_uid
     with contextlib.suppress(KeyError):

@@ -58,6 +58,7 @@ def _remove_own(entry: os.DirEntry[str], users: Container[int | None], *, folder
         if entry.is_file(follow_symlinks=False):
             Path(entry.path).unlink()
         elif folders and entry.is_dir(follow_symlinks=False):
+            # Here, as the bench row of `platformctl version` misses with it.
             import shutil
 
             shutil.rmtree(entry.path, ignore_errors=True)
