@@ -9,11 +9,10 @@ from urllib.parse import quote, urlsplit
 
 from msgspec import Struct
 
-from platform_common.endpoints import check_base_url
 from platform_common.errors import PlatformError
-from platform_common.names import check_region
 from platform_common.records.catalogue import Kind, Provider
 from platform_common.secret import Secret, parse_secret
+from platform_common.validation import check_base_url, check_region
 from platform_common.version import VERSION
 
 _HEADERS = {"Accept": "application/json", "User-Agent": f"platform-appliance/{VERSION}"}

@@ -11,7 +11,6 @@ from pathlib import Path
 from msgspec import Struct
 
 from platform_common.control_answers import Model
-from platform_common.endpoints import check_base_url
 from platform_common.errors import PlatformError, UnreadableError, WrongUsageError
 from platform_common.paths import (
     ACTIVE_ENDPOINT,
@@ -30,6 +29,7 @@ from platform_common.records.secrets_env import SecretsEnv
 from platform_common.root_helper import client as control_helper
 from platform_common.secret import Secret, parse_secret
 from platform_common.storage.atomic_write import Owner
+from platform_common.validation import check_base_url
 from platformctl.answers import ModelSet
 
 _ROOT = Owner("root", "root")

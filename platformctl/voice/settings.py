@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from platform_common import control_answers
 from platform_common.formats.decode import check_member, from_toml
-from platform_common.names import check_id
 from platform_common.records.limits import Limits
+from platform_common.validation import check_id
 from platformctl.toml_edit import with_values
 
 SttModel = Literal["whisper-tiny.en", "whisper-base.en", "whisper-small.en"]

@@ -10,10 +10,10 @@ from platform_common.control_answers import ModelTest
 from platform_common.errors import PlatformError
 from platform_common.formats.decode import DecodingError, shaped
 from platform_common.message import Sentence
-from platform_common.names import check_id, check_variable
 from platform_common.process.run import Finished, ProcessError
 from platform_common.redaction import MASK, Redactor
 from platform_common.secret import Secret, parse_secret
+from platform_common.validation import check_id, check_variable
 from platform_common.web.flash import Flash
 from pwa_app.control_client import ControlCli, error_message, read_answer
 from pwa_app.overview import MODELS

@@ -14,9 +14,9 @@ from msgspec import Struct
 from platform_common.control_answers import Status
 from platform_common.errors import PlatformError
 from platform_common.message import Sentence
-from platform_common.names import check_unit
 from platform_common.process import run as processes
 from platform_common.process.run import Finished, ProcessError, TooLongError
+from platform_common.validation import check_unit
 from pwa_app.control_client import BusyError, Slice
 from pwa_app.keys.known_secrets import KnownSecrets
 from pwa_app.logs.journal_entries import Entry, read_entries, shown

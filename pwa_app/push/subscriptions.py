@@ -17,12 +17,12 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, field
 
-from platform_common.endpoints import check_http_url
 from platform_common.errors import PlatformError
 from platform_common.formats.decode import DecodingError, check_member, from_json
 from platform_common.storage.append_log import append_line, drop_lines
 from platform_common.storage.atomic_write import make_folder
 from platform_common.storage.safe_read import read_own
+from platform_common.validation import check_http_url
 
 FILE = "push-subscriptions.jsonl"
 MODE = 0o640

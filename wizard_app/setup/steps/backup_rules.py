@@ -10,8 +10,8 @@ import ipaddress
 import re
 from collections.abc import Callable
 
-from platform_common.endpoints import check_http_url
 from platform_common.message import Sentence
+from platform_common.validation import check_http_url
 from wizard_app.setup.steps.typed_secret import typed_secret
 
 Rule = Callable[[str], Sentence | None]
