@@ -38,8 +38,6 @@ _CARRIERS = [ipaddress.ip_network(net) for net in ("::/96", "::ffff:0:0/96", "64
 _OUTSIDE = {socket.AF_INET: "192.0.2.1", socket.AF_INET6: "2001:db8::1"}
 FAMILIES = frozenset(_OUTSIDE)
 
-_OTHER_ADDRESS = Sentence("Put in the address of the provider.")
-
 
 class RefusedAddressError(PlatformError):
     """An address that nothing is sent to."""
@@ -61,10 +59,9 @@ def connect(host: str, port: int, deadline: float, *, loopback: bool = False) ->
         if is_refused(ip):
             raise RefusedAddressError(
                 Sentence(
-                    "No key is sent to {address}: it is a link-local or reserved address",
+                    "Nothing is sent to {address}: it is a link-local or reserved address",
                     address=ip,
                 ),
-                hint=_OTHER_ADDRESS,
             )
         if port in OWN_PORTS and _is_this_machine(ip):
             raise _own_page(host, port)
@@ -151,8 +148,7 @@ def _connected(address: _SocketAddress, timeout_s: float) -> socket.socket:
 
 def _own_page(host: str, port: int) -> RefusedAddressError:
     return RefusedAddressError(
-        Sentence("Port {port} of {host} is a web page of this device itself", port=port, host=host),
-        hint=_OTHER_ADDRESS,
+        Sentence("Port {port} of {host} is a web page of this device itself", port=port, host=host)
     )
 
 

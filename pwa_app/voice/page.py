@@ -100,7 +100,7 @@ def _switched(*words: str) -> str:
     except ProcessError as error:
         return error.message
     finally:
-        context().flights.forget(VOICE_STATUS.words)
+        context().single_flight.forget(VOICE_STATUS.words)
     return _why(done) if done.status else ""
 
 
