@@ -9,7 +9,7 @@ from itertools import zip_longest
 
 import click
 
-from platform_common.cli.terminal import printable
+from platform_common.plain_text import printable
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
 _GAP = "  "

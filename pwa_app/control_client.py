@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from platform_common.formats.decode import DecodingError, from_json, shaped
 from platform_common.message import Sentence, quoted
+from platform_common.plain_text import with_line_feeds, without_controls
 from platform_common.process import run as processes
 from platform_common.process.run import Finished, ProcessError
 from platform_common.redaction import Redactor
@@ -28,14 +29,6 @@ _LONGEST_REASON = 200
 _WRONG_USAGE = 64
 # What our programs, and click, put before what went wrong; a hint may follow it.
 _ERROR = re.compile(r"^error: (.*\S)", re.MULTILINE | re.IGNORECASE)
-# What HTML cannot hold: controls but tab and line ends, surrogates, and what is no character.
-_NO_TEXT = re.compile(
-    "[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"
-    + "".join(
-        f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(1 << 16, 17 << 16, 1 << 16)
-    )
-    + "]"
-)
 
 
 class ControlCli(Protocol):
@@ -185,7 +178,7 @@ def error_message(finished: Finished) -> str:
 
 def plain(text: str) -> str:
     """The text for a page: one line, not long, without what no page could show."""
-    text = " ".join(_NO_TEXT.sub("·", text).split())
+    text = " ".join(_visible(text).split())
     return text if len(text) <= _LONGEST_REASON else text[: _LONGEST_REASON - 1] + "…"
 
 
@@ -200,9 +193,13 @@ def _members(tree: Any, at: str = "") -> Iterator[str]:
 def _showable(tree: Any) -> Any:
     match tree:
         case str():
-            return _NO_TEXT.sub("·", tree)
+            return _visible(tree)
         case list():
             return [_showable(one) for one in tree]
         case dict():
             return {name: _showable(one) for name, one in tree.items() if one is not None}
     return tree
+
+
+def _visible(text: str) -> str:
+    return without_controls(with_line_feeds(text), "·")

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from platform_common.cli.terminal import human_size, printable
+from platform_common.cli.terminal import human_size
+from platform_common.plain_text import printable
 from release_tools.manifest.document import Manifest
 from release_tools.manifest.vocabulary import REFERENCE_FORMATS
 from release_tools.origins.stream import show_url, without_secrets

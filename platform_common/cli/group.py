@@ -13,8 +13,8 @@ from typing import Any, ClassVar, NoReturn
 
 import click
 
-from platform_common.cli.terminal import printable
 from platform_common.errors import PlatformError, UnreadableError, WrongUsageError
+from platform_common.plain_text import printable
 from platform_common.secret import keep_out_of_core_files
 
 _AS_JSON = "platform_common.as_json"

@@ -18,22 +18,11 @@ from typing import Any
 
 from platform_common.errors import PlatformError
 from platform_common.message import Sentence
+from platform_common.net.networks import IPV4_SUFFIXES, REFUSED, Address, is_in
 
-_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _SocketAddress = tuple[socket.AddressFamily, tuple[Any, ...]]
 
 OWN_PORTS = frozenset({8088, 8089})
-_NEVER = [
-    ipaddress.ip_network(network)
-    for network in (
-        *("169.254.0.0/16", "fe80::/10"),  # Link-local.
-        *("224.0.0.0/4", "240.0.0.0/4", "ff00::/8"),  # Multicast, reserved, broadcast.
-        # What clouds serve to their own machines from elsewhere.
-        *("fd00:ec2::254/128", "100.100.100.200/32", "192.0.0.192/32", "168.63.129.16/32"),
-    )
-]
-# Networks of IPv6 whose last 32 bits are an address of IPv4.
-_CARRIERS = [ipaddress.ip_network(net) for net in ("::/96", "::ffff:0:0/96", "64:ff9b::/96")]
 # Addresses of documentation: nothing is sent by connecting a datagram socket to them.
 _OUTSIDE = {socket.AF_INET: "192.0.2.1", socket.AF_INET6: "2001:db8::1"}
 FAMILIES = frozenset(_OUTSIDE)
@@ -90,7 +79,7 @@ def left(deadline: float) -> float:
 
 def is_refused(ip: str) -> bool:
     """Whether nothing is sent to the address `ip`, however it is written."""
-    return any(reading in network for reading in _readings(ip) for network in _NEVER)
+    return any(is_in(reading, REFUSED) for reading in _readings(ip))
 
 
 def own_addresses(families: Collection[socket.AddressFamily] = FAMILIES) -> list[str]:
@@ -156,12 +145,12 @@ def _is_this_machine(ip: str) -> bool:
     return any(reading.is_loopback or reading.is_unspecified for reading in _readings(ip))
 
 
-def _readings(ip: str) -> Iterator[_Address]:
+def _readings(ip: str) -> Iterator[Address]:
     """What `ip` stands for: itself, and the address of IPv4 that it carries."""
     address = ipaddress.ip_address(ip)
     yield address
     if isinstance(address, ipaddress.IPv6Address):
-        if any(address in network for network in _CARRIERS):
+        if is_in(address, IPV4_SUFFIXES):
             yield ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
         if address.sixtofour is not None:
             yield address.sixtofour

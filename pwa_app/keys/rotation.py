@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from platform_common.cli.terminal import printable
 from platform_common.control_answers import ModelTest
 from platform_common.errors import PlatformError
 from platform_common.formats.decode import DecodingError, shaped
 from platform_common.message import Sentence
+from platform_common.plain_text import printable
 from platform_common.process.run import Finished, ProcessError
 from platform_common.redaction import MASK, Redactor
 from platform_common.secret import Secret, parse_secret

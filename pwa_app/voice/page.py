@@ -5,9 +5,9 @@ from __future__ import annotations
 from flask import Blueprint, redirect, render_template, request
 from werkzeug import Response
 
-from platform_common.cli.terminal import printable
 from platform_common.control_answers import VoiceCheck, VoiceStatus
 from platform_common.message import Sentence
+from platform_common.plain_text import printable
 from platform_common.process.run import Finished, ProcessError
 from platform_common.web.flash import Flash
 from pwa_app.context import context, taken

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from platform_common.cli.terminal import human_size, printable
+from platform_common.cli.terminal import human_size
+from platform_common.plain_text import printable
 from tests.support.properties import examples
 
 
