@@ -114,7 +114,7 @@ def _distrusted(verify_code: int, server: str) -> ExchangeError:
 
 
 def wrong_clock() -> ExchangeError:
-    """The sentence for a device that has not been told what day it is."""
+    """The error for a device whose clock is not set."""
     return ExchangeError(
         Sentence("The device's clock is wrong ({day})", day=today()),
         hint=Sentence("Connect the device to the internet, or set the clock with timedatectl."),

@@ -107,7 +107,7 @@ def _signed(request: KeyRequest, access_key: str, secret_key: str, region: str) 
         check_region(region)
     except ValueError:
         hint = "A region is written like us-east-1."
-        raise IncompleteError("The region is none", hint=hint) from None
+        raise IncompleteError("The region is not valid", hint=hint) from None
     import requests
     from requests_aws4auth import AWS4Auth
 

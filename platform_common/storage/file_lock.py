@@ -109,7 +109,7 @@ def _sharing(folder: Path) -> int | None:
 
 
 def _make_shared(lock: Path, group: int) -> None:
-    """Make the lock with its group and its mode at once: else who is in the group is refused."""
+    """Make the lock with its group and its mode at once, so that the group can always open it."""
     remove_left_overs(lock.parent, of_name=lock.name)
     temporary = temporary_name(lock.name)
     with opened_folder(lock.parent) as folder:

@@ -21,7 +21,7 @@ from pwa_app.logs.journal_entries import Entry, count_levels
 from pwa_app.logs.rows import PAGE_BYTES, PRIORITIES, Filters, Row, newest, rows_of
 from pwa_app.overview import STATUS
 
-# Who was away for longer than these take gets the newest lines, and is told so.
+# A browser that missed more than these gets the newest lines, and a note that some are missing.
 _MOST_NEW_LINES = 500
 
 blueprint = Blueprint("logs", __name__)
