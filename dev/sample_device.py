@@ -19,11 +19,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from platform_common.errors import PlatformError
-from platform_common.formats.toml_edit import with_values
 from platform_common.paths import PROFILES
 from platform_common.records import profiles
 from platform_common.resources import data_path
 from platform_common.storage.atomic_write import write_atomic
+from platformctl.toml_edit import with_values
 
 _PARTS = ("home", "etc")
 _STATE = ("run", "var")

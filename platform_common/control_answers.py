@@ -1,4 +1,4 @@
-"""What the control CLI answers: one shape per call, for who prints it and for who reads it.
+"""Answers of the control CLI that it prints and another of our programs reads.
 
 Every member has a default, so that any program that prints the same members
 can stand in; a member of another type makes the whole answer invalid.
@@ -7,15 +7,11 @@ Amounts are US dollars, percentages are of the cap.
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
 
-from platform_common.formats.decode import from_answer
-from platform_common.records.limits import Capabilities
-
-V = TypeVar("V")
 UNAVAILABLE = "unavailable"
 
 
@@ -84,29 +80,6 @@ class Version(Struct, frozen=True):
     profiles: tuple[InstalledProfile, ...] = ()
 
 
-class DeviceLimitation(Struct, frozen=True):
-    """One thing that the device cannot do, why, and what would change that."""
-
-    id: str = ""
-    reason: str = ""
-    unblock: str = ""
-
-
-class DeviceLimits(Struct, frozen=True):
-    """`limits`: the limits record; its words may be others than those that our own has."""
-
-    target: str = ""
-    tier: str = ""
-    ram_mb: int = 0
-    ram_class: str = ""
-    storage_class: str = ""
-    capabilities: Capabilities = Capabilities()
-    limitations: tuple[DeviceLimitation, ...] = ()
-    cloud: str = ""
-    airgap_supported: bool = False
-    airgap_max_tier: str = ""
-
-
 CostState = Literal["ok", "warn", "tripped"]
 
 
@@ -141,27 +114,6 @@ class Cost(Struct, frozen=True):
     unknown_messages: int = 0
     days: tuple[Day, ...] = ()
     recent_expensive: tuple[Expense, ...] = ()
-
-
-class LedgerEntry(Struct, frozen=True):
-    """One message of the ledger; `cost_usd` is 0 when it is unknown."""
-
-    timestamp: str = ""
-    provider: str = ""
-    model: str = ""
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost_usd: float = 0.0
-    estimated: bool = False
-    cost_unknown: bool = False
-    request_id: str = ""
-
-
-class Ledger(Struct, frozen=True):
-    """`cost ledger`: its newest messages, oldest first, and lines among them that are none."""
-
-    entries: tuple[LedgerEntry, ...] = ()
-    unreadable_lines: int = 0
 
 
 class Outcome(Struct, frozen=True):
@@ -225,47 +177,58 @@ class ModelTest(Struct, frozen=True):
     warning: str = ""
 
 
-class ModelSet(Struct, frozen=True):
-    """`model set`: the variable that was stored, and which of that provider's have no value.
+class VoiceSettings(Struct, frozen=True):
+    """Whether the device listens, for what, and with which models."""
 
-    `unit` is the gateway that sees it once it is restarted; empty when none is active.
+    enabled: bool = False
+    wake_word: str = "agent"
+    stt_model: str = "whisper-tiny.en"
+    tts_voice: str = "en_US-lessac-medium"
+    audio_device: str = "default"
+
+
+class VoiceEngine(Struct, frozen=True):
+    """A program and its model."""
+
+    model_path: str = ""
+    binary: str = ""
+
+
+class VoiceRelay(Struct, frozen=True):
+    """Where what was heard goes, and as what."""
+
+    socket_path: str = "/run/platform/relay.sock"
+    voice_reply_socket: str = "/run/platform/voice-reply.sock"
+    hook_kind: str = "pre-message"
+    source_tag: str = "voice"
+
+
+class VoiceStatus(Struct, frozen=True):
+    """`voice status`: the settings, whether the device supports voice, whether it runs.
+
+    Without support `reason` says why, and `unblock` what would help.
     """
 
-    provider: str = ""
-    variable: str = ""
-    ok: bool = False
-    missing: tuple[str, ...] = ()
-    unit: str = ""
-
-
-class UpdateCheck(Struct, frozen=True):
-    """`update --check`: whether a newer release is there; None is what was not said.
-
-    `matching_artefact` is its file for this device: a name, or what the manifest says of it.
-    """
-
-    ok: bool | None = None
-    installed_version: str = ""
-    latest_version: str = ""
-    channel: str = ""
-    update_available: bool | None = None
-    target: str = ""
-    profile: str = ""
-    matching_artefact: str | bool | dict[str, Any] | None = None
-    manifest_origin: str = ""
+    voice: VoiceSettings = VoiceSettings()
+    stt: VoiceEngine = VoiceEngine()
+    tts: VoiceEngine = VoiceEngine()
+    relay: VoiceRelay = VoiceRelay()
+    supported: bool = False
+    service_active: bool = False
     reason: str = ""
+    unblock: str = ""
+
+
+class VoiceCheck(Struct, frozen=True):
+    """`voice check`: whether the microphone gives sound; `error` says why not.
+
+    `peak_dbfs` is its loudest sample, in decibels relative to full scale.
+    """
+
+    device: str = ""
+    ok: bool = False
+    peak_dbfs: float | None = None
     error: str = ""
-
-
-class _Providers(Struct, frozen=True):
-    providers: tuple[Model, ...]
-
-
-def read_models(data: bytes) -> tuple[Model, ...]:
-    """The answer to `model list`: an array, or an object that holds it as `providers`."""
-    if data.lstrip().startswith(b"{"):
-        return from_answer(data, _Providers).providers
-    return from_answer(data, tuple[Model, ...])
 
 
 def to_json(view: object) -> Any:

@@ -9,7 +9,7 @@ from platform_common.message import Sentence, quoted
 
 
 class PlatformError(Exception):
-    """A failure told in one sentence, with what to do next where that helps.
+    """A failure in one sentence, with what to do next where that helps.
 
     `message` is a complete sentence without its full stop and never holds a
     secret; `hint` is a second one, or empty. A page has them as `said` and `advice`,

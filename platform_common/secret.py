@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import resource
 from typing import NoReturn
 
 from platform_common.errors import PlatformError
@@ -71,8 +72,6 @@ def parse_secret(text: str, what: str = "key") -> Secret:
 
 def keep_out_of_core_files() -> None:
     """Have this process, and what it starts, leave no core file, which would hold its secrets."""
-    import resource
-
     _, most = resource.getrlimit(resource.RLIMIT_CORE)
     # One byte, not none: that also stops Linux from passing the memory on to a program
     # that collects crashes, for which it takes no notice of 0 (`do_coredump`).

@@ -10,7 +10,7 @@ from textwrap import wrap
 
 import click
 
-from platform_common.cli.terminal import printable
+from platform_common.plain_text import printable
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
 _GAP = "  "

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from platform_common.control_answers import ActiveProvider, Agent, Status, Tunnel
-from platform_common.endpoints import check_base_url
 from platform_common.errors import PlatformError
 from platform_common.paths import (
     ACTIVE_ENDPOINT,
@@ -23,6 +22,7 @@ from platform_common.paths import (
 from platform_common.records import catalogue, record_file
 from platform_common.records.installed_profiles import active_profile
 from platform_common.records.record_file import MissingRecordError
+from platform_common.validation import check_base_url
 from platformctl.checks import last_doctor
 from platformctl.cost.service import SUMMARY
 from platformctl.root_helper.remote_operation import NOTHING

@@ -13,11 +13,11 @@ from pwa_app.control_client import ControlCli, Slice, V, View
 from pwa_app.keys.known_secrets import KnownSecrets
 from pwa_app.logs.journal import Journal
 from pwa_app.settings import PwaSettings
-from pwa_app.single_flight import Flights
+from pwa_app.single_flight import SingleFlight
 
 _NAME = "pwa_app"
-# More than there are different calls: none waits for a thread because others hang.
-_FLIGHTS = 32
+# More than there are different calls, so that none waits for a thread because others hang.
+_CALLS_AT_ONCE = 32
 
 
 class Context(NamedTuple):
@@ -25,7 +25,7 @@ class Context(NamedTuple):
 
     settings: PwaSettings
     cli: ControlCli
-    flights: Flights
+    single_flight: SingleFlight
     flash: SingleShot
     voice_flash: SingleShot
     secrets: KnownSecrets
@@ -41,8 +41,9 @@ class Context(NamedTuple):
         if self.cli.sample is not None:
             # No program is started, so there is nothing to wait for or to share.
             return [view.load(self.cli) for view in views]
-        flights = [self.flights.join(view.words, partial(view.load, self.cli)) for view in views]
-        return [flight.result() for flight in flights]
+        join = self.single_flight.join
+        runs = [join(view.words, partial(view.load, self.cli)) for view in views]
+        return [run.result() for run in runs]
 
 
 def install(app: Flask, settings: PwaSettings, cli: ControlCli) -> None:
@@ -50,7 +51,7 @@ def install(app: Flask, settings: PwaSettings, cli: ControlCli) -> None:
     secrets = KnownSecrets(settings.paths)
     journal = Journal(secrets, settings.journal_dir, limit_s=settings.call_limit_s)
     app.extensions[_NAME] = Context(
-        settings, cli, Flights(_FLIGHTS), SingleShot(), SingleShot(), secrets, journal
+        settings, cli, SingleFlight(_CALLS_AT_ONCE), SingleShot(), SingleShot(), secrets, journal
     )
 
 

@@ -10,19 +10,14 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
-from typing import Any, Generic, Protocol, TypeVar
+from functools import lru_cache, partial
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from msgspec import Struct
 
-from platform_common.formats.decode import (
-    DecodingError,
-    from_answer,
-    from_json,
-    shaped,
-    without_null,
-)
+from platform_common.formats.decode import DecodingError, from_json, shaped
 from platform_common.message import Sentence, quoted
+from platform_common.plain_text import with_line_feeds, without_controls
 from platform_common.process import run as processes
 from platform_common.process.run import Finished, ProcessError
 from platform_common.redaction import Redactor
@@ -34,17 +29,6 @@ _LONGEST_REASON = 200
 _WRONG_USAGE = 64
 # What our programs, and click, put before what went wrong; a hint may follow it.
 _ERROR = re.compile(r"^error: (.*\S)", re.MULTILINE | re.IGNORECASE)
-# Answers of a usual size are read once, as long as they stay the same.
-_REMEMBERED = 32
-_REMEMBERED_BYTES = 1 << 16
-# What HTML cannot hold: controls but tab and line ends, surrogates, and what is no character.
-_NO_TEXT = re.compile(
-    "[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"
-    + "".join(
-        f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(1 << 16, 17 << 16, 1 << 16)
-    )
-    + "]"
-)
 
 
 class ControlCli(Protocol):
@@ -100,7 +84,7 @@ class SubprocessCli:
             self._slots.release()
 
 
-class Slice(Struct, Generic[V], frozen=True, cache_hash=True):
+class Slice(Struct, Generic[V], frozen=True):
     """What one call answered; a `reason` says why its value is but the default.
 
     `given` are the members that the answer holds, `tunnel.enabled` for one inside another.
@@ -117,10 +101,14 @@ class Slice(Struct, Generic[V], frozen=True, cache_hash=True):
 
 
 class View(Struct, Generic[V], frozen=True):
-    """One call of the control CLI: its words, how to read its answer, what stands in for it."""
+    """One call of the control CLI: its words, how to read its answer, what stands in for it.
+
+    `read` gets the JSON of the answer, without members that are null and with a dot for
+    each character that a page cannot show.
+    """
 
     words: tuple[str, ...]
-    read: Callable[[bytes], V]
+    read: Callable[[Any], V]
     default: V
     limit_s: float | None = None
 
@@ -129,20 +117,17 @@ class View(Struct, Generic[V], frozen=True):
         try:
             finished = cli.run(self.words, limit_s=self.limit_s)
             try:
-                return self._answer(finished.output, cli.sample)
+                value, given = _read(finished.output, self.read)
+                return Slice(value, cli.sample, given)
             except DecodingError as error:
-                return self._without(self._why(finished, error))
+                return Slice(self.default, self._why(finished, error))
         except ProcessError as error:
-            return self._without(quoted(plain(error.message)))
+            return Slice(self.default, quoted(plain(error.message)))
         except (MemoryError, OSError, RuntimeError) as error:  # No room or no thread is left.
             why = type(error).__name__
-            return self._without(Sentence("{call} broke off: {why}", call=self._name, why=why))
-
-    def _answer(self, output: bytes, sample: Sentence | None) -> Slice[V]:
-        return Slice(self.read(output), sample)
-
-    def _without(self, reason: Sentence) -> Slice[V]:
-        return Slice(self.default, reason)
+            return Slice(
+                self.default, Sentence("{call} broke off: {why}", call=self._name, why=why)
+            )
 
     @property
     def _name(self) -> str:
@@ -156,7 +141,7 @@ class View(Struct, Generic[V], frozen=True):
                 call=self._name,
                 why=plain(error.message),
             )
-        said = plain(Redactor().redact(told(finished)))
+        said = plain(Redactor().redact(error_message(finished)))
         if finished.status == _WRONG_USAGE and said:
             return Sentence(
                 "The control CLI does not know the call {call}: {why}", call=self._name, why=said
@@ -167,39 +152,24 @@ class View(Struct, Generic[V], frozen=True):
         return Sentence("{call} failed: {why}", call=self._name, why=why)
 
 
-class ObjectView(View[V], frozen=True):
-    """A view of a JSON object that tells which of its members the answer holds.
-
-    A member that is null counts as left out; what no page could show of a text is a dot.
-    """
-
-    def _answer(self, output: bytes, sample: Sentence | None) -> Slice[V]:
-        read = _object if len(output) <= _REMEMBERED_BYTES else _object.__wrapped__
-        shape: Any = type(self.default)
-        found: Slice[V] = read(output, shape, sample)
-        return found
-
-
-@lru_cache(_REMEMBERED)
-def _object(output: bytes, shape: Any, sample: Sentence | None) -> Slice[Any]:
-    """What `output` says; the same bytes say the same, and a device repeats itself."""
-    tree = without_null(from_json(output, dict[str, Any]))
-    if b"\\" in output or b"\x7f" in output or not output.isascii():
-        tree = _plain_texts(tree)
-    given = frozenset(_members(tree, ""))
-    return Slice(shaped(tree, shape), sample, given)
-
-
 def object_view(words: Sequence[str], default: V, *, limit_s: float | None = None) -> View[V]:
-    """The view of a call whose answer has the shape of `default`."""
-
-    def read(data: bytes) -> V:
-        return from_answer(data, type(default))
-
-    return ObjectView(tuple(words), read, default, limit_s)
+    """The view of a call whose answer is an object of the shape of `default`."""
+    return View(tuple(words), partial(shaped, shape=type(default)), default, limit_s)
 
 
-def told(finished: Finished) -> str:
+# The bench row "pages a second of a bare app" misses without it: most answers repeat.
+@lru_cache(8)
+def _read(output: bytes, read: Callable[[Any], V]) -> tuple[V, frozenset[str]]:
+    tree = read_answer(output)
+    return read(tree), frozenset(_members(tree))
+
+
+def read_answer(output: bytes) -> Any:
+    """The JSON of an answer as `View.read` gets it; raises `DecodingError`."""
+    return _showable(from_json(output, cast("type[Any]", Any)))
+
+
+def error_message(finished: Finished) -> str:
     """Why a call failed, in the program's words: its last `error:` line, else its last line."""
     said = (finished.errors.strip() or finished.output.strip()).decode("utf-8", "replace")
     errors = _ERROR.findall(said)
@@ -208,24 +178,28 @@ def told(finished: Finished) -> str:
 
 def plain(text: str) -> str:
     """The text for a page: one line, not long, without what no page could show."""
-    text = " ".join(_NO_TEXT.sub("·", text).split())
+    text = " ".join(_visible(text).split())
     return text if len(text) <= _LONGEST_REASON else text[: _LONGEST_REASON - 1] + "…"
 
 
-def _members(tree: dict[str, Any], at: str) -> Iterator[str]:
-    """The names of what is in `tree`."""
-    for name, value in tree.items():
-        yield at + name
-        if isinstance(value, dict):
+def _members(tree: Any, at: str = "") -> Iterator[str]:
+    """The names of the members in `tree`, and in the objects inside it."""
+    if isinstance(tree, dict):
+        for name, value in tree.items():
+            yield at + name
             yield from _members(value, f"{at}{name}.")
 
 
-def _plain_texts(value: Any) -> Any:
-    match value:
+def _showable(tree: Any) -> Any:
+    match tree:
         case str():
-            return _NO_TEXT.sub("·", value)
+            return _visible(tree)
         case list():
-            return [_plain_texts(one) for one in value]
+            return [_showable(one) for one in tree]
         case dict():
-            return {name: _plain_texts(one) for name, one in value.items()}
-    return value
+            return {name: _showable(one) for name, one in tree.items() if one is not None}
+    return tree
+
+
+def _visible(text: str) -> str:
+    return without_controls(with_line_feeds(text), "·")

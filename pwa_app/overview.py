@@ -4,17 +4,48 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from platform_common.control_answers import (
-    Cost,
-    DeviceLimits,
-    Model,
-    Status,
-    Verdict,
-    Version,
-    read_models,
-)
+from msgspec import Struct
+
+from platform_common.control_answers import Cost, Model, Status, Verdict, Version
+from platform_common.formats.decode import shaped
 from platform_common.message import Sentence
+from platform_common.records.limits import Capabilities
 from pwa_app.control_client import Slice, View, object_view
+
+
+class DeviceLimitation(Struct, frozen=True):
+    """One thing that the device cannot do, why, and what would change that."""
+
+    id: str = ""
+    reason: str = ""
+    unblock: str = ""
+
+
+class DeviceLimits(Struct, frozen=True):
+    """`limits`: the limits record; its words may be others than those that our own has."""
+
+    target: str = ""
+    tier: str = ""
+    ram_mb: int = 0
+    ram_class: str = ""
+    storage_class: str = ""
+    capabilities: Capabilities = Capabilities()
+    limitations: tuple[DeviceLimitation, ...] = ()
+    cloud: str = ""
+    airgap_supported: bool = False
+    airgap_max_tier: str = ""
+
+
+class _Providers(Struct, frozen=True):
+    providers: tuple[Model, ...]
+
+
+def read_models(tree: Any) -> tuple[Model, ...]:
+    """The answer to `model list`: an array, or an object that holds it as `providers`."""
+    if isinstance(tree, dict):
+        return shaped(tree, _Providers).providers
+    return shaped(tree, tuple[Model, ...])
+
 
 STATUS: View[Status] = object_view(("status", "--json"), Status())
 VERSION: View[Version] = object_view(("version", "--json"), Version())
@@ -33,11 +64,6 @@ class Overview(NamedTuple):
     limits: Slice[DeviceLimits]
     cost: Slice[Cost]
     doctor: Slice[Verdict]
-
-    @property
-    def stub(self) -> bool:
-        """Whether any of it stands in for an answer."""
-        return any(found.stub for found in self)
 
     @property
     def all_stub(self) -> bool:

@@ -1,4 +1,4 @@
-"""What the dashboard is told by its environment, read in one place."""
+"""The settings of the dashboard, read from the environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work that several want at the same time, done once for all of them."""
+"""Work that several callers want at the same time, done once for all of them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class Flights:
-    """Work under way, which all who want the same at the same time share.
+class SingleFlight:
+    """Work under way, shared by all who want the same at the same time.
 
-    Nothing is kept: who asks when it has ended begins anew.
+    No result is kept: whoever asks after the work has ended starts it anew.
     """
 
     def __init__(self, at_once: int) -> None:
@@ -27,35 +27,35 @@ class Flights:
             found = self._under_way.get(key)
             if found is not None:
                 return found
-            flight: Future[T] = Future()
-            self._under_way[key] = flight
+            future: Future[T] = Future()
+            self._under_way[key] = future
         try:
-            self._pool.submit(self._fly, key, flight, work)
+            self._pool.submit(self._run, key, future, work)
         except RuntimeError:
-            # No thread is to be had, or the app is ending: then who asks does it.
-            self._fly(key, flight, work)
-        return flight
+            # No thread is available, or the app is ending: the caller does the work.
+            self._run(key, future, work)
+        return future
 
     def forget(self, key: Hashable) -> None:
-        """Who asks from now on gets a run that begins now: what it reads has changed."""
+        """Start a new run for whoever asks from now on: what it reads has changed."""
         with self._lock:
             self._under_way.pop(key, None)
 
-    def _fly(self, key: Hashable, flight: Future[T], work: Callable[[], T]) -> None:
+    def _run(self, key: Hashable, future: Future[T], work: Callable[[], T]) -> None:
         with self._lock:
             # A pool that could not start a thread has kept the work all the same.
-            if flight.running() or flight.done():
+            if future.running() or future.done():
                 return
-            flight.set_running_or_notify_cancel()
+            future.set_running_or_notify_cancel()
+        # Nobody may join once there is a result: who has the answer may ask again at once.
         try:
             result = work()
         except BaseException as error:  # noqa: BLE001 - it is raised where the result is awaited
-            self._leave(key, flight)
-            flight.set_exception(error)
+            self._leave(key, future)
+            future.set_exception(error)
         else:
-            # First of all nobody may join any more: who has the answer may ask again at once.
-            self._leave(key, flight)
-            flight.set_result(result)
+            self._leave(key, future)
+            future.set_result(result)
 
     def _leave(self, key: Hashable, ended: Future[T]) -> None:
         with self._lock:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
-from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -21,14 +20,15 @@ from platform_common.control_answers import (
     Outcome,
     Status,
     Tunnel,
-    UpdateCheck,
     Verdict,
     Version,
+    VoiceStatus,
 )
 from platform_common.message import Sentence
 from platform_common.process.run import Finished
-from platform_common.records.limits import Capabilities, Limitation, Limits
-from platform_common.records.voice import VoiceStatus
+from platform_common.records.limits import Capabilities
+from pwa_app.dashboard.updates import UpdateCheck
+from pwa_app.overview import DeviceLimitation, DeviceLimits
 
 _UNIT = "openclaw.service"
 
@@ -43,15 +43,10 @@ class StubCli:
         self, words: Sequence[str], *, stdin: bytes = b"", limit_s: float | None = None
     ) -> Finished:
         """The sample answer; a call without one fails as an unknown command does."""
-        output = _outputs(datetime.now(UTC).date()).get(tuple(words))
-        if output is None:
+        answer = _answers(datetime.now(UTC).date()).get(tuple(words))
+        if answer is None:
             return Finished(64, b"", b"error: there are no sample values for this call\n")
-        return Finished(0, output)
-
-
-@lru_cache(1)
-def _outputs(today: date) -> Mapping[tuple[str, ...], bytes]:
-    return {words: msgspec.json.encode(answer) for words, answer in _answers(today).items()}
+        return Finished(0, msgspec.json.encode(answer))
 
 
 def _answers(today: date) -> Mapping[tuple[str, ...], Any]:
@@ -75,13 +70,17 @@ def _answers(today: date) -> Mapping[tuple[str, ...], Any]:
             target="qemu-x86_64",
             profiles=(InstalledProfile("openclaw", "OpenClaw", "2026.11.1", active=True),),
         ),
-        ("limits", "--json"): Limits(
+        ("limits", "--json"): DeviceLimits(
             target="qemu-x86_64",
             tier="standard",
             ram_mb=4096,
+            ram_class="standard",
+            storage_class="ssd",
             capabilities=Capabilities(channels_disabled_by_ram=("signal",)),
             limitations=(
-                Limitation("signal-ram", "Signal needs more memory than 4 GB.", "Add memory."),
+                DeviceLimitation(
+                    "signal-ram", "Signal needs more memory than 4 GB.", "Add memory."
+                ),
             ),
         ),
         ("cost", "--json"): _cost(today),

@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from platform_common.cli.terminal import human_size, printable
+from platform_common.cli.terminal import human_size
+from platform_common.plain_text import printable
 from release_tools.distribution.manifest_location import ManifestLocation
 from release_tools.manifest.document import Manifest
 from release_tools.manifest.vocabulary import REFERENCE_FORMATS

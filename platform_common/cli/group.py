@@ -13,7 +13,9 @@ from typing import Any, ClassVar, NoReturn
 
 import click
 
-from platform_common.errors import PlatformError, WrongUsageError
+from platform_common.errors import PlatformError, UnreadableError, WrongUsageError
+from platform_common.plain_text import printable
+from platform_common.secret import keep_out_of_core_files
 
 _AS_JSON = "platform_common.as_json"
 
@@ -78,8 +80,6 @@ class CommandGroup(click.Group):
         self._end(ctx, self.usage_exit_code, PlatformError(error.format_message()))
 
     def _broken(self, ctx: click.Context, error: OSError) -> NoReturn:
-        from platform_common.errors import UnreadableError
-
         # Whoever reads our output has enough: click ends the program quietly.
         if error.errno == errno.EPIPE:
             raise error
@@ -100,8 +100,6 @@ class CommandGroup(click.Group):
 
 def tell(error: PlatformError, *, word: str = "error", colour: str = "red") -> None:
     """Say on stderr what went wrong, and what to do next."""
-    from platform_common.cli.terminal import printable
-
     said = click.style(f"{word}:", fg=colour, bold=True)
     click.echo(f"{said} {printable(error.message)}", err=True)
     if error.hint:
@@ -120,8 +118,6 @@ def print_json(document: Any) -> None:
 
 def prepare(ctx: click.Context) -> None:
     """Before any command: no core files, colours as is wanted, SIGTERM as an ordinary end."""
-    from platform_common.secret import keep_out_of_core_files
-
     keep_out_of_core_files()
     if os.environ.get("NO_COLOR"):
         ctx.color = False

@@ -1,14 +1,8 @@
-"""Text for people on a terminal: nothing that we did not write reaches it raw."""
+"""Figures for people on a terminal."""
 
 from __future__ import annotations
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
-
-
-def printable(text: str) -> str:
-    """`text` with every control or unprintable character shown as an escape, a tab as a blank."""
-    shown = text.replace("\t", " ")
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)
 
 
 def human_size(size_bytes: int) -> str:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 import threading
+import tomllib
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -38,25 +39,8 @@ def from_json(data: bytes, shape: type[T]) -> T:
         raise DecodingError(error.message) from None
 
 
-def from_answer(data: bytes, shape: type[T]) -> T:
-    """Like `from_json`, for what another program answers: what is null counts as left out."""
-    return shaped(without_null(from_json(data, cast("type[Any]", Any))), shape)
-
-
-def without_null(tree: Any) -> Any:
-    """`tree` without the members of its objects that are null."""
-    match tree:
-        case dict():
-            return {name: without_null(one) for name, one in tree.items() if one is not None}
-        case list():
-            return [without_null(one) for one in tree]
-    return tree
-
-
 def from_toml(data: bytes, shape: type[T]) -> T:
     """The value of type `shape` that TOML `data` holds; raises `DecodingError`."""
-    import tomllib
-
     try:
         tree = tomllib.loads(utf8(data))
     except tomllib.TOMLDecodeError as error:

@@ -18,27 +18,14 @@ from typing import Any
 
 from platform_common.errors import PlatformError
 from platform_common.message import Sentence
+from platform_common.net.networks import IPV4_SUFFIXES, REFUSED, Address, is_in
 
-_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _SocketAddress = tuple[socket.AddressFamily, tuple[Any, ...]]
 
 OWN_PORTS = frozenset({8088, 8089})
-_NEVER = [
-    ipaddress.ip_network(network)
-    for network in (
-        *("169.254.0.0/16", "fe80::/10"),  # Link-local.
-        *("224.0.0.0/4", "240.0.0.0/4", "ff00::/8"),  # Multicast, reserved, broadcast.
-        # What clouds serve to their own machines from elsewhere.
-        *("fd00:ec2::254/128", "100.100.100.200/32", "192.0.0.192/32", "168.63.129.16/32"),
-    )
-]
-# Networks of IPv6 whose last 32 bits are an address of IPv4.
-_CARRIERS = [ipaddress.ip_network(net) for net in ("::/96", "::ffff:0:0/96", "64:ff9b::/96")]
 # Addresses of documentation: nothing is sent by connecting a datagram socket to them.
 _OUTSIDE = {socket.AF_INET: "192.0.2.1", socket.AF_INET6: "2001:db8::1"}
 FAMILIES = frozenset(_OUTSIDE)
-
-_OTHER_ADDRESS = Sentence("Put in the address of the provider.")
 
 
 class RefusedAddressError(PlatformError):
@@ -61,10 +48,9 @@ def connect(host: str, port: int, deadline: float, *, loopback: bool = False) ->
         if is_refused(ip):
             raise RefusedAddressError(
                 Sentence(
-                    "No key is sent to {address}: it is a link-local or reserved address",
+                    "Nothing is sent to {address}: it is a link-local or reserved address",
                     address=ip,
                 ),
-                hint=_OTHER_ADDRESS,
             )
         if port in OWN_PORTS and _is_this_machine(ip):
             raise _own_page(host, port)
@@ -93,7 +79,7 @@ def left(deadline: float) -> float:
 
 def is_refused(ip: str) -> bool:
     """Whether nothing is sent to the address `ip`, however it is written."""
-    return any(reading in network for reading in _readings(ip) for network in _NEVER)
+    return any(is_in(reading, REFUSED) for reading in _readings(ip))
 
 
 def own_addresses(families: Collection[socket.AddressFamily] = FAMILIES) -> list[str]:
@@ -151,8 +137,7 @@ def _connected(address: _SocketAddress, timeout_s: float) -> socket.socket:
 
 def _own_page(host: str, port: int) -> RefusedAddressError:
     return RefusedAddressError(
-        Sentence("Port {port} of {host} is a web page of this device itself", port=port, host=host),
-        hint=_OTHER_ADDRESS,
+        Sentence("Port {port} of {host} is a web page of this device itself", port=port, host=host)
     )
 
 
@@ -160,12 +145,12 @@ def _is_this_machine(ip: str) -> bool:
     return any(reading.is_loopback or reading.is_unspecified for reading in _readings(ip))
 
 
-def _readings(ip: str) -> Iterator[_Address]:
+def _readings(ip: str) -> Iterator[Address]:
     """What `ip` stands for: itself, and the address of IPv4 that it carries."""
     address = ipaddress.ip_address(ip)
     yield address
     if isinstance(address, ipaddress.IPv6Address):
-        if any(address in network for network in _CARRIERS):
+        if is_in(address, IPV4_SUFFIXES):
             yield ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
         if address.sixtofour is not None:
             yield address.sixtofour

@@ -49,8 +49,10 @@ class TooMuchError(ValueError):
     """More bytes than we take."""
 
 
-def told(error: Exception, server: str, host: str | None, limit_s: float) -> ExchangeError:
-    """What happened, in a sentence of ours: a table, the special before the general."""
+def exchange_error(
+    error: Exception, server: str, host: str | None, limit_s: float
+) -> ExchangeError:
+    """What happened, in a sentence of ours; special cases come before general ones."""
     match error:
         case ssl.SSLCertVerificationError():
             return _distrusted(error.verify_code, server)
@@ -66,7 +68,7 @@ def told(error: Exception, server: str, host: str | None, limit_s: float) -> Exc
             said = Sentence("{server} refused the connection", server=server)
             return ExchangeError(said, hint=_CHECK_ADDRESS)
         case OSError(errno=number) if number in _UNREACHABLE:
-            said = Sentence("There is no way from this device to {server}", server=server)
+            said = Sentence("This device has no route to {server}", server=server)
             return _unreachable(said, _CHECK_ADDRESS)
         case ConnectionError() | http.client.IncompleteRead() | ssl.SSLEOFError():
             said = Sentence(
@@ -78,7 +80,7 @@ def told(error: Exception, server: str, host: str | None, limit_s: float) -> Exc
             return ExchangeError(said, hint=Sentence("Is its address one with http:// instead?"))
         case TooMuchError():
             return TooLongAnswerError(
-                Sentence("{server} sends more than a list of models can be", server=server)
+                Sentence("{server} sent a response that is too large", server=server)
             )
         case http.client.HTTPException() | ValueError():
             said = Sentence("{server} answers with something that is not HTTP", server=server)
@@ -112,7 +114,7 @@ def _distrusted(verify_code: int, server: str) -> ExchangeError:
 
 
 def wrong_clock() -> ExchangeError:
-    """The sentence for a device that has not been told what day it is."""
+    """The error for a device whose clock is not set."""
     return ExchangeError(
         Sentence("The device's clock is wrong ({day})", day=today()),
         hint=Sentence("Connect the device to the internet, or set the clock with timedatectl."),

@@ -15,6 +15,7 @@ import msgspec
 from platform_common.errors import PlatformError
 from platform_common.message import Sentence
 from platform_common.net.client import Answer, fetch
+from platform_common.net.connect import RefusedAddressError
 from platform_common.provider_key.request import KeyRequest, build_request
 from platform_common.provider_key.result import Outcome, outcome, verdict
 from platform_common.records.catalogue import Provider
@@ -23,6 +24,7 @@ from platform_common.secret import Secret
 LIMIT_S = 10.0
 _AT_ONCE = 4
 _PATIENCE_S = 2.0
+_OTHER_ADDRESS = Sentence("Put in the address of the provider.")
 _slots = threading.BoundedSemaphore(_AT_ONCE)
 
 
@@ -53,6 +55,8 @@ def check_key(
         found = verdict(provider, credentials, request, answer)
     except BusyError:
         raise
+    except RefusedAddressError as error:
+        found = outcome(error.said, _OTHER_ADDRESS)
     except PlatformError as error:
         found = outcome(error.said, error.advice)
     check = msgspec.structs.replace(

@@ -9,11 +9,10 @@ from urllib.parse import quote, urlsplit
 
 from msgspec import Struct
 
-from platform_common.endpoints import check_base_url
 from platform_common.errors import PlatformError
-from platform_common.names import check_region
 from platform_common.records.catalogue import Kind, Provider
 from platform_common.secret import Secret, parse_secret
+from platform_common.validation import check_base_url, check_region
 from platform_common.version import VERSION
 
 _HEADERS = {"Accept": "application/json", "User-Agent": f"platform-appliance/{VERSION}"}
@@ -108,7 +107,7 @@ def _signed(request: KeyRequest, access_key: str, secret_key: str, region: str) 
         check_region(region)
     except ValueError:
         hint = "A region is written like us-east-1."
-        raise IncompleteError("The region is none", hint=hint) from None
+        raise IncompleteError("The region is not valid", hint=hint) from None
     import requests
     from requests_aws4auth import AWS4Auth
 

@@ -1,4 +1,4 @@
-"""What an answer says about a key: an HTTP status and a body become a verdict in words."""
+"""The result of a key test, from the HTTP status and the body of the answer."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class Outcome(NamedTuple):
     advice: Sentence | None = None
 
 
-class _Told(NamedTuple):
-    """What to say of an answer whose status is in `statuses`, and what to do next."""
+class _Failure(NamedTuple):
+    """The message for a status in `statuses`, and what to do next."""
 
     statuses: range
     said: Sentence
@@ -54,27 +54,27 @@ class _Told(NamedTuple):
 
 
 _FAILURES = (
-    _Told(
+    _Failure(
         range(300, 400),
         Sentence("{server} leads {onward}, and no key is sent there (HTTP {status})"),
         Sentence("If that is the right place, put it in as the address."),
     ),
-    _Told(
+    _Failure(
         range(404, 405),
         Sentence("{server} answered, but not as a {kind} service (HTTP {status})"),
         Sentence("Check the base URL; most end in a version such as /v1."),
     ),
-    _Told(
+    _Failure(
         range(429, 430),
         Sentence("{name} accepted the key, but it is over its limit (HTTP {status})"),
         Sentence("Wait, or raise the limit with the provider."),
     ),
-    _Told(
+    _Failure(
         range(500, 600),
         Sentence("{name} has a problem (HTTP {status})"),
         Sentence("Try again later."),
     ),
-    _Told(
+    _Failure(
         range(100, 1000),
         Sentence("{server} answers HTTP {status}"),
         Sentence("Some services say so to a wrong key: check the key, then the address."),
@@ -105,7 +105,7 @@ def verdict(
     if status in _REJECTIONS.get(provider.kind, (401, 403)):
         said, advice = _rejected(provider)
     else:
-        _, said, advice = next(told for told in _FAILURES if status in told.statuses)
+        _, said, advice = next(failure for failure in _FAILURES if status in failure.statuses)
     values = {
         "name": provider.display_name,
         "server": server,

@@ -6,9 +6,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from platform_common.endpoints import check_base_url
 from platform_common.formats.decode import DecodingError, check_member, from_json, shaped
-from platform_common.names import check_id, check_variable
+from platform_common.validation import check_base_url, check_id, check_variable
 
 Kind = Literal[
     "chat-compatible",

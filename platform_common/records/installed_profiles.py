@@ -5,11 +5,11 @@ from __future__ import annotations
 from msgspec import Struct
 
 from platform_common.errors import UnreadableError
-from platform_common.names import check_id
 from platform_common.paths import ACTIVE_PROFILE, PROFILES, Found, Paths
 from platform_common.records import record_file
 from platform_common.records.profiles import Profile, parse
 from platform_common.records.record_file import MissingRecordError, RecordError
+from platform_common.validation import check_id
 
 _ENDING = ".toml"
 _LIST = "See which there are with: platformctl profile list"

@@ -8,11 +8,10 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from platform_common.endpoints import check_loopback_url
 from platform_common.errors import PlatformError
 from platform_common.formats.decode import DecodingError, check_member, from_toml
 from platform_common.message import Sentence
-from platform_common.names import check_id, check_unit, check_variable
+from platform_common.validation import check_id, check_loopback_url, check_unit, check_variable
 
 _PORT = re.compile(r"(?P<number>[1-9][0-9]{0,4})/(?:tcp|udp)")
 _HIGHEST_PORT = 65535

@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from platform_common.errors import PlatformError
+from platform_common.formats.decode import DecodingError, utf8
 from platform_common.paths import Found
 from platform_common.storage.safe_read import read_own
 
 if TYPE_CHECKING:
     from platform_common.storage.atomic_write import Owner
 
+D = TypeVar("D")
 R = TypeVar("R")
 LIMIT_BYTES = 1 << 20
 _LONGEST_LINE = 4096
@@ -55,8 +57,6 @@ def read_line(path: Path) -> str | None:
 
 def parse_line(data: bytes) -> str:
     """The one line of a file; raises `PlatformError`."""
-    from platform_common.formats.decode import DecodingError, utf8
-
     line = utf8(data).removesuffix("\n")
     if not line or not line.isprintable() or line != line.strip() or len(line) > _LONGEST_LINE:
         raise DecodingError(
@@ -83,7 +83,7 @@ def edit(
     gone. Raises `RecordError` and whatever the writing raises; the old record
     then stays.
     """
-    # Here, because whoever only reads need not wait for these.
+    # Here, as the bench row of `platformctl version` misses with them.
     from platform_common.storage.atomic_write import make_folder, write_atomic
     from platform_common.storage.file_lock import changing
     from platform_common.storage.stale_files import remove_left_overs
@@ -99,9 +99,6 @@ def edit(
         if len(after) > LIMIT_BYTES:
             raise RecordError(f"{path} would become larger than {LIMIT_BYTES:,} bytes")
         write_atomic(path, after, mode=mode, owner=owner)
-
-
-D = TypeVar("D")
 
 
 def _parsed(path: Path, function: Callable[[D], R], data: D) -> R:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import grp
 import os
+import pwd
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -138,7 +140,7 @@ def _link(folder: int, source: str, target: str) -> None:
 
 @contextlib.contextmanager
 def _temporary(folder: int, names: Iterable[str]) -> Iterator[None]:
-    """Whatever has one of `names` is gone when the block ends, also by a signal."""
+    """Delete `names` on exit, also by a signal."""
 
     def remove() -> None:
         with signals_held():
@@ -168,16 +170,13 @@ def _write_durable(folder: int, name: str, data: bytes, mode: int, ids: tuple[in
 
 
 def ids_of(owner: Owner | None) -> tuple[int, int]:
-    """The numbers of an owner; -1, which changes nothing, for who does not exist or is not asked.
+    """The ids of an owner; -1 (leave unchanged) for a name that does not exist.
 
-    Only root may give a file away.
+    Both are -1 without root, who alone may give a file away.
     """
     user, group = _UNCHANGED
     if owner is None or os.geteuid() != 0:
         return user, group
-    import grp
-    import pwd
-
     with contextlib.suppress(KeyError):
         user = pwd.getpwnam(owner.user).pw_uid
     with contextlib.suppress(KeyError):

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from platform_common.errors import PlatformError, UnreadableError
+from platform_common.storage.atomic_write import opened_folder, rename_to_free
 from platform_common.storage.safe_read import close, descriptor_of
+from platform_common.storage.stale_files import remove_left_overs, temporary_name
 
 _WAIT_S = 10.0
 _LOOK_AGAIN_S = 0.01
@@ -107,10 +109,7 @@ def _sharing(folder: Path) -> int | None:
 
 
 def _make_shared(lock: Path, group: int) -> None:
-    """Make the lock with its group and its mode at once: else who is in the group is refused."""
-    from platform_common.storage.atomic_write import opened_folder, rename_to_free
-    from platform_common.storage.stale_files import remove_left_overs, temporary_name
-
+    """Make the lock with its group and its mode at once, so that the group can always open it."""
     remove_left_overs(lock.parent, of_name=lock.name)
     temporary = temporary_name(lock.name)
     with opened_folder(lock.parent) as folder:

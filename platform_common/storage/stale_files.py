@@ -1,4 +1,4 @@
-"""What a writer that is killed or interrupted leaves behind: its names, and its end."""
+"""Temporary files: their names, and removing those that a killed writer left behind."""
 
 from __future__ import annotations
 
@@ -28,13 +28,11 @@ def remove_left_overs(
     of_name: str | None = None,
     given_to: int | None = None,
 ) -> None:
-    """Remove what killed programs of this user left unfinished in `directory`.
+    """Remove the temporary files that killed programs of this user left in `directory`.
 
-    Also what they had given away to the user `given_to` by then.
-
-    Without `of_process` only for a caller that no other writer of these files
-    can run beside. With `of_name` only what was to become the file of that
-    name, and no folder. Raises `UnreadableError`.
+    Files that they had already given to the user `given_to` go too. Without
+    `of_process` the caller must be the only writer of these files. With `of_name` only
+    files that were to get that name go, and no folder. Raises `UnreadableError`.
     """
     try:
         with os.scandir(directory) as entries:
@@ -58,6 +56,7 @@ def _remove_own(entry: os.DirEntry[str], users: Container[int | None], *, folder
         if entry.is_file(follow_symlinks=False):
             Path(entry.path).unlink()
         elif folders and entry.is_dir(follow_symlinks=False):
+            # Here, as the bench row of `platformctl version` misses with it.
             import shutil
 
             shutil.rmtree(entry.path, ignore_errors=True)

@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
-from functools import lru_cache
+from functools import cache
 from gettext import GNUTranslations, NullTranslations
 from pathlib import Path
 
@@ -32,11 +32,6 @@ class Language:
         self.code = code
         self._locale = Locale.parse(code)
         self._catalogue = catalogue
-        # Pages show the same few values again and again.
-        self.money = lru_cache(4096)(self._money)
-        self.number = lru_cache(1024)(self._number)
-        self.percent = lru_cache(1024)(self._percent)
-        self.duration = lru_cache(1024)(self._duration)
 
     def gettext(self, text: str) -> str:
         """The text in this language."""
@@ -46,7 +41,7 @@ class Language:
         """The text for that many, in this language."""
         return self._catalogue.ngettext(one, many, count)
 
-    def _money(self, usd: float) -> str:
+    def money(self, usd: float) -> str:
         """US dollars with two digits, or with as many as it takes to see an amount below a cent."""
         if abs(usd) >= 1e12:
             return f"$ {usd:.2e}"
@@ -55,18 +50,19 @@ class Language:
             return str(format_currency(usd, "USD", finer, self._locale, currency_digits=False))
         return str(format_currency(usd, "USD", locale=self._locale))
 
-    def _number(self, value: float) -> str:
+    def number(self, value: float) -> str:
+        """A number with separators."""
         if abs(value) >= 1e15:
             return f"{Decimal(value):.2e}"
         return str(format_decimal(value, locale=self._locale))
 
-    def _percent(self, value: float) -> str:
+    def percent(self, value: float) -> str:
         """A share given in percent, as a whole number."""
         if abs(value) >= 1e12:
             return f"{value:.0e} %"
         return str(format_percent(value / 100, locale=self._locale))
 
-    def _duration(self, seconds: int) -> str:
+    def duration(self, seconds: int) -> str:
         """A span of time in its largest unit."""
         return str(format_timedelta(max(min(seconds, 10**10), 0), threshold=1, locale=self._locale))
 
@@ -90,9 +86,9 @@ class Language:
             return date
 
 
-@lru_cache
+@cache
 def language(code: str) -> Language:
-    """The language `code`, one of `LANGUAGES`."""
+    """The language `code`, one of `LANGUAGES`, read at first use."""
     return Language(code, _catalogue(code))
 
 

@@ -1,4 +1,4 @@
-"""Where an exception came from, told without any value: its text may hold what was sent."""
+"""Where an exception came from, without any value: its text may hold what was sent."""
 
 from __future__ import annotations
 

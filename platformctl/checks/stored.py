@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator, Mapping
 from platform_common import paths as places
 from platform_common.errors import PlatformError
 from platform_common.paths import Paths, Place
-from platform_common.records import catalogue, limits, record_file, secrets_env, voice
+from platform_common.records import catalogue, limits, record_file, secrets_env
 from platform_common.records.installed_profiles import installed_profiles
 from platform_common.records.record_file import MissingRecordError
 from platformctl.checks.finding import Finding, failed, passed, skipped
 from platformctl.cost import caps as cost_caps
 from platformctl.cost import price_sheet
+from platformctl.voice import settings as voice
 
 RECORDS: Mapping[Place, Callable[[bytes], object]] = {
     places.PROVIDERS: catalogue.parse,

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import click
 
-from platform_common.cli.terminal import printable
 from platform_common.errors import WrongUsageError
 from platform_common.paths import Paths
+from platform_common.plain_text import printable
 from platformctl.root_helper.operations import find_operation
 from platformctl.root_helper.server import serve
 

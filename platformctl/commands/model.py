@@ -5,9 +5,10 @@ from __future__ import annotations
 import click
 
 from platform_common.cli.group import Text, print_json, warn
-from platform_common.control_answers import Model, ModelSet, to_json
+from platform_common.control_answers import Model, to_json
 from platform_common.errors import PlatformError, WrongUsageError
 from platform_common.paths import Paths
+from platformctl.answers import ModelSet
 from platformctl.keys import models
 from platformctl.keys.typed_key import read_key
 from platformctl.printing import as_json, print_table, styled

@@ -7,14 +7,14 @@ import unicodedata
 import click
 
 from platform_common.cli.group import Text, print_json
-from platform_common.control_answers import to_json
+from platform_common.control_answers import VoiceStatus, to_json
 from platform_common.errors import PlatformError, WrongUsageError
 from platform_common.paths import Paths
-from platform_common.records.voice import VoiceStatus, check_wake_word
 from platformctl.printing import as_json, print_facts, styled
 from platformctl.prompts import agree, yes_option
 from platformctl.root_helper.remote_operation import NOTHING
 from platformctl.voice import voice
+from platformctl.voice.settings import check_wake_word
 
 _CONSENT = """\
 The microphone of this device will be on all the time, and what is said near it

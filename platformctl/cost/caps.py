@@ -72,7 +72,7 @@ def edited(data: bytes | None, changes: Changes) -> bytes:
     Raises `DecodingError` for a file that cannot be read, and for such values.
     """
     # Loading it takes 7 ms, by which "platformctl cost --json" would miss its row of the bench.
-    from platform_common.formats.toml_edit import with_values
+    from platformctl.toml_edit import with_values
 
     before = _NEW if data is None else data
     parse(before)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from platform_common.control_answers import Ledger
 from platform_common.paths import (
     COST_CAPS,
     COST_DEFAULTS,
@@ -12,6 +11,7 @@ from platform_common.paths import (
     PROFILES,
     Place,
 )
+from platformctl.answers import Ledger
 from platformctl.cost.caps import MOST_USD, Changes, CostCaps, OnTrip
 from platformctl.cost.summary import Summary, newest, reset, set_caps, summary
 from platformctl.root_helper.remote_operation import Nothing, RemoteOperation

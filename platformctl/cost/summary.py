@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from platform_common.control_answers import Cost, CostState, Day, Expense, Ledger, LedgerEntry
+from platform_common.control_answers import Cost, CostState, Day, Expense
 from platform_common.errors import UnreadableError
 from platform_common.paths import COST_CAPS, COST_DEFAULTS, COST_LEDGER_VARIABLE, Paths
 from platform_common.records import record_file
@@ -17,6 +17,7 @@ from platform_common.records.record_file import MissingRecordError
 from platform_common.storage.append_log import put_aside
 from platform_common.storage.atomic_write import ROOT
 from platform_common.storage.reverse_lines import blocks_from_end
+from platformctl.answers import Ledger, LedgerEntry
 from platformctl.cost import caps as cost_caps
 from platformctl.cost import ledger as cost_ledger
 from platformctl.cost import price_sheet

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 import click
 
-from platform_common.control_answers import Cost, LedgerEntry
+from platform_common.control_answers import Cost
+from platformctl.answers import LedgerEntry
 from platformctl.cost.caps import CostCaps
 from platformctl.cost.summary import Summary
 from platformctl.printing import print_facts, print_table, styled

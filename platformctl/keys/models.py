@@ -6,8 +6,7 @@ import contextlib
 
 from msgspec import Struct
 
-from platform_common.control_answers import Model, ModelSet
-from platform_common.endpoints import check_base_url
+from platform_common.control_answers import Model
 from platform_common.errors import PlatformError, UnreadableError, WrongUsageError
 from platform_common.paths import (
     ACTIVE_ENDPOINT,
@@ -26,6 +25,8 @@ from platform_common.records.key_store import read_keys, store_keys
 from platform_common.records.secrets_env import SecretsEnv
 from platform_common.secret import parse_secret
 from platform_common.storage.atomic_write import ROOT
+from platform_common.validation import check_base_url
+from platformctl.answers import ModelSet
 from platformctl.root_helper.remote_operation import Nothing, RemoteOperation
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from platform_common.formats.decode import check_member, from_json
-from platform_common.names import check_id
+from platform_common.validation import check_id
 
 _DONE = "done"
 _MOST = 64

@@ -8,8 +8,8 @@ import sys
 from array import array
 from collections.abc import Mapping
 
+from platform_common.control_answers import VoiceCheck
 from platform_common.process.run import Finished, ProcessError, TooLongError, run
-from platform_common.records.voice import VoiceCheck
 
 _PROGRAM = "arecord"
 # Raw samples go to standard output: what the speech models hear, 16 bit, 16 kHz, one channel.

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from platform_common.control_answers import UNAVAILABLE
+from platform_common.control_answers import UNAVAILABLE, VoiceCheck, VoiceStatus
 from platform_common.errors import PlatformError
 from platform_common.paths import LIMITS, VOICE, Found, Paths
-from platform_common.records import limits, record_file, voice
+from platform_common.records import limits, record_file
 from platform_common.records.limits import Limitation, Limits
-from platform_common.records.voice import VoiceCheck, VoiceStatus
 from platform_common.resources import data_path
 from platform_common.storage.atomic_write import ROOT
 from platformctl.root_helper.remote_operation import Nothing, RemoteOperation
 from platformctl.services.systemd import disable_now, enable_now, unit_states
 from platformctl.voice import microphone
+from platformctl.voice import settings as voice
 
 UNIT = "platform-voice-relay.service"
 _NO_LIMITATION = Limitation("", "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from html import escape
 
 from msgspec import Struct
@@ -20,7 +19,7 @@ _LEAST = 1.0
 _LONGEST_DATE = 32
 
 
-class Chart(Struct, frozen=True, cache_hash=True):
+class Chart(Struct, frozen=True):
     """An SVG, what it shows in one sentence, and the same as rows of text, newest first."""
 
     svg: str
@@ -31,7 +30,6 @@ class Chart(Struct, frozen=True, cache_hash=True):
     cap_is_drawn: bool
 
 
-@lru_cache(16)
 def cost_chart(days: tuple[Day, ...], cap_usd: float | None, language: Language) -> Chart:
     """The chart of `days`, oldest first; the cap is a line where it lies among the bars."""
     amounts = [max(day.usd, 0.0) for day in days]

@@ -18,7 +18,7 @@ _WEEK = 7
 _MOST_COUNTED = 999_999
 
 
-class Window(Struct, frozen=True, cache_hash=True):
+class Window(Struct, frozen=True):
     """What was spent in a day or a month, how much that may be, and whether it is too much.
 
     `state` is a kind (ok, warn, bad) or none; `pct` is of the cap.
@@ -30,7 +30,7 @@ class Window(Struct, frozen=True, cache_hash=True):
     state: str
 
 
-class Spending(Struct, frozen=True, cache_hash=True):
+class Spending(Struct, frozen=True):
     """What was spent; `tripped` says that a cap is reached."""
 
     today: Window
@@ -49,7 +49,7 @@ class Spending(Struct, frozen=True, cache_hash=True):
         return next((kind for kind in ("warn", "ok") if kind in kinds), "none")
 
 
-class Health(Struct, frozen=True, cache_hash=True):
+class Health(Struct, frozen=True):
     """The checks: problems first; counts are those reported, or those that are there."""
 
     problems: tuple[Check, ...]

@@ -14,7 +14,7 @@ from pwa_app.dashboard.dashboard_figures import Health, Spending
 from pwa_app.overview import Overview, State
 
 
-class Note(Struct, frozen=True, cache_hash=True):
+class Note(Struct, frozen=True):
     """One thing to know, and where more is said about it; `kind` is bad or warn."""
 
     kind: str
@@ -23,7 +23,7 @@ class Note(Struct, frozen=True, cache_hash=True):
     link: Sentence
 
 
-class Headline(Struct, frozen=True, cache_hash=True):
+class Headline(Struct, frozen=True):
     """How the device is, in one line; `kind` is ok, warn or bad."""
 
     kind: str

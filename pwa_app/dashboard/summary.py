@@ -6,7 +6,6 @@ What an answer does not hold is None here, never 0.
 from __future__ import annotations
 
 from datetime import datetime
-from functools import lru_cache
 
 from msgspec import Struct
 
@@ -15,8 +14,6 @@ from platform_common.records.channel_names import channel_name
 from pwa_app.dashboard.dashboard_figures import Health, Spending, counted, health_of, spending
 from pwa_app.dashboard.headline import Headline, headline_of
 from pwa_app.overview import Overview, State, gateway_state, state_of
-
-_REMEMBERED = 8
 
 
 class Summary(Struct, frozen=True):
@@ -32,7 +29,6 @@ class Summary(Struct, frozen=True):
     headline: Headline
 
 
-@lru_cache(_REMEMBERED)
 def summary(overview: Overview) -> Summary:
     """What to show of the answers."""
     status = overview.status.value

@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
-from platform_common.control_answers import UpdateCheck
 from platform_common.message import Sentence, quoted
 from pwa_app.control_client import Slice, View, object_view, plain
 
 # It asks the network, so it may take longer than what looks at the device alone.
 _LIMIT_S = 20.0
 COMMAND = "platformctl update --apply"
+
+
+class UpdateCheck(Struct, frozen=True):
+    """`update --check`: whether a newer release is there; None is what was not said.
+
+    `matching_artefact` is its file for this device: a name, or what the manifest says of it.
+    """
+
+    ok: bool | None = None
+    installed_version: str = ""
+    latest_version: str = ""
+    channel: str = ""
+    update_available: bool | None = None
+    target: str = ""
+    profile: str = ""
+    matching_artefact: str | bool | dict[str, Any] | None = None
+    manifest_origin: str = ""
+    reason: str = ""
+    error: str = ""
+
+
 CHECK: View[UpdateCheck] = object_view(
     ("update", "--check", "--json"), UpdateCheck(), limit_s=_LIMIT_S
 )

@@ -70,7 +70,7 @@ def rotate() -> Response:
     """Store a new key (spec, dashboard web app); the next page says how that went."""
     here = context()
     here.flash.put(rotation.rotate(here.cli, request.form))
-    here.flights.forget(MODELS.words)
+    here.single_flight.forget(MODELS.words)
     return redirect("/app/keys")
 
 

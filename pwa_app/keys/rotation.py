@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from platform_common.cli.terminal import printable
 from platform_common.control_answers import ModelTest
 from platform_common.errors import PlatformError
-from platform_common.formats.decode import DecodingError, from_answer
+from platform_common.formats.decode import DecodingError, shaped
 from platform_common.message import Sentence
-from platform_common.names import check_id, check_variable
+from platform_common.plain_text import printable
 from platform_common.process.run import Finished, ProcessError
 from platform_common.redaction import MASK, Redactor
 from platform_common.secret import Secret, parse_secret
+from platform_common.validation import check_id, check_variable
 from platform_common.web.flash import Flash
-from pwa_app.control_client import ControlCli, told
+from pwa_app.control_client import ControlCli, error_message, read_answer
 from pwa_app.overview import MODELS
 
 # The test itself may take ten seconds, and wait for others before that.
@@ -106,7 +106,7 @@ def key_tested(cli: ControlCli, provider: str, values: Sequence[Value] = ()) -> 
     except ProcessError as error:
         return Tested("unchecked", error.message)
     try:
-        found = from_answer(finished.output, ModelTest)
+        found = shaped(read_answer(finished.output), ModelTest)
     except DecodingError:
         return Tested("unchecked", _reason(finished, values))
     if found.ok and not found.warning:
@@ -193,7 +193,7 @@ def _failed(why: str, stored: Sequence[str] = ()) -> Flash:
 
 def _reason(finished: Finished, values: Sequence[Value]) -> str:
     """What the program said went wrong, in its `error:` line or its last one."""
-    return _cut(_hidden(told(finished), values) or f"exit code {finished.status}")
+    return _cut(_hidden(error_message(finished), values) or f"exit code {finished.status}")
 
 
 def _hidden(text: str, values: Sequence[Value]) -> str:

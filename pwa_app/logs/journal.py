@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import TimeoutError as NotYetError
 from functools import partial
 from pathlib import Path
@@ -14,13 +14,13 @@ from msgspec import Struct
 from platform_common.control_answers import Status
 from platform_common.errors import PlatformError
 from platform_common.message import Sentence
-from platform_common.names import check_unit
 from platform_common.process import run as processes
 from platform_common.process.run import Finished, ProcessError, TooLongError
+from platform_common.validation import check_unit
 from pwa_app.control_client import BusyError, Slice
 from pwa_app.keys.known_secrets import KnownSecrets
 from pwa_app.logs.journal_entries import Entry, read_entries, shown
-from pwa_app.single_flight import Flights
+from pwa_app.single_flight import SingleFlight
 
 FALLBACK_UNIT = "openclaw.service"
 _OWN_UNITS = tuple(
@@ -130,24 +130,30 @@ class JournalError(PlatformError):
 
 
 class Journal:
-    """Reads the journal, the machine's or the one in `folder`; who asks the same shares a read.
-
-    `units` are those that the control CLI named last.
-    """
+    """Reads the journal, the machine's or the one in `folder`; equal requests share a read."""
 
     def __init__(self, secrets: KnownSecrets, folder: Path | None, *, limit_s: float) -> None:
         self._secrets = secrets
         self._folder = folder
         self._limit_s = limit_s
         # Not those of the control CLI: a journal that hangs holds no other page up.
-        self._flights = Flights(_AT_ONCE)
-        self.units: Units | None = None
+        self._single_flight = SingleFlight(_AT_ONCE)
+        self._units: Units | None = None
+
+    def units_of(self, status: Slice[Status]) -> Units:
+        """The units that `status` names, which `last_units` then gives."""
+        self._units = units_of(status)
+        return self._units
+
+    def last_units(self, load_status: Callable[[], Slice[Status]]) -> Units:
+        """The units that the control CLI named last; it is only asked if it never was."""
+        return self._units or self.units_of(load_status())
 
     def read(self, extract: Extract) -> Reading:
         """That part of the journal, or less where it would be too much; raises `JournalError`."""
-        flight = self._flights.join(extract, partial(self._read, extract))
+        run = self._single_flight.join(extract, partial(self._read, extract))
         try:
-            return flight.result(2 * self._limit_s)
+            return run.result(2 * self._limit_s)
         except NotYetError:
             raise _not_read(BusyError("too many others are reading it")) from None
 

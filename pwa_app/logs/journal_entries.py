@@ -15,6 +15,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from platform_common.plain_text import CONTROLS
+
 LEVELS = ("emerg", "alert", "crit", "error", "warning", "notice", "info", "debug")
 _USUAL = LEVELS.index("info")
 LONGEST_TEXT = 4096
@@ -28,12 +30,8 @@ _TERMINAL = re.compile(
 )
 # What moves the cursor, turns the direction of writing, is not seen, or is no character.
 _UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufdd0-\ufdef"
-    "\ufeff\ufff0-\ufffb\ufffe\uffff\U000e0000-\U000e0fff"
-    + "".join(
-        f"{chr(plane | 0xFFFE)}{chr(plane | 0xFFFF)}" for plane in range(1 << 16, 17 << 16, 1 << 16)
-    )
-    + "\ud800-\udfff]"
+    f"[{CONTROLS}\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff0-\ufffb"
+    "\U000e0000-\U000e0fff]"
 )
 _UNSEEN_MARK = "·"
 

@@ -16,12 +16,12 @@ from platform_common.web.errors import error_page
 from platform_common.web.factory import say, spoken
 from pwa_app.context import context
 from pwa_app.control_client import Slice
-from pwa_app.logs.journal import Extract, JournalError, Reading, Units, place_of, units_of
+from pwa_app.logs.journal import Extract, JournalError, Reading, Units, place_of
 from pwa_app.logs.journal_entries import Entry, count_levels
 from pwa_app.logs.rows import PAGE_BYTES, PRIORITIES, Filters, Row, newest, rows_of
 from pwa_app.overview import STATUS
 
-# Who was away for longer than these take gets the newest lines, and is told so.
+# A browser that missed more than these gets the newest lines, and a note that some are missing.
 _MOST_NEW_LINES = 500
 
 blueprint = Blueprint("logs", __name__)
@@ -46,7 +46,7 @@ class Page(Struct, frozen=True):
 def logs() -> str:
     """The last lines of a unit, whether or not they can be had."""
     status = context().load(STATUS)
-    units = context().journal.units = units_of(status)
+    units = context().journal.units_of(status)
     filters = Filters.of(request.args, units)
     try:
         reading = context().journal.read(filters.extract)
@@ -95,10 +95,7 @@ def download() -> Response:
 
 def _units() -> Units:
     """The units that the control CLI named last: a poll makes no call."""
-    journal = context().journal
-    if journal.units is None:
-        journal.units = units_of(context().load(STATUS))
-    return journal.units
+    return context().journal.last_units(lambda: context().load(STATUS))
 
 
 def _page(status: Slice[Status], units: Units, filters: Filters, reading: Reading) -> Page:

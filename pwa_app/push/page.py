@@ -11,6 +11,7 @@ from werkzeug.exceptions import RequestEntityTooLarge
 from platform_common.errors import PlatformError
 from platform_common.formats.decode import DecodingError
 from platform_common.message import Sentence
+from platform_common.plain_text import one_line
 from platform_common.web.errors import error_page
 from platform_common.web.factory import say
 from platform_common.web.rate_limit import RateLimit
@@ -62,7 +63,7 @@ def subscribe() -> Response:
     try:
         push().subscriptions.add(subscriptions.parse(body))
     except DecodingError as error:
-        return _text(400, _one_line(error.message))
+        return _text(400, one_line(error.message))
     except FullError:
         return _text(507, Sentence("This device keeps no more subscriptions. Remove some first."))
     except PlatformError as error:
@@ -79,7 +80,7 @@ def unsubscribe() -> Response:
     try:
         push().subscriptions.remove(subscriptions.parse_endpoint(body))
     except DecodingError as error:
-        return _text(400, _one_line(error.message))
+        return _text(400, one_line(error.message))
     except PlatformError as error:
         return _not_written(error)
     return _text(200, "ok")
@@ -104,10 +105,6 @@ def _body() -> bytes | Response:
 def _text(status: int, said: Sentence | str) -> Response:
     text = say(said) if isinstance(said, Sentence) else said
     return Response(text, status, content_type="text/plain; charset=utf-8")
-
-
-def _one_line(reason: str) -> str:
-    return " ".join("".join(c if c.isprintable() else " " for c in reason).split())
 
 
 def _not_written(error: PlatformError) -> Response:

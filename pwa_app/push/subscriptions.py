@@ -17,12 +17,13 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, field
 
-from platform_common.endpoints import check_http_url
 from platform_common.errors import PlatformError
 from platform_common.formats.decode import DecodingError, check_member, from_json
+from platform_common.net.networks import IPV4_TUNNELS, Address, is_in
 from platform_common.storage.append_log import append_line, drop_lines
 from platform_common.storage.atomic_write import make_folder
 from platform_common.storage.safe_read import read_own
+from platform_common.validation import check_http_url
 
 FILE = "push-subscriptions.jsonl"
 MODE = 0o640
@@ -42,10 +43,6 @@ _INNER_ENDINGS = frozenset(
     ["localhost", "local", "localdomain", "internal", "intranet", "lan", "home", "corp"]
 )
 _INNER_NAMES = ("home.arpa",)
-# Networks of IPv6 that lead on to addresses of IPv4.
-_CARRIERS = [
-    ipaddress.ip_network(net) for net in ("::/96", "64:ff9b::/32", "2001::/32", "2002::/16")
-]
 
 
 class FullError(PlatformError):
@@ -115,12 +112,8 @@ def _is_outside_address(text: str) -> bool:
         return False
 
 
-def _is_outside(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    if address.version == 6 and (
-        address.ipv4_mapped is not None or any(address in net for net in _CARRIERS)
-    ):
-        return False
-    return address.is_global and not address.is_multicast
+def _is_outside(address: Address) -> bool:
+    return address.is_global and not address.is_multicast and not is_in(address, IPV4_TUNNELS)
 
 
 def _is_public_name(host: str) -> bool:

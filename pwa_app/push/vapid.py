@@ -43,17 +43,17 @@ class PushKey:
         self.path = data_dir / FILE
         # Looked for once; what it needs is loaded only when the key is asked for.
         self._generator = _has_generator() if generator is None else generator
-        self._told = ""
+        self._warned = ""
 
     def public(self) -> str:
         """The public key as browsers take it, base64url; empty when push is off."""
         if not self._generator:
-            self._tell("push is off: py-vapid is not installed")
+            self._warn_once("push is off: py-vapid is not installed")
             return ""
         try:
             return _public_part(self._pem(), self.path)
         except PlatformError as error:
-            self._tell(f"push is off: {error.message}")
+            self._warn_once(f"push is off: {error.message}")
             return ""
 
     def _pem(self) -> bytes:
@@ -74,7 +74,9 @@ class PushKey:
                     os.fchmod(descriptor, MODE)
                     _LOG.warning("%s had the mode %04o and now has %04o", self.path, mode, MODE)
             except OSError:
-                self._tell(f"{self.path} has the mode {mode:04o}, and only its owner can change it")
+                self._warn_once(
+                    f"{self.path} has the mode {mode:04o}, and only its owner can change it"
+                )
             try:
                 return os.read(descriptor, _LIMIT_BYTES)
             except OSError as error:
@@ -95,10 +97,10 @@ class PushKey:
         except OSError as error:
             raise UnreadableError.of(self.path, error) from error
 
-    def _tell(self, what: str) -> None:
+    def _warn_once(self, what: str) -> None:
         """Log `what`, once: anybody can ask for the key as often as they like."""
-        if what != self._told:
-            self._told = what
+        if what != self._warned:
+            self._warned = what
             _LOG.warning("%s", what)
 
 

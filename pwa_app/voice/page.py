@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from flask import Blueprint, redirect, render_template, request
 from werkzeug import Response
 
-from platform_common.cli.terminal import printable
-from platform_common.formats.decode import from_answer
+from platform_common.control_answers import VoiceCheck, VoiceStatus
 from platform_common.message import Sentence
+from platform_common.plain_text import printable
 from platform_common.process.run import Finished, ProcessError
-from platform_common.records.voice import VoiceCheck, VoiceStatus
 from platform_common.web.flash import Flash
 from pwa_app.context import context, taken
-from pwa_app.control_client import Slice, View, told
+from pwa_app.control_client import Slice, View, error_message, object_view
 
-VOICE_STATUS: View[VoiceStatus] = View(
-    ("voice", "status", "--json"), partial(from_answer, shape=VoiceStatus), VoiceStatus()
-)
-VOICE_CHECK: View[VoiceCheck] = View(
-    ("voice", "check", "--json"), partial(from_answer, shape=VoiceCheck), VoiceCheck()
-)
+VOICE_STATUS: View[VoiceStatus] = object_view(("voice", "status", "--json"), VoiceStatus())
+VOICE_CHECK: View[VoiceCheck] = object_view(("voice", "check", "--json"), VoiceCheck())
 # systemd may take its time with the service.
 _SWITCH_LIMIT_S = 45.0
 _LONGEST_REASON = 300
@@ -107,13 +100,13 @@ def _switched(*words: str) -> str:
     except ProcessError as error:
         return error.message
     finally:
-        context().flights.forget(VOICE_STATUS.words)
+        context().single_flight.forget(VOICE_STATUS.words)
     return _why(done) if done.status else ""
 
 
 def _why(done: Finished) -> str:
     """What the control CLI says went wrong, without the hint behind it."""
-    return printable(told(done) or f"exit code {done.status}")[:_LONGEST_REASON]
+    return printable(error_message(done) or f"exit code {done.status}")[:_LONGEST_REASON]
 
 
 def _back(sentence: Sentence, *, good: bool) -> Response:

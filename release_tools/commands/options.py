@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from platform_common.cli.terminal import printable
+from platform_common.plain_text import printable
 from release_tools.manifest.calver import CalVer, CalVerError
 
 PATH = click.Path(path_type=Path)

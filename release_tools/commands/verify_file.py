@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from platform_common.cli.group import print_json
-from platform_common.cli.terminal import printable
+from platform_common.plain_text import printable
 from release_tools.commands.options import AS_JSON, PATH, progress_shown
 from release_tools.commands.trusted_keys import PUBLIC_KEYS, load_keys
 from release_tools.progress import byte_progress

@@ -71,7 +71,7 @@ class ManifestLocation:
         return parts._replace(path=parts.path + SIGNATURE_SUFFIX).geturl()
 
     def resolve(self, url: str) -> str:
-        """Return the absolute URL that `url` means in this manifest (docs/reference/manifest.md, "URLs").
+        """Return the absolute URL that `url` means here (docs/reference/manifest.md, "URLs").
 
         A relative one is relative to the manifest's folder, whatever the scheme; an absolute
         one is returned unchanged.

@@ -20,8 +20,8 @@ _CLOCK_TOLERANCE = timedelta(hours=24)
 class Finding:
     """A failed check; a release with only warnings is still trusted.
 
-    `code` is one word that scripts can rely on (docs/reference/release-tools.md lists them), `where` the
-    file or URL, `message` a sentence.
+    `code` is one word that scripts can rely on (docs/reference/release-tools.md lists them),
+    `where` the file or URL, `message` a sentence.
     """
 
     code: str

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 
-from platform_common.cli.terminal import printable
+from platform_common.plain_text import printable
 from platform_common.process.run import ProcessError
 from platform_common.storage.stale_files import signals_held
 from release_tools.signing.minisign import PublicKey, Signature, SignatureError

@@ -18,16 +18,17 @@ from jsonschema import Draft202012Validator
 
 from dev.distributions import ROOT
 from platform_common import control_answers
-from platform_common.control_answers import to_json
+from platform_common.control_answers import VoiceCheck, VoiceStatus, to_json
 from platform_common.formats.decode import DecodingError, from_json
 from platform_common.formats.strict_json import JsonError
 from platform_common.records.limits import Limits
 from platform_common.records.profiles import Profile
-from platform_common.records.voice import VoiceCheck, VoiceStatus
 from platform_common.root_helper.messages import SetupPlan, SetupStatus
+from platformctl.answers import Ledger, ModelSet
 from platformctl.cli import main
 from platformctl.device import ProfileVerdict
 from platformctl.services.install import ServicesInstall, ServicesRemove, ServiceState
+from pwa_app.overview import read_models
 from tests.support.devices import KEYS, Device, set_up
 from tests.support.properties import examples
 from tests.support.setups import STARTED, put_answers, put_journal
@@ -61,7 +62,7 @@ CALLS: Mapping[str, Call] = {
     "version": Call(("version",), control_answers.Version),
     "limits": Call(("limits",), Limits, open=True),
     "cost": Call(("cost",), control_answers.Cost),
-    "cost-ledger": Call(("cost", "ledger"), control_answers.Ledger),
+    "cost-ledger": Call(("cost", "ledger"), Ledger),
     # Its keys may be read by all.
     "doctor": Call(("doctor",), control_answers.Verdict, status=1),
     "profile-list": Call(("profile", "list"), tuple[control_answers.InstalledProfile, ...]),
@@ -82,7 +83,7 @@ CALLS: Mapping[str, Call] = {
     ),
     "model-set": Call(
         ("model", "set", "--provider", "openai", "--key-from-stdin", "--yes"),
-        control_answers.ModelSet,
+        ModelSet,
         stdin="sk-new-key-0123456789\n",
     ),
 }
@@ -238,10 +239,8 @@ def test_every_schema_is_of_a_call() -> None:
 
 
 def test_models_are_read_from_an_object_too() -> None:
-    listed = b'[{"id": "openai"}]'
-    assert control_answers.read_models(
-        b'{"providers": ' + listed + b"}"
-    ) == control_answers.read_models(listed)
+    listed = [{"id": "openai"}]
+    assert read_models({"providers": listed}) == read_models(listed)
 
 
 # What another program might print in the place of ours.

@@ -43,7 +43,7 @@ DOORS: Mapping[str, tuple[str, ...]] = {
         "release_tools/origins/http_origin.py",
     ),
     "requests_aws4auth": ("platform_common/provider_key/request.py",),
-    "tomlkit": ("platform_common/formats/toml_edit.py",),
+    "tomlkit": ("platformctl/toml_edit.py",),
     "markdown_it": ("wizard_app/chat/markdown.py",),
     "obstore": ("release_tools/origins/object_origin.py",),
     "nacl": ("release_tools/signing/secret_key.py", "release_tools/signing/signature_check.py"),

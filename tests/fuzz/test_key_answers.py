@@ -30,7 +30,7 @@ def test_any_answer_becomes_a_verdict(fuzz: Fuzz) -> None:
     @example(b"HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n" + b'{"data": [{}]}')
     def check(answer: bytes) -> None:
         ours, theirs = socket.socketpair()
-        with ours, theirs, patch("platform_common.net.connection.connect", return_value=ours):
+        with ours, theirs, patch("platform_common.net.client.connect", return_value=ours):
             theirs.sendall(answer)
             theirs.shutdown(socket.SHUT_WR)
             address = "http://api.example"

@@ -19,11 +19,12 @@ from pathlib import Path
 
 import pytest
 
-from platform_common.control_answers import ModelSet, Verdict
+from platform_common.control_answers import Verdict
 from platform_common.errors import PlatformError, UnreadableError, WrongUsageError
 from platform_common.resources import data_path
 from platform_common.root_helper import client as control_helper
 from platform_common.storage.file_lock import LockedError, changing
+from platformctl.answers import ModelSet
 from platformctl.keys.models import Listing
 from tests.interop.conftest import call
 from tests.support.appliances import Appliance

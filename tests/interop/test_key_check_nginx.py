@@ -68,7 +68,7 @@ def test_every_other_status_fails_and_is_named(kind: Kind, status: int, server: 
     [
         ("moved", False, "leads to https://elsewhere.example, and no key is sent there (HTTP 301)"),
         ("slow", False, "did not answer within 2 s"),
-        ("huge", False, "sends more than a list of models can be"),
+        ("huge", False, "sent a response that is too large"),
         ("html", True, "accepted the request, but not with a list of models"),
         ("zipped", True, "Key works. 2 models available"),
     ],

@@ -12,7 +12,7 @@ from flask.testing import FlaskClient
 
 from pwa_app.app import create_app
 from pwa_app.settings import PwaSettings
-from pwa_app.single_flight import Flights
+from pwa_app.single_flight import SingleFlight
 from tests.support.control_cli import FakeCtl
 from tests.support.devices import Device
 
@@ -46,12 +46,12 @@ def client(dashboard: Dashboard) -> FlaskClient:
 def joined(monkeypatch: pytest.MonkeyPatch) -> list[Hashable]:
     """The keys of the work that requests have asked for so far, whoever does it."""
     asked: list[Hashable] = []
-    join = Flights.join
+    join = SingleFlight.join
 
-    def noting(flights: Flights, key: Hashable, work: Callable[[], Any]) -> Future[Any]:
-        flight = join(flights, key, work)
+    def noting(flight: SingleFlight, key: Hashable, work: Callable[[], Any]) -> Future[Any]:
+        run = join(flight, key, work)
         asked.append(key)
-        return flight
+        return run
 
-    monkeypatch.setattr(Flights, "join", noting)
+    monkeypatch.setattr(SingleFlight, "join", noting)
     return asked

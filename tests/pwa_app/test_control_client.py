@@ -18,12 +18,12 @@ from platform_common.control_answers import (
     Status,
     Verdict,
     Version,
-    read_models,
 )
 from platform_common.message import Sentence
 from platform_common.process.run import Finished
 from platform_common.records.limits import Limits
 from pwa_app.control_client import BusyError, SubprocessCli, View, object_view, plain
+from pwa_app.overview import read_models
 from tests.support.control_cli import FakeCtl
 from tests.support.waiting import wait_until
 

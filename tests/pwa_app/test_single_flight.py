@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import pytest
 
-from pwa_app.single_flight import Flights
+from pwa_app.single_flight import SingleFlight
 
 LONG_S = 20.0
 
@@ -38,61 +38,61 @@ def gate() -> Gate:
 
 
 def test_cli_08_who_asks_at_the_same_time_shares_one_run(gate: Gate) -> None:
-    flights = Flights(4)
-    asked = [flights.join("status", gate) for _ in range(32)]
-    assert flights.join("cost", lambda: "cost").result(LONG_S) == "cost"
+    flight = SingleFlight(4)
+    asked = [flight.join("status", gate) for _ in range(32)]
+    assert flight.join("cost", lambda: "cost").result(LONG_S) == "cost"
     gate.open.set()
     assert [flight.result(LONG_S) for flight in asked] == [1] * 32
     # After its end an app still answers.
-    flights._pool.shutdown()
-    assert flights.join("status", lambda: "fine").result(LONG_S) == "fine"
+    flight._pool.shutdown()
+    assert flight.join("status", lambda: "fine").result(LONG_S) == "fine"
 
 
 def test_who_asks_after_the_end_gets_a_new_run(gate: Gate) -> None:
-    flights = Flights(4)
+    flight = SingleFlight(4)
     gate.open.set()
     # At once after the result: nobody may find the run that has just ended.
-    assert [flights.join("status", gate).result(LONG_S) for _ in range(500)] == [*range(1, 501)]
+    assert [flight.join("status", gate).result(LONG_S) for _ in range(500)] == [*range(1, 501)]
 
 
 def test_after_forget_a_run_begins_that_sees_the_change(gate: Gate) -> None:
-    flights = Flights(4)
-    before = flights.join("models", gate)
+    flight = SingleFlight(4)
+    before = flight.join("models", gate)
     gate.await_run()
-    flights.forget("models")
-    after = flights.join("models", gate)
+    flight.forget("models")
+    after = flight.join("models", gate)
     gate.await_run()
-    assert flights.join("models", gate) is after
+    assert flight.join("models", gate) is after
     gate.open.set()
     assert (before.result(LONG_S), after.result(LONG_S)) == (1, 2)
-    assert flights.join("models", gate).result(LONG_S) == 3
+    assert flight.join("models", gate).result(LONG_S) == 3
 
 
 def test_what_the_work_raises_reaches_all_and_is_not_kept() -> None:
     def fail() -> NoReturn:
         raise MemoryError
 
-    flights = Flights(4)
+    flight = SingleFlight(4)
     with pytest.raises(MemoryError):
-        flights.join("status", fail).result(LONG_S)
-    assert flights.join("status", lambda: "fine").result(LONG_S) == "fine"
+        flight.join("status", fail).result(LONG_S)
+    assert flight.join("status", lambda: "fine").result(LONG_S) == "fine"
 
 
 def test_cli_05_without_a_thread_who_asks_does_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_thread(thread: threading.Thread) -> NoReturn:
         raise RuntimeError("can't start new thread")
 
-    flights = Flights(4)
+    flight = SingleFlight(4)
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", no_thread)
-        assert flights.join("status", lambda: "fine").done()
+        assert flight.join("status", lambda: "fine").done()
     # The pool has kept the work of which it could not say that it began: it is not done twice.
-    runs: list[Future[str]] = [flights.join("status", lambda: "again") for _ in range(3)]
+    runs: list[Future[str]] = [flight.join("status", lambda: "again") for _ in range(3)]
     assert {run.result(LONG_S) for run in runs} == {"again"}
 
 
 def test_many_threads_that_ask_for_the_same_get_the_same() -> None:
-    flights = Flights(4)
+    flight = SingleFlight(4)
     runs: list[int] = []
     alive = threading.BoundedSemaphore(1)
 
@@ -102,5 +102,5 @@ def test_many_threads_that_ask_for_the_same_get_the_same() -> None:
             return sum(runs)
 
     with ThreadPoolExecutor(16) as pool:
-        seen = list(pool.map(lambda _: flights.join("x", work).result(LONG_S), range(2000)))
+        seen = list(pool.map(lambda _: flight.join("x", work).result(LONG_S), range(2000)))
     assert max(seen) == len(runs) <= 2000

@@ -15,19 +15,18 @@ from platform_common.control_answers import (
     Check,
     Cost,
     Day,
-    DeviceLimitation,
-    DeviceLimits,
     Expense,
     InstalledProfile,
     Outcome,
     Status,
     Tunnel,
-    UpdateCheck,
     Verdict,
     Version,
     to_json,
 )
 from platform_common.records.limits import Capabilities
+from pwa_app.dashboard.updates import UpdateCheck
+from pwa_app.overview import DeviceLimitation, DeviceLimits
 from tests.support.control_cli import FakeCtl
 
 LONG = "x" * 10_000

@@ -80,14 +80,14 @@ class PseudoLanguage(Language):
         super().__init__(SOURCE, _Catalogue())
         self.code = "en-XA"
 
-    def _money(self, usd: float) -> str:
-        return _marked(super()._money(usd))
+    def money(self, usd: float) -> str:
+        return _marked(super().money(usd))
 
-    def _number(self, value: float) -> str:
-        return _marked(super()._number(value))
+    def number(self, value: float) -> str:
+        return _marked(super().number(value))
 
-    def _duration(self, seconds: int) -> str:
-        return _marked(super()._duration(seconds))
+    def duration(self, seconds: int) -> str:
+        return _marked(super().duration(seconds))
 
     def moment(self, when: datetime) -> str:
         """A day and a time."""

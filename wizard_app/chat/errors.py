@@ -7,9 +7,9 @@ from platform_common.message import Sentence
 from platform_common.net.client import Incoming
 from platform_common.net.connect import RefusedAddressError
 from platform_common.net.errors import TooLongAnswerError
+from platform_common.plain_text import without_controls
 from platform_common.records.profiles import Profile, correct
 from wizard_app.chat.event_stream import ReadingError, error_in, loads, whole
-from wizard_app.chat.plain_text import without_controls
 
 AFTERWARDS_S = 2.0
 _NOT_FOUND = (404, 405)

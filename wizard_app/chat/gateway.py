@@ -13,6 +13,7 @@ from platform_common.message import Sentence
 from platform_common.net.client import Bounds, Incoming, exchanged
 from platform_common.net.connect import RefusedAddressError
 from platform_common.net.errors import ExchangeError
+from platform_common.plain_text import with_line_feeds, without_controls
 from platform_common.records.profiles import Profile, gateway_url
 from platform_common.secret import Secret
 from wizard_app.chat.errors import (
@@ -32,7 +33,6 @@ from wizard_app.chat.event_stream import (
     whole,
 )
 from wizard_app.chat.history import SHOWN_BYTES, Turn
-from wizard_app.chat.plain_text import with_line_feeds, without_controls
 
 LIMIT_S = 60.0
 HEALTH_LIMIT_S = 2.0

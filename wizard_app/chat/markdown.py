@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
-from platform_common.endpoints import check_http_url
-from wizard_app.chat.plain_text import with_line_feeds, without_controls
+from platform_common.plain_text import with_line_feeds, without_controls
+from platform_common.validation import check_http_url
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

@@ -27,12 +27,12 @@ from werkzeug.exceptions import RequestEntityTooLarge
 
 from platform_common.errors import PlatformError
 from platform_common.message import Sentence
+from platform_common.plain_text import with_line_feeds, without_controls
 from platform_common.web.factory import called
 from platform_common.web.flash import Flash
 from wizard_app.chat import export
 from wizard_app.chat.conversation import Chat, Conversation, Said
 from wizard_app.chat.gateway import health
-from wizard_app.chat.plain_text import with_line_feeds, without_controls
 from wizard_app.chat.view import shown
 from wizard_app.pages.steps import wizard
 from wizard_app.setup.steps.profile import ProfileAnswer

@@ -7,11 +7,11 @@ import threading
 from pathlib import Path
 from typing import NamedTuple
 
-from platform_common.endpoints import check_base_url
 from platform_common.errors import PlatformError
 from platform_common.message import Sentence
 from platform_common.net.client import Answer, fetch, server_of
 from platform_common.net.errors import TooLongAnswerError
+from platform_common.validation import check_base_url
 from wizard_app.setup import ssh_keys
 
 LIMIT_S = 10.0

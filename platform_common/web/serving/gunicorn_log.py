@@ -38,6 +38,6 @@ class OneLineLog(Logger):  # type: ignore[misc]  # gunicorn has no types
 
 
 def _kind(error: BaseException | None) -> str:
-    # Their texts are ours, or name a module.
-    told = isinstance(error, PlatformError | ImportError)
-    return f"{type(error).__name__} ({error})" if told else type(error).__name__
+    # Their messages are ours, or name a module.
+    is_safe = isinstance(error, PlatformError | ImportError)
+    return f"{type(error).__name__} ({error})" if is_safe else type(error).__name__

@@ -1,4 +1,4 @@
-"""gunicorn's worker with threads, in which nobody's connection is waited for by all."""
+"""gunicorn's worker with threads, which closes connections outside the accepting thread."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gunicorn.workers.gthread import ThreadWorker
 
 
 class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
-    """A worker whose threads see each connection to its end.
+    """A worker whose threads close their connections themselves.
 
     At the end of one gunicorn waits, for two seconds at most, until the client has hung up
     as well (RFC 9112, section 9.6); of itself it does so in the one thread that accepts.
@@ -19,10 +19,10 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
         goes_on = super().handle(conn)
         if not goes_on:
             conn.close(graceful=True)
-            # Who accepts would close it once more.
+            # The accepting thread would close it once more.
             conn.close = _closed
         return goes_on
 
 
 def _closed(*, graceful: bool = False) -> None:
-    """Nothing: it is closed already."""
+    """Do nothing: the connection is closed already."""

@@ -18,7 +18,7 @@ from tests.support.network import free_port
 from tests.support.raw_server import RawServer, serving
 
 LISTING = {"/models": b'{"data": [{}]}', "/v1/models": b'{"data": [{}]}'}
-REFUSED = "No key is sent to "
+REFUSED = "Nothing is sent to "
 OWN = "is a web page of this device itself"
 NO_URL = "The address of Test Cloud must "
 # What getaddrinfo gives: family, kind, protocol, canonical name, address.
@@ -117,7 +117,7 @@ def test_key_03_a_name_that_also_leads_to_a_refused_address_is_refused(
         answers = [found("127.0.0.1", port)]
         answers.insert(at, found("169.254.169.254", port))
         monkeypatch.setattr(socket, "getaddrinfo", look_up(*answers))
-        with pytest.raises(RefusedAddressError, match=r"^No key is sent to 169\.254\.169\.254:"):
+        with pytest.raises(RefusedAddressError, match=r"^Nothing is sent to 169\.254\.169\.254:"):
             connect("metadata.example", port, time.monotonic() + 5)
         assert not stub.requests
 

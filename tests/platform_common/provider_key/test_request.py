@@ -75,7 +75,7 @@ def test_a_region_that_is_none_is_refused_without_being_shown(region: str) -> No
     found = credentials("signed-cloud") | {"AWS_REGION": Secret(region)}
     with pytest.raises(PlatformError) as caught:
         build_request(provider("signed-cloud"), found, endpoint=BASE)
-    assert str(caught.value) == "The region is none"
+    assert str(caught.value) == "The region is not valid"
 
 
 @pytest.mark.parametrize("kind", KINDS)

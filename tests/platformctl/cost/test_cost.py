@@ -15,6 +15,7 @@ import pytest
 from platform_common import control_answers
 from platform_common.errors import PlatformError
 from platform_common.formats.decode import from_json
+from platformctl.answers import Ledger
 from platformctl.cost import service
 from platformctl.cost import summary as costs
 from platformctl.root_helper.remote_operation import NOTHING
@@ -241,7 +242,7 @@ def test_the_ledger_shows_the_newest_messages_last(device: Device) -> None:
     ]
     device.put(LEDGER, "".join(lines))
     done = device.call("cost", "ledger", "--lines", "3", "--json")
-    answer = from_json(done.stdout.encode(), control_answers.Ledger)
+    answer = from_json(done.stdout.encode(), Ledger)
     found = [
         (one.provider, one.cost_usd, one.estimated, one.cost_unknown) for one in answer.entries
     ]

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from platform_common.control_answers import VoiceCheck, VoiceStatus, to_json
 from platform_common.errors import PlatformError
 from platform_common.formats.decode import from_json
 from platform_common.paths import Paths
-from platform_common.records.voice import VoiceCheck, VoiceStatus
 from platform_common.resources import data_path
 from platformctl.voice import microphone, voice
 from tests.platformctl.conftest import run_on, typed_on
@@ -95,7 +95,7 @@ def test_without_a_file_it_begins_with_the_shipped_one(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     text = device.path(CONFIG).read_text()
     assert text.count("#") == data_path("voice.toml").read_text().count("#")
-    assert status(device).voice == voice.status(device.paths).voice
+    assert to_json(status(device)) == to_json(voice.status(device.paths))
     assert 'stt_model = "whisper-small.en"' in text
     assert "enabled = true" in text
 

@@ -10,6 +10,7 @@ from platform_common.clock import now
 from platform_common.errors import PlatformError
 from platform_common.message import Sentence
 from platform_common.paths import Paths
+from platform_common.plain_text import one_line
 from platform_common.process.run import Finished
 from platform_common.process.run import run as run_program
 from platform_common.redaction import Redactor
@@ -72,6 +73,5 @@ def _how(finished: Finished, program: str, command: RunCommand) -> Sentence:
 
 def _said(output: bytes, command: RunCommand) -> str:
     """The end of what a command printed, in one line and without the secret that it was given."""
-    text = output.decode("utf-8", "replace")
-    words = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    words = one_line(output.decode("utf-8", "replace"))
     return Redactor(command.secrets).redact(words)[-_MOST_SAID:]

@@ -10,8 +10,9 @@ import ipaddress
 import re
 from collections.abc import Callable
 
-from platform_common.endpoints import check_http_url
 from platform_common.message import Sentence
+from platform_common.net.networks import LOCAL, Address, is_in
+from platform_common.validation import check_http_url
 from wizard_app.setup.steps.typed_secret import typed_secret
 
 Rule = Callable[[str], Sentence | None]
@@ -23,13 +24,6 @@ _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?"
 # What ends in a number is an address to those who look it up, in whichever notation.
 _NAME = re.compile(rf"(?:{_LABEL}\.)*(?![0-9]+\Z|0[xX]){_LABEL}")
 _LOCAL_NAME = re.compile(r"(?:.+\.)?localhost|.+\.(?:local|lan|internal|home\.arpa)")
-_LOCAL_NETWORKS = [
-    ipaddress.ip_network(network)
-    for network in (
-        *("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"),
-        *("::1/128", "fc00::/7"),
-    )
-]
 
 
 def account(text: str) -> Sentence | None:
@@ -80,10 +74,7 @@ def endpoint(url: str) -> Sentence | None:
     return None
 
 
-_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-
-
-def _address(host: str) -> _Address | None:
+def _address(host: str) -> Address | None:
     try:
         found = ipaddress.ip_address(host.strip("[]"))
     except ValueError:
@@ -91,7 +82,7 @@ def _address(host: str) -> _Address | None:
     return getattr(found, "ipv4_mapped", None) or found
 
 
-def _is_local(host: str, address: _Address | None) -> bool:
+def _is_local(host: str, address: Address | None) -> bool:
     if address is None:
         return bool(_LOCAL_NAME.fullmatch(host.lower()))
-    return any(address in network for network in _LOCAL_NETWORKS)
+    return is_in(address, LOCAL)

@@ -9,10 +9,10 @@ from msgspec import Struct
 
 from platform_common.formats.decode import check_member
 from platform_common.message import Sentence, listed
-from platform_common.names import check_id
 from platform_common.records.channel_names import channel_name
 from platform_common.records.limits import Limitation, Limits
 from platform_common.records.profiles import Profile
+from platform_common.validation import check_id
 from wizard_app.setup.plan import firewall
 from wizard_app.setup.plan.actions import Planned, RunCommand, WriteFile
 from wizard_app.setup.plan.phases import Phase

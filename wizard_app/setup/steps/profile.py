@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from platform_common.formats.decode import check_member
 from platform_common.message import Sentence
-from platform_common.names import check_id
 from platform_common.paths import ACTIVE_PROFILE
 from platform_common.records.channel_names import channel_name
+from platform_common.validation import check_id
 from wizard_app.setup.plan.actions import Planned, RunCommand, write
 from wizard_app.setup.plan.phases import Phase
 from wizard_app.setup.steps.base import Accepted, Again, Errors, Form, Question, Step

@@ -8,13 +8,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from platform_common.endpoints import check_base_url
 from platform_common.formats.decode import check_member
 from platform_common.message import Sentence
-from platform_common.names import check_id
 from platform_common.paths import ACTIVE_ENDPOINT, ACTIVE_MODEL, ACTIVE_PROVIDER, SECRETS
 from platform_common.provider_key.check import check_key
 from platform_common.records.catalogue import Provider
+from platform_common.validation import check_base_url, check_id
 from wizard_app.setup.plan.actions import Planned, RemoveFile, SetVariables, held, write
 from wizard_app.setup.plan.phases import Phase
 from wizard_app.setup.steps.base import Accepted, Again, Errors, Form, Question, Step, in_memory

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from platform_common.endpoints import check_base_url
 from platform_common.message import Sentence
-from platform_common.names import check_region
 from platform_common.records.catalogue import Provider
 from platform_common.secret import Secret
+from platform_common.validation import check_base_url, check_region
 from wizard_app.setup.steps.base import Form
 from wizard_app.setup.steps.typed_secret import typed_secret
 

@@ -129,7 +129,7 @@ OUTCOMES: Mapping[bytes, tuple[str, str]] = {
         "put it in as the address",
     ),
     b"SSH-2.0-OpenSSH\r\n": ("answers with something that is not HTTP", "Check the address"),
-    HEAD + b"\r\n" + bytes(2 << 20): ("sends more than a list of models can be", TRY_AGAIN),
+    HEAD + b"\r\n" + bytes(2 << 20): ("sent a response that is too large", TRY_AGAIN),
 }
 
 
@@ -199,7 +199,7 @@ def test_key_03_an_address_of_no_provider_is_sent_nothing(here: MakeHere, chosen
     step = here(NOWHERE)
     for host in REFUSED:
         page = step.refuse(form(chosen, endpoint=f"http://{host}/v1"))
-        words = ("No key is sent to", "is a web page of this device")
+        words = ("Nothing is sent to", "is a web page of this device")
         assert any(one in page for one in words), host
         assert 'id="endpoint-error"' in page
 

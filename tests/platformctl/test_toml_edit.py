@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from platform_common.formats.decode import DecodingError
-from platform_common.formats.toml_edit import with_values
+from platformctl.toml_edit import with_values
 from tests.support.properties import examples
 
 ENABLED = ("voice", "enabled")

@@ -8,9 +8,11 @@ from typing import Literal
 
 from msgspec import Struct
 
+from platform_common import control_answers
 from platform_common.formats.decode import check_member, from_toml
-from platform_common.names import check_id
 from platform_common.records.limits import Limits
+from platform_common.validation import check_id
+from platformctl.toml_edit import with_values
 
 SttModel = Literal["whisper-tiny.en", "whisper-base.en", "whisper-small.en"]
 Changes = Mapping[tuple[str, str], str | bool]
@@ -51,27 +53,20 @@ def _check_path(path: str) -> None:
         raise ValueError("must be an absolute path")
 
 
-class Voice(Struct, frozen=True):
+class Voice(control_answers.VoiceSettings, frozen=True):
     """`[voice]`: whether it listens, for what, and with which models."""
 
-    enabled: bool = False
-    wake_word: str = "agent"
     stt_model: SttModel = _SMALLEST
-    tts_voice: str = "en_US-lessac-medium"
-    audio_device: str = "default"
 
     def __post_init__(self) -> None:
-        """Refuse a word, a voice or a device that is none."""
+        """Refuse an invalid wake word, voice or device."""
         check_member("wake_word", check_wake_word, self.wake_word)
         check_member("tts_voice", _check_voice_id, self.tts_voice)
         check_member("audio_device", _check_device, self.audio_device)
 
 
-class Engine(Struct, frozen=True):
+class Engine(control_answers.VoiceEngine, frozen=True):
     """`[stt]` and `[tts]`: a program and its model; empty when none is installed."""
-
-    model_path: str = ""
-    binary: str = ""
 
     def __post_init__(self) -> None:
         """Refuse what depends on the folder that a program was started in."""
@@ -80,16 +75,11 @@ class Engine(Struct, frozen=True):
                 check_member(name, _check_path, getattr(self, name))
 
 
-class Relay(Struct, frozen=True):
+class Relay(control_answers.VoiceRelay, frozen=True):
     """`[relay]`: where what was heard goes, and as what."""
 
-    socket_path: str = "/run/platform/relay.sock"
-    voice_reply_socket: str = "/run/platform/voice-reply.sock"
-    hook_kind: str = "pre-message"
-    source_tag: str = "voice"
-
     def __post_init__(self) -> None:
-        """Refuse what is no socket and no name."""
+        """Refuse an invalid socket path or name."""
         check_member("socket_path", _check_path, self.socket_path)
         check_member("voice_reply_socket", _check_path, self.voice_reply_socket)
         check_member("hook_kind", check_id, self.hook_kind)
@@ -105,31 +95,6 @@ class VoiceConfig(Struct, frozen=True):
     relay: Relay = Relay()
 
 
-class VoiceStatus(VoiceConfig, frozen=True):
-    """The answer to `voice status`: the settings, whether the device has voice, whether it runs.
-
-    `reason` says why it has none, and `unblock` what would help. Not among the other
-    views, whose readers would have to import all this.
-    """
-
-    supported: bool = False
-    service_active: bool = False
-    reason: str = ""
-    unblock: str = ""
-
-
-class VoiceCheck(Struct, frozen=True):
-    """The answer to `voice check`: whether the microphone gives sound; `error` says why not.
-
-    `peak_dbfs` is its loudest sample, in decibels below the loudest that there can be.
-    """
-
-    device: str = ""
-    ok: bool = False
-    peak_dbfs: float | None = None
-    error: str = ""
-
-
 def parse(data: bytes) -> VoiceConfig:
     """The settings in the TOML `data`; raises `DecodingError`."""
     return from_toml(data, VoiceConfig)
@@ -140,8 +105,6 @@ def edited(data: bytes, changes: Changes) -> bytes:
 
     Raises `DecodingError` for a file that cannot be read, and for such values.
     """
-    from platform_common.formats.toml_edit import with_values
-
     parse(data)
     after = with_values(data, changes)
     parse(after)

@@ -11,7 +11,8 @@ import pytest
 from platform_common.formats.decode import DecodingError
 from platform_common.records import limits
 from platform_common.records.limits import Capabilities, Limits
-from platform_common.records.voice import (
+from platform_common.resources import data_path, schema
+from platformctl.voice.settings import (
     Voice,
     VoiceConfig,
     default_model,
@@ -20,7 +21,6 @@ from platform_common.records.voice import (
     parse,
     supported,
 )
-from platform_common.resources import data_path, schema
 
 SHIPPED = data_path("voice.toml").read_bytes()
 # What the shipped limits records say, by the name of the record.
