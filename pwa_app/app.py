@@ -46,6 +46,6 @@ def _control_cli(settings: PwaSettings) -> ControlCli:
     if settings.control_cli is None:
         return StubCli(Sentence("The control CLI was not found, so these are sample values."))
     if settings.dev_stub:
-        return StubCli(Sentence("The dashboard runs in dev-stub mode: these are sample values."))
+        return StubCli(Sentence("The dashboard runs in dev-stub mode, so these are sample values."))
     variables = settings.paths.variables()
     return SubprocessCli(settings.control_cli, variables, limit_s=settings.call_limit_s)

@@ -126,7 +126,7 @@ class View(Struct, Generic[V], frozen=True):
         except (MemoryError, OSError, RuntimeError) as error:  # No room or no thread is left.
             why = type(error).__name__
             return Slice(
-                self.default, Sentence("{call} broke off: {why}", call=self._name, why=why)
+                self.default, Sentence("{call} could not run: {why}", call=self._name, why=why)
             )
 
     @property
@@ -144,7 +144,7 @@ class View(Struct, Generic[V], frozen=True):
         said = plain(Redactor().redact(error_message(finished)))
         if finished.status == _WRONG_USAGE and said:
             return Sentence(
-                "The control CLI does not know the call {call}: {why}", call=self._name, why=said
+                "The control CLI does not support {call}: {why}", call=self._name, why=said
             )
         why = said or (
             f"signal {-finished.status}" if finished.status < 0 else f"exit code {finished.status}"

@@ -42,7 +42,7 @@ def webmanifest() -> Response:
         "id": _START,
         "name": say(Sentence("{name} dashboard", name=device)),
         "short_name": device,
-        "description": say(Sentence("How this device is, and what it costs.")),
+        "description": say(Sentence("The status of this device and what it costs.")),
         "lang": spoken().code,
         "start_url": _START,
         "scope": "/",
@@ -75,7 +75,7 @@ def service_worker() -> Response:
         "dashboard": _START,
         "icon": assets.url("icon-192.png"),
         "title": called(),
-        "body": say(Sentence("There is news from this device.")),
+        "body": say(Sentence("This device has news for you.")),
     }
     # JSON in ASCII is the same value in JavaScript.
     head = f'"use strict";\nconst BUILT = {json.dumps(built)};\n'

@@ -58,7 +58,7 @@ class StateStore:
 def not_saved(error: PlatformError) -> Sentence:
     """The message for a page whose answer could not be saved."""
     return Sentence(
-        "This could not be saved: {why}. Check that the disk has room and can be"
-        " written, then continue again.",
+        "This could not be saved: {why}. Check that the disk has free space and can be "
+        "written to, then continue again.",
         why=error.message,
     )

@@ -219,6 +219,6 @@ class Wizard:
 
 
 _CHANGED = Sentence(
-    "This was answered in another tab or browser in the meantime. Check what you typed:"
-    " it takes the place of the other answer when you continue."
+    "This question was answered in another tab or browser in the meantime. Check what you "
+    "typed: it replaces the other answer when you continue."
 )

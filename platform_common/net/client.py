@@ -123,7 +123,7 @@ class _Connection(io.RawIOBase):
                 return self._socket.recv_into(room)
             except TimeoutError:
                 if is_wanted and not is_wanted():
-                    raise UnwantedError(Sentence("Nobody waits for the answer")) from None
+                    raise UnwantedError(Sentence("Nobody is waiting for the answer")) from None
 
     def sendall(self, data: bytes) -> None:
         self._socket.settimeout(left(self._deadline))
@@ -154,7 +154,7 @@ class Incoming:
         if self._response.headers.get("Content-Encoding", "identity").lower() != "identity":
             raise ExchangeError(
                 Sentence(
-                    "{server} sends its answer compressed, although it was asked not to",
+                    "{server} sent a compressed answer, although it was asked not to",
                     server=self._server,
                 )
             )

@@ -43,7 +43,9 @@ def connect(host: str, port: int, deadline: float, *, loopback: bool = False) ->
     for _, (ip, *_) in addresses:
         if loopback and not ipaddress.ip_address(ip).is_loopback:
             raise RefusedAddressError(
-                Sentence("{host} is {address}, which is not this device", host=host, address=ip)
+                Sentence(
+                    "{host} leads to {address}, which is not this device", host=host, address=ip
+                )
             )
         if is_refused(ip):
             raise RefusedAddressError(
@@ -137,7 +139,9 @@ def _connected(address: _SocketAddress, timeout_s: float) -> socket.socket:
 
 def _own_page(host: str, port: int) -> RefusedAddressError:
     return RefusedAddressError(
-        Sentence("Port {port} of {host} is a web page of this device itself", port=port, host=host)
+        Sentence(
+            "Port {port} of {host} is one of this device's own web pages", port=port, host=host
+        )
     )
 
 

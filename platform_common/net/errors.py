@@ -17,13 +17,13 @@ from platform_common.message import Sentence
 from platform_common.net.connect import is_offline
 
 _TRY_AGAIN = Sentence("Try again later.")
-_CHECK_ADDRESS = Sentence("Check the address, and that the service is running.")
+_CHECK_ADDRESS = Sentence("Check the address and make sure that the service is running.")
 # OpenSSL's X509_V_ERR_CERT_NOT_YET_VALID and its like (x509_vfy.h).
 _NOT_YET_VALID = 9
 _UNKNOWN_AUTHORITY = Sentence("it is signed by an authority that this device does not know")
 _UNTRUSTED = {
     10: Sentence("it has expired"),
-    18: Sentence("it is signed by itself"),
+    18: Sentence("it is self-signed"),
     19: _UNKNOWN_AUTHORITY,
     20: _UNKNOWN_AUTHORITY,
     21: _UNKNOWN_AUTHORITY,
@@ -76,14 +76,18 @@ def exchange_error(
             )
             return ExchangeError(said, hint=_TRY_AGAIN)
         case ssl.SSLError():
-            said = Sentence("{server} does not speak TLS as this device does", server=server)
-            return ExchangeError(said, hint=Sentence("Is its address one with http:// instead?"))
+            said = Sentence(
+                "This device could not set up a TLS connection to {server}", server=server
+            )
+            return ExchangeError(
+                said, hint=Sentence("Does its address start with http:// instead?")
+            )
         case TooMuchError():
             return TooLongAnswerError(
                 Sentence("{server} sent a response that is too large", server=server)
             )
         case http.client.HTTPException() | ValueError():
-            said = Sentence("{server} answers with something that is not HTTP", server=server)
+            said = Sentence("{server} sent an answer that is not HTTP", server=server)
             return ExchangeError(said, hint=_CHECK_ADDRESS)
         case _:
             said = Sentence("{server} could not be reached", server=server)
@@ -102,14 +106,14 @@ def _distrusted(verify_code: int, server: str) -> ExchangeError:
                 server=server,
                 day=day,
             ),
-            hint=Sentence("Set the clock if that is not the date."),
+            hint=Sentence("Set the clock if that is not today's date."),
         )
-    reason = _UNTRUSTED.get(verify_code, Sentence("it does not prove who that is"))
+    reason = _UNTRUSTED.get(verify_code, Sentence("it does not prove the server's identity"))
     return ExchangeError(
         Sentence(
             "The certificate of {server} is not trusted: {reason}", server=server, reason=reason
         ),
-        hint=Sentence("Check the address, and the device's clock (it says {day}).", day=day),
+        hint=Sentence("Check the address and the device's clock (it says {day}).", day=day),
     )
 
 
@@ -124,11 +128,11 @@ def wrong_clock() -> ExchangeError:
 def _unknown(error: Exception, host: str | None) -> ExchangeError:
     if isinstance(error, socket.gaierror) and error.errno == socket.EAI_AGAIN:
         return _unreachable(
-            Sentence("The name {host} could not be looked up: no name server answers", host=host),
-            Sentence("Check the device's network."),
+            Sentence("This device could not look up {host}: no name server answers", host=host),
+            Sentence("Check the device's network connection."),
         )
-    said = Sentence("There is no server called {host}", host=host)
-    return _unreachable(said, Sentence("Check the address for a slip."))
+    said = Sentence("This device cannot find {host}", host=host)
+    return _unreachable(said, Sentence("Check its internet connection or DNS filter."))
 
 
 def _unreachable(said: Sentence, hint: Sentence) -> ExchangeError:

@@ -24,7 +24,7 @@ from platform_common.secret import Secret
 LIMIT_S = 10.0
 _AT_ONCE = 4
 _PATIENCE_S = 2.0
-_OTHER_ADDRESS = Sentence("Put in the address of the provider.")
+_OTHER_ADDRESS = Sentence("Enter the provider's address.")
 _slots = threading.BoundedSemaphore(_AT_ONCE)
 
 

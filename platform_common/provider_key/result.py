@@ -56,17 +56,21 @@ class _Failure(NamedTuple):
 _FAILURES = (
     _Failure(
         range(300, 400),
-        Sentence("{server} leads {onward}, and no key is sent there (HTTP {status})"),
-        Sentence("If that is the right place, put it in as the address."),
+        Sentence("{server} redirects {onward}; the key was not sent there (HTTP {status})"),
+        Sentence("If that is the right place, enter it as the address."),
     ),
     _Failure(
         range(404, 405),
-        Sentence("{server} answered, but not as a {kind} service (HTTP {status})"),
-        Sentence("Check the base URL; most end in a version such as /v1."),
+        Sentence(
+            "There is no {kind} service at this address: {server} answered with HTTP {status}"
+        ),
+        Sentence("Check the base URL. Most end in a version such as /v1."),
     ),
     _Failure(
         range(429, 430),
-        Sentence("{name} accepted the key, but it is over its limit (HTTP {status})"),
+        Sentence(
+            "{name} is limiting requests right now, so the key could not be checked (HTTP {status})"
+        ),
         Sentence("Wait, or raise the limit with the provider."),
     ),
     _Failure(
@@ -76,12 +80,12 @@ _FAILURES = (
     ),
     _Failure(
         range(100, 1000),
-        Sentence("{server} answers HTTP {status}"),
-        Sentence("Some services say so to a wrong key: check the key, then the address."),
+        Sentence("{server} answered with HTTP {status}"),
+        Sentence("Some services answer a wrong key this way. Check the key, then the address."),
     ),
 )
 _REJECTED = Sentence("{name} rejected this key (HTTP {status})")
-_ASKS_FOR_KEY = Sentence("{server} asks for a key, and {name} has none (HTTP {status})")
+_ASKS_FOR_KEY = Sentence("{server} requires a key, but {name} has none (HTTP {status})")
 # Google says 400 to what is none of its keys.
 _REJECTIONS: Mapping[Kind, tuple[int, ...]] = {"query-key": (400, 401, 403)}
 
@@ -125,14 +129,16 @@ def _rejected(provider: Provider) -> tuple[Sentence, Sentence | None]:
             wrong = wrong_clock()
             return wrong.said, wrong.advice
         return _REJECTED, Sentence(
-            "Check that it is whole, of this provider, and still valid; and the region, and"
-            " the device's clock ({day}).",
+            "Check that the key is complete, belongs to this provider and is still valid. "
+            "Also check the region and the device's clock ({day}).",
             day=today(),
         )
     if not provider.key_format:
-        return _REJECTED, Sentence("Check that it is whole, of this provider, and still valid.")
+        return _REJECTED, Sentence(
+            "Check that the key is complete, belongs to this provider and is still valid."
+        )
     return _REJECTED, Sentence(
-        "Check that it is whole, of this provider, and still valid ({why}).",
+        "Check that the key is complete, belongs to this provider and is still valid ({why}).",
         why=provider.key_format,
     )
 
@@ -187,7 +193,9 @@ def _passed(provider: Provider, server: str, answer: Answer) -> Outcome:
     listed = _listed(answer.body)
     if listed is None:
         return outcome(
-            Sentence("{server} accepted the request, but not with a list of models", server=server),
+            Sentence(
+                "{server} accepted the request but did not return a list of models", server=server
+            ),
             Sentence("Check the base URL if the gateway cannot use this provider."),
             ok=True,
             http_status=answer.status,
@@ -202,7 +210,7 @@ def _passed(provider: Provider, server: str, answer: Answer) -> Outcome:
             name=provider.display_name,
         )
     else:
-        said = Sentence("Key works. {available}", available=available)
+        said = Sentence("The key works. {available}", available=available)
     return outcome(
         said,
         ok=True,

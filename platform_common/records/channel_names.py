@@ -12,7 +12,7 @@ _NAMES: Mapping[str, str | Sentence] = {
     "desktop": Sentence("Desktop app"),
     "dingtalk": "DingTalk",
     "discord": "Discord",
-    "discord-voice": Sentence("Discord by voice"),
+    "discord-voice": Sentence("Discord voice"),
     "emacs": "Emacs",
     "email-imap-smtp": Sentence("E-mail"),
     "feishu": "Feishu",
@@ -33,7 +33,7 @@ _NAMES: Mapping[str, str | Sentence] = {
     "synology-chat": "Synology Chat",
     "telegram": "Telegram",
     "tlon": "Tlon",
-    "twilio-sms": Sentence("SMS by Twilio"),
+    "twilio-sms": Sentence("SMS via Twilio"),
     "twitch": "Twitch",
     "web": Sentence("Web browser"),
     "webchat": Sentence("Web chat"),
@@ -41,8 +41,8 @@ _NAMES: Mapping[str, str | Sentence] = {
     "wechat": "WeChat",
     "wecom": "WeCom",
     "whatsapp": "WhatsApp",
-    "whatsapp-cloud-webhook": Sentence("WhatsApp by webhook"),
-    "whatsapp-twilio": Sentence("WhatsApp by Twilio"),
+    "whatsapp-cloud-webhook": Sentence("WhatsApp via webhook"),
+    "whatsapp-twilio": Sentence("WhatsApp via Twilio"),
     "zalo": "Zalo",
 }
 

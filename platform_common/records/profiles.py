@@ -153,7 +153,7 @@ def gateway_url(profile: Profile) -> str:
     except ValueError as error:
         raise PlatformError(
             Sentence(
-                "{name} cannot be asked: http_check in its profile {why}",
+                "{name} cannot be contacted: http_check in its profile {why}",
                 name=profile.display_name,
                 why=str(error),
             ),

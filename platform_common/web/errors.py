@@ -22,53 +22,53 @@ class Problem(Struct, frozen=True):
 
 _UNKNOWN = Problem(
     Sentence("This did not work"),
-    Sentence("The request could not be answered."),
+    Sentence("This device could not answer the request."),
     Sentence("Go back and try again."),
 )
 _PROBLEMS = {
     400: Problem(
-        Sentence("That request makes no sense here"),
-        Sentence("What your browser sent could not be read."),
+        Sentence("This request could not be understood"),
+        Sentence("This device could not read what your browser sent."),
         Sentence("Go back, reload the page and try again."),
     ),
     403: Problem(
-        Sentence("That came from another site"),
-        Sentence("Another site's page sent this request, so nothing was done."),
-        Sentence("Open this page yourself and do it here."),
+        Sentence("This request came from another site"),
+        Sentence("A page on another website sent this request, so nothing was done."),
+        Sentence("Open this page directly and do it here."),
     ),
     404: Problem(
         Sentence("There is no such page"),
-        Sentence("Nothing is at this address."),
-        Sentence("Check the address, or begin at the start page."),
+        Sentence("There is nothing at this address."),
+        Sentence("Check the address, or go to the start page."),
     ),
     405: Problem(
-        Sentence("That cannot be done here"),
-        Sentence("This address does not take that kind of request."),
-        Sentence("Go back and use the buttons of the page."),
+        Sentence("You cannot do that here"),
+        Sentence("This address does not accept that kind of request."),
+        Sentence("Go back and use the buttons on the page."),
     ),
     413: Problem(
-        Sentence("That is too much"),
-        Sentence("What was sent is larger than anything this page needs."),
-        Sentence("Send less; a key has at most 4,096 characters."),
+        Sentence("You sent too much at once"),
+        Sentence("Your browser sent more than this page accepts."),
+        Sentence("Send less: a key can have at most 4,096 characters."),
     ),
     415: Problem(
-        Sentence("That is the wrong kind of content"),
-        Sentence("This address takes another kind of content."),
+        Sentence("This page cannot use that type of content"),
+        Sentence("This address expects another type of content."),
         Sentence("Reload the page and try again."),
     ),
     421: Problem(
         Sentence("This device does not know that name"),
-        Sentence("The name in the address is none that it answers to."),
-        Sentence("Open it by its address, such as 192.168.1.20, or by its .local name."),
+        Sentence("The device does not answer to the name in the address."),
+        Sentence("Open the device by its address, such as 192.168.1.20, or by its .local name."),
     ),
     429: Problem(
-        Sentence("That was too often"),
+        Sentence("Too many requests"),
         Sentence("Too many requests came from your address."),
         Sentence("Wait a minute, then try again."),
     ),
     500: Problem(
         Sentence("Sorry, there is a problem"),
-        Sentence("Something went wrong on this device. Nothing of what you sent is shown here."),
+        Sentence("Something went wrong on this device. This page shows nothing that you sent."),
         Sentence("Try again. If it happens again, look for the number below in the log."),
     ),
     503: Problem(
@@ -77,8 +77,8 @@ _PROBLEMS = {
         Sentence("Try again in a few seconds."),
     ),
     507: Problem(
-        Sentence("No room is left"),
-        Sentence("The device keeps no more of these."),
+        Sentence("There is no room left"),
+        Sentence("The device cannot store any more of these."),
         Sentence("Remove some first."),
     ),
 }

@@ -125,7 +125,7 @@ def _gate(allowed: Collection[str]) -> Callable[[], Response | None]:
             return errors.error_page(
                 503,
                 what=Sentence(
-                    "This app runs in several processes, which know nothing of each other."
+                    "This app runs in several processes, which do not share what they know."
                 ),
                 todo=Sentence("Start its server with one worker."),
             )

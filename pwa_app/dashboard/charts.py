@@ -38,7 +38,7 @@ def cost_chart(days: tuple[Day, ...], cap_usd: float | None, language: Language)
     rows = [(language.day(day.date[:_LONGEST_DATE]), language.money(day.usd + 0.0)) for day in days]
     first, last = (rows[0][0], rows[-1][0]) if rows else ("", "")
     label = Sentence(
-        "Cost of each day from {first} to {last}: {total} in total, {most} at most.",
+        "Cost per day from {first} to {last}: {total} in total, {most} at most.",
         first=first,
         last=last,
         total=language.money(sum(amounts)),

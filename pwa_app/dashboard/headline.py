@@ -52,9 +52,9 @@ def headline_of(overview: Overview, gateway: State, spending: Spending, health: 
     elif kind == "bad":
         title = Sentence("Something needs your attention")
     elif notes and gateway.kind == "ok":
-        title = Sentence("The gateway runs, with something to look at")
+        title = Sentence("The gateway is running, but something needs your attention")
     elif notes:
-        title = Sentence("There is something to look at")
+        title = Sentence("Something needs your attention")
     else:
         title = Sentence("Everything is fine")
     return Headline(kind, title, notes)
@@ -62,13 +62,13 @@ def headline_of(overview: Overview, gateway: State, spending: Spending, health: 
 
 _ALL_SILENT = Headline(
     "bad",
-    Sentence("The control CLI does not answer"),
+    Sentence("The control CLI is not answering"),
     (
         Note(
             "bad",
             Sentence(
-                "Each part below says why. On the device, the command platformctl doctor tells"
-                " more; the log can be read without it."
+                "Each part below says why. The command platformctl doctor on the device "
+                "shows more, and you can read the log without the control CLI."
             ),
             "/app/logs",
             Sentence("Look at the log"),
@@ -82,7 +82,7 @@ def _gateway_notes(overview: Overview, gateway: State) -> Iterator[Note]:
     if gateway.kind == "bad":
         yield Note(
             "bad",
-            Sentence("It does not answer until it is started again. Its log says why it stopped."),
+            Sentence("It won't answer until it is started again. Its log says why it stopped."),
             "/app/logs",
             log,
         )
@@ -96,7 +96,7 @@ def _gateway_notes(overview: Overview, gateway: State) -> Iterator[Note]:
     elif gateway.kind == "none" and not _silent(overview.status):
         yield Note(
             "warn",
-            Sentence("It is not known whether the gateway runs."),
+            Sentence("We could not find out whether the gateway is running."),
             "#gateway",
             Sentence("See the gateway"),
         )
@@ -105,9 +105,9 @@ def _gateway_notes(overview: Overview, gateway: State) -> Iterator[Note]:
 def _cost_notes(spending: Spending) -> Iterator[Note]:
     link = Sentence("See the cost")
     if spending.tripped:
-        yield Note("bad", Sentence("A cost cap is reached."), "#cost", link)
+        yield Note("bad", Sentence("A cost cap has been reached."), "#cost", link)
     elif spending.state == "warn":
-        yield Note("warn", Sentence("The cost comes close to its cap."), "#cost", link)
+        yield Note("warn", Sentence("The cost is close to its cap."), "#cost", link)
 
 
 def _health_notes(overview: Overview, health: Health) -> Iterator[Note]:
@@ -117,8 +117,8 @@ def _health_notes(overview: Overview, health: Health) -> Iterator[Note]:
         many = Sentence("{count} health checks found a problem.", count=health.fails)
         yield Note("bad", one if health.fails == 1 else many, "#health", link)
     if health.warns:
-        one = Sentence("1 health check warns.")
-        many = Sentence("{count} health checks warn.", count=health.warns)
+        one = Sentence("1 health check shows a warning.")
+        many = Sentence("{count} health checks show a warning.", count=health.warns)
         yield Note("warn", one if health.warns == 1 else many, "#health", link)
     if health.passes is None and health.fails is None and not _silent(overview.doctor):
         yield Note(
@@ -135,11 +135,11 @@ def _silence(overview: Overview) -> Iterator[Note]:
 
 
 _SILENT = (
-    Sentence("Nothing is known about the gateway."),
-    Sentence("Nothing is known about the version."),
-    Sentence("Nothing is known about the limits."),
-    Sentence("Nothing is known about the cost."),
-    Sentence("Nothing is known about the health of the device."),
+    Sentence("There is no information about the gateway."),
+    Sentence("There is no information about the version."),
+    Sentence("There is no information about the limits."),
+    Sentence("There is no information about the cost."),
+    Sentence("There is no information about the health of the device."),
 )
 
 

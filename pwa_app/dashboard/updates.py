@@ -55,10 +55,10 @@ def news(found: Slice[UpdateCheck]) -> News:
         return News("unknown", check, artefact, found.reason)
     if check.ok is False:
         said = plain(check.reason or check.error)
-        why = quoted(said) if said else Sentence("The control CLI does not say why.")
+        why = quoted(said) if said else Sentence("The control CLI did not say why.")
         return News("unknown", check, artefact, why)
     if check.update_available is None:
-        why = Sentence("The control CLI does not say whether there is an update.")
+        why = Sentence("The control CLI did not say whether there is an update.")
         return News("unknown", check, artefact, why)
     return News("available" if check.update_available else "current", check, artefact)
 

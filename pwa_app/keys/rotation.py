@@ -26,7 +26,7 @@ _TOO_MANY = 429
 _SERVER_ERROR = 500
 # Fields of the form beside the key, in the order of a provider's further variables.
 _FURTHER_FIELDS = ("secret_access_key", "region")
-_UNKNOWN = Sentence("Rotation failed: there is no provider of that id.")
+_UNKNOWN = Sentence("Rotation failed: there is no provider with that id.")
 
 
 class Value(NamedTuple):
@@ -81,7 +81,7 @@ def rotate(cli: ControlCli, form: Mapping[str, str]) -> Flash:
 def test_stored(cli: ControlCli, provider: str) -> Flash:
     """Whether that provider takes the key that is stored for it."""
     if not is_id(provider):
-        return Flash(Sentence("There is no provider of that id."), good=False)
+        return Flash(Sentence("There is no provider with that id."), good=False)
     if cli.sample is not None:
         return Flash(
             Sentence("(dev-stub) would test the key of {provider} …", provider=provider),
@@ -89,7 +89,7 @@ def test_stored(cli: ControlCli, provider: str) -> Flash:
         )
     outcome, why = key_tested(cli, provider)
     if outcome == "works":
-        return Flash(Sentence("{provider} takes the stored key.", provider=provider), good=True)
+        return Flash(Sentence("{provider} accepts the stored key.", provider=provider), good=True)
     if outcome == "rejected":
         return Flash(Sentence("The stored key does not work: {why}", why=why), good=False)
     return Flash(Sentence("The stored key could not be checked: {why}", why=why), good=False)
@@ -159,14 +159,14 @@ def _done(provider: str, tested: Tested | None) -> Flash:
     if tested.outcome == "works":
         return Flash(
             Sentence(
-                "Rotated {provider} successfully. The new key was tested first, and works.",
+                "Rotated {provider} successfully. The new key was tested first and works.",
                 provider=provider,
             ),
             good=True,
         )
     return Flash(
         Sentence(
-            "Rotated {provider} successfully. The new key is unchecked: {why}",
+            "Rotated {provider} successfully. The new key was not checked: {why}",
             provider=provider,
             why=tested.why,
         ),
@@ -178,7 +178,7 @@ def _failed(why: str, stored: Sequence[str] = ()) -> Flash:
     if len(stored) > 1:
         return Flash(
             Sentence(
-                "Rotation failed: {why} (stored before that: the key and {names})",
+                "Rotation failed: {why} (already stored: the key and {names})",
                 why=why,
                 names=", ".join(stored[1:]),
             ),
@@ -186,7 +186,7 @@ def _failed(why: str, stored: Sequence[str] = ()) -> Flash:
         )
     if stored:
         return Flash(
-            Sentence("Rotation failed: {why} (stored before that: the key)", why=why), good=False
+            Sentence("Rotation failed: {why} (already stored: the key)", why=why), good=False
         )
     return Flash(Sentence("Rotation failed: {why}", why=why), good=False)
 

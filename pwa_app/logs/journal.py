@@ -194,8 +194,8 @@ class Journal:
         if b"ermission" in finished.errors:
             return JournalError(
                 Sentence(
-                    "This service may not read the journal. Add its user to the group"
-                    " systemd-journal, then start it again."
+                    "This service is not allowed to read the journal. Add its user to the "
+                    "group systemd-journal, then restart the service."
                 )
             )
         said = shown(finished.last_line, self._secrets.redactor().redact)[:_LONGEST_REASON]

@@ -105,12 +105,14 @@ def _page(status: Slice[Status], units: Units, filters: Filters, reading: Readin
     notes = []
     if reading.lines < filters.lines:
         notes.append(
-            Sentence("Only {count} lines were read, as some are very long.", count=reading.lines)
+            Sentence(
+                "Only {count} lines were read because some are very long.", count=reading.lines
+            )
         )
     if len(rows) < len(matching):
         notes.append(
             Sentence(
-                "Older lines are left out: {count} of them would make this page too large.",
+                "Older lines are not shown ({count}) because they would make this page too large.",
                 count=len(matching) - len(rows),
             )
         )

@@ -65,7 +65,9 @@ def subscribe() -> Response:
     except DecodingError as error:
         return _text(400, one_line(error.message))
     except FullError:
-        return _text(507, Sentence("This device keeps no more subscriptions. Remove some first."))
+        return _text(
+            507, Sentence("This device cannot store any more subscriptions. Remove some first.")
+        )
     except PlatformError as error:
         return _not_written(error)
     return _text(201, "ok")
@@ -99,7 +101,7 @@ def _body() -> bytes | Response:
     try:
         return request.get_data(cache=False)
     except RequestEntityTooLarge:
-        return _text(413, Sentence("A subscription has 16 KiB at most."))
+        return _text(413, Sentence("A subscription can be up to 16 KiB."))
 
 
 def _text(status: int, said: Sentence | str) -> Response:
@@ -112,6 +114,6 @@ def _not_written(error: PlatformError) -> Response:
     current_app.logger.error("a push subscription could not be changed: %s", error.message)
     return error_page(
         500,
-        what=Sentence("The subscription could not be written to this device's disk."),
-        todo=Sentence("Check that the disk has room and can be written, then try again."),
+        what=Sentence("This device could not write the subscription to its disk."),
+        todo=Sentence("Check that the disk has free space and can be written to, then try again."),
     )

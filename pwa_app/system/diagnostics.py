@@ -66,23 +66,23 @@ _CALLS: Mapping[str, View[Any]] = {
     "models.json": MODELS,
 }
 PARTS: tuple[Part, ...] = (
-    Part("README.txt", Sentence("What is inside, and which parts could not be had.")),
-    Part("status.json", Sentence("How the gateway and the tunnel are.")),
+    Part("README.txt", Sentence("What the file contains, and which parts could not be collected.")),
+    Part("status.json", Sentence("The status of the gateway and the tunnel.")),
     Part("version.json", Sentence("Release, kernel, hardware and profiles.")),
     Part("limits.json", Sentence("What this device can do, and what it is too small for.")),
-    Part("cost.json", Sentence("What the days cost, and the ten most expensive messages.")),
-    Part("doctor.json", Sentence("The health checks with their results.")),
+    Part("cost.json", Sentence("The cost of each day, and the ten most expensive messages.")),
+    Part("doctor.json", Sentence("The health checks and their results.")),
     Part("models.json", Sentence("The model providers, and which of them have a key.")),
-    Part("software.json", Sentence("Versions of the dashboard, of Python and its packages.")),
-    Part("settings.json", Sentence("Which settings of the dashboard are set, by name.")),
+    Part("software.json", Sentence("The versions of the dashboard, Python and its packages.")),
+    Part("settings.json", Sentence("The names of the dashboard's settings that are set.")),
     Part("log.txt", Sentence("The newest 1,000 lines of the gateway's log.")),
 )
 LEFT_OUT: tuple[Sentence, ...] = (
-    Sentence("Keys and passwords, and anything else of secrets.env"),
-    Sentence("The first characters of keys, which the page Keys shows"),
+    Sentence("Keys and passwords, and everything else in secrets.env"),
+    Sentence("The first characters of keys, as the Keys page shows them"),
     Sentence("Values of settings"),
-    Sentence("The history of chats, and subscriptions to notifications"),
-    Sentence("Long codes of any kind: in the log each is masked, as it may be a key"),
+    Sentence("Chat history and subscriptions to notifications"),
+    Sentence("Long codes of any kind: they are masked in the log because they may be keys"),
 )
 
 

@@ -46,7 +46,7 @@ def enable() -> Response:
     """Switch voice on: with consent, and a microphone that works right now."""
     if request.form.get("consent") != "1":
         return _back(
-            Sentence("Voice stays off: tick the box once everyone who is heard here agrees."),
+            Sentence("Voice stays off. Tick the box once everyone who can be heard here agrees."),
             good=False,
         )
     if context().settings.dev_stub:
@@ -88,7 +88,7 @@ def _said(heard: Slice[VoiceCheck]) -> Sentence:
     if found.peak_dbfs is None:
         return Sentence("The microphone works.")
     return Sentence(
-        "The microphone works. The loudest sound was {decibels} dB below the most it can take.",
+        "The microphone works. The loudest sound was {decibels} dB below the microphone's maximum.",
         decibels=f"{abs(found.peak_dbfs):.0f}",
     )
 

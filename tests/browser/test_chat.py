@@ -153,7 +153,7 @@ def overheard(page: Page) -> None:
 def test_an_answer_is_seen_as_it_comes_and_then_as_markdown(
     speaker: Speaker, page: Page, out: Device
 ) -> None:
-    expect(page.locator("#latest")).to_have_text("Nothing has been said yet.")
+    expect(page.locator("#latest")).to_have_text("No messages yet.")
     expect(page.locator("#gateway")).to_contain_text("Ready")
     overheard(page)
     say(page, "What is\n<b>new</b>?")
@@ -468,10 +468,10 @@ def test_without_scripts_a_message_is_answered_too(
     expect(page.locator("#latest")).to_contain_text("No answer")
     expect(field(page)).to_have_value("still there?")
     page.get_by_role("link", name="Clear…").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Clear the history of the chat?")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Clear the chat history?")
     page.get_by_role("button", name="Clear history").click()
-    expect(page.get_by_role("status").first).to_contain_text("The history is cleared.")
-    expect(page.locator("#latest")).to_have_text("Nothing has been said yet.")
+    expect(page.get_by_role("status").first).to_contain_text("The history has been cleared.")
+    expect(page.locator("#latest")).to_have_text("No messages yet.")
 
 
 def test_n22_the_keyboard_alone_talks_stops_and_clears(speaker: Speaker, page: Page) -> None:
@@ -493,7 +493,7 @@ def test_n22_the_keyboard_alone_talks_stops_and_clears(speaker: Speaker, page: P
         if page.evaluate("document.activeElement.id") == "clear":
             break
     page.keyboard.press("Enter")
-    dialog = page.get_by_role("dialog", name="Clear the history of the chat?")
+    dialog = page.get_by_role("dialog", name="Clear the chat history?")
     expect(dialog.get_by_role("button", name="Cancel")).to_be_focused()
     assert violations(page) == []
     page.keyboard.press("Escape")
@@ -503,7 +503,7 @@ def test_n22_the_keyboard_alone_talks_stops_and_clears(speaker: Speaker, page: P
     page.keyboard.press("Tab")
     with page.expect_navigation():
         page.keyboard.press("Enter")
-    expect(page.get_by_role("status").first).to_contain_text("The history is cleared.")
+    expect(page.get_by_role("status").first).to_contain_text("The history has been cleared.")
 
 
 @pytest.mark.parametrize(

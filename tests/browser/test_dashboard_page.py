@@ -35,7 +35,9 @@ def test_the_script_tells_of_an_update_and_asks_once(
     expect(notice).to_be_visible(timeout=LONG_MS)
     assert ctl.words().count("update --check --json") == 1
     page.get_by_role("link", name="See what it does").click()
-    expect(page.get_by_role("heading", name="An update is there")).to_be_visible(timeout=LONG_MS)
+    expect(page.get_by_role("heading", name="An update is available")).to_be_visible(
+        timeout=LONG_MS
+    )
 
 
 def test_the_script_says_how_old_the_page_is(open_page: OpenPage, url: str, ctl: FakeCtl) -> None:
@@ -51,7 +53,7 @@ def test_without_a_script_everything_is_there(open_page: OpenPage, url: str, ctl
     STATES["problems"](ctl)
     UPDATE_STATES["available"](ctl)
     page = open_page(url, java_script_enabled=False)
-    page.get_by_text("Each day as a table").click()
+    page.get_by_text("Daily costs as a table").click()
     expect(page.get_by_role("cell", name="Nov 21, 2026")).to_be_visible()
     expect(page.get_by_role("img", name="Cost of each day from Oct 23, 2026")).to_be_visible()
     page.get_by_role("link", name="See what to do").first.click()

@@ -201,7 +201,7 @@ def test_wrap_and_the_number_of_lines_are_remembered(open_log: OpenLog, real: Re
 def test_the_command_is_copied(open_log: OpenLog, real: RealJournal) -> None:
     real.write("x")
     page = open_log(permissions=["clipboard-read", "clipboard-write"])
-    page.get_by_text("Other ways to read this").click()
+    page.get_by_text("Other ways to read this log").click()
     page.get_by_role("button", name="Copy").click()
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied == "journalctl --unit=openclaw.service --lines=100"

@@ -117,7 +117,7 @@ def test_http_09_a_form_of_another_site_is_refused(
         assert answer.status == 403, path
         assert ("sec-fetch-site" in answer.request.all_headers()) == (name == LOOPBACK)
         title = stranger.get_by_role("heading", level=1)
-        assert title.inner_text() == "That came from another site", path
+        assert title.inner_text() == "This request came from another site", path
     assert stranger.context.cookies() == []
 
 

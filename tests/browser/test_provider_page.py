@@ -98,7 +98,9 @@ def test_a_key_that_is_rejected_can_be_entered_again_or_left_untested(
     page.get_by_label("API key", exact=True).fill(CANARY)
     page.get_by_label("Continue without testing").check()
     page.get_by_role("button", name="Continue", exact=True).click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Choose how you talk to it")
+    expect(page.get_by_role("heading", level=1)).to_have_text(
+        "Choose how to talk to your assistant"
+    )
     page.goto(address)
     expect(page.get_by_label("Keep what was entered before for Another server")).to_be_checked()
     choose(page, "OpenAI")

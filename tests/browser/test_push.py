@@ -205,7 +205,7 @@ def test_a_blocked_permission_is_explained(open_page: OpenPage, app: Served) -> 
 def test_a_browser_without_push_is_told_what_is_missing(open_page: OpenPage, app: Served) -> None:
     page = opened(open_page, app, "delete window.PushManager; navigator.standalone = false;")
     expect(page.get_by_text("something above is missing")).to_be_visible()
-    expect(page.get_by_text("This browser has no push messages.")).to_be_visible()
+    expect(page.get_by_text("This browser does not support push messages.")).to_be_visible()
     expect(page.get_by_text("add the dashboard to the Home Screen first")).to_be_visible()
     assert marks(page)["push"] == "No"
 
@@ -356,7 +356,7 @@ def test_a_message_is_shown_with_its_words_or_with_ours(
     for message, (title, body) in MESSAGES.items():
         shown = delivered(page, app, message)
         assert shown["title"] == (title or name), message
-        assert shown["body"] == (body or "There is news from this device."), message
+        assert shown["body"] == (body or "This device has news for you."), message
         assert shown["icon"].startswith(f"{app.url}/static/icon-192.png")
         until(page, _CLOSED)
 

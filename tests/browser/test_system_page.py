@@ -87,7 +87,7 @@ def test_voice_is_switched_on_and_off_without_scripts(
     assert "The microphone works." in page.get_by_role("status").inner_text()
     page.get_by_role("button", name="Switch voice on").click()
     assert "Voice stays off" in page.get_by_role("alert").inner_text()
-    page.get_by_label("Everyone who is heard here agrees to that").check()
+    page.get_by_label("Everyone who can be heard here agrees to this").check()
     ctl.answer("voice status --json", voice(enabled=True, active=True))
     page.get_by_role("button", name="Switch voice on").click()
     assert "Voice is on." in page.get_by_role("status").inner_text()

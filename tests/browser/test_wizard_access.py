@@ -42,7 +42,7 @@ def name_it(page: Page) -> None:
     page.get_by_label("Device name").fill("agent-kitchen")
     page.get_by_label("Time zone").fill("Europe/Berlin")
     page.get_by_role("button", name="Continue", exact=True).click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Choose what this device runs")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Choose your assistant")
 
 
 def session_cookie(context: BrowserContext) -> dict[str, object]:
@@ -102,11 +102,11 @@ def test_ses_08_a_second_browser_is_told_of_the_first_which_goes_on(
     open_page: OpenPage, wizard: Served
 ) -> None:
     before = open_page(wizard.url)
-    assert title(before) == "Setup opens with a link"
+    assert title(before) == "You need a link to open setup"
     assert "Another browser" not in before.locator("main").inner_text()
     first = open_page(link(wizard))
     second = open_page(f"{wizard.url}/wizard/review")
-    assert title(second) == "Setup opens with a link"
+    assert title(second) == "You need a link to open setup"
     assert "Another browser is setting up this device" in second.locator("main").inner_text()
     name_it(first)
 
@@ -174,7 +174,7 @@ def test_an_ended_session_leads_back_to_where_it_was(
     )
     assert "wizard-app new-token" in page.locator("main").inner_text()
     page.goto(link(again, ANOTHER))
-    assert title(page) == "Choose what this device runs"
+    assert title(page) == "Choose your assistant"
     page.goto(f"{again.url}/wizard/system")
     expect(page.get_by_label("Device name")).to_have_value("agent-kitchen")
 

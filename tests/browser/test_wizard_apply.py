@@ -169,7 +169,7 @@ def test_wiz_05_what_failed_is_told_and_tried_again(
     page = open_page(f"{url}/wizard/review", java_script_enabled=scripts)
     press(page, SET_UP)
     problem = page.get_by_role("alert")
-    expect(problem).to_contain_text("Setting up stopped")
+    expect(problem).to_contain_text("Setup stopped")
     expect(problem).to_contain_text("nft -f /etc/nftables.d/platform.nft")
     expect(problem).to_contain_text("Could not set property: <b>Access denied</b>")
     if scripts:
@@ -289,5 +289,5 @@ def test_ses_13_who_signs_out_sees_no_page_any_more(
         press(page, "Sign out")
         expect_title(page, "You are signed out")
         page.goto(f"{url}/wizard/done")
-        expect_title(page, "Setup opens with a link")
+        expect_title(page, "You need a link to open setup")
         page.goto("about:blank")

@@ -51,7 +51,7 @@ def test_a_browser_that_knows_no_has_shows_all_fields_under_their_names(
     page = open_page("about:blank", phone=True)
     page.route("**/style*.css*", older)
     page.goto(f"{url}/wizard/backup")
-    for store in ("Backblaze B2", "Cloudflare R2", "Another S3-compatible store"):
+    for store in ("Backblaze B2", "Cloudflare R2", "Other S3-compatible storage"):
         expect(page.get_by_role("group", name=store).get_by_label("Bucket name")).to_be_visible()
     page.check("[value=store_a]")
     go_on(page)
@@ -78,5 +78,5 @@ def test_credentials_are_taken_from_a_file(url: str, open_page: OpenPage, script
     expect(page.locator(".error")).to_contain_text("line 1, column 1")
     choose(page, credentials(TunnelName="kitchen").encode())
     page.goto(f"{url}/wizard/tunnel")
-    expect(page.get_by_label("Keep the credentials entered before")).to_be_checked()
+    expect(page.get_by_label("Keep the credentials you entered before")).to_be_checked()
     expect(page.locator("main")).to_contain_text("They are for the tunnel kitchen")

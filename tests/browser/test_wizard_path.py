@@ -17,12 +17,12 @@ from tests.support.wizard_states import ANSWERS, REFUSED, SECRETS, STEPS, Fields
 
 TITLES: Mapping[str, str] = {
     "system": "Name this device",
-    "profile": "Choose what this device runs",
+    "profile": "Choose your assistant",
     "provider": "Choose your AI provider",
-    "channels": "Choose how you talk to it",
+    "channels": "Choose how to talk to your assistant",
     "ssh": "Add SSH keys (optional)",
     "mesh-vpn": "Join a private network (optional)",
-    "tunnel": "Reach it from the internet (optional)",
+    "tunnel": "Access from the internet (optional)",
     "backup": "Back up this device (optional)",
     "review": "Check your answers",
 }
@@ -317,7 +317,7 @@ def test_the_browser_suggests_its_time_zone_once(open_page: OpenPage, url: str) 
     page = open_page(url, timezone_id="Asia/Kathmandu", locale="en-GB")
     zone = page.get_by_label("Time zone")
     assert zone.input_value() in {"Asia/Kathmandu", "Asia/Katmandu"}
-    expect(page.get_by_text("Taken from this browser.")).to_be_visible()
+    expect(page.get_by_text("Filled in from your browser.")).to_be_visible()
     page.get_by_label("Device name").fill("")
     zone.fill("Europe/Berlin")
     go_on(page)
@@ -326,7 +326,7 @@ def test_the_browser_suggests_its_time_zone_once(open_page: OpenPage, url: str) 
     go_on(page)
     page.goto(f"{url}/wizard/system")
     expect(zone).to_have_value("Europe/Berlin")
-    expect(page.get_by_text("Taken from this browser.")).to_be_hidden()
+    expect(page.get_by_text("Filled in from your browser.")).to_be_hidden()
 
 
 def test_the_address_of_the_device_is_told_while_its_name_is_typed(

@@ -149,7 +149,7 @@ def test_a_device_without_the_program_takes_keys_and_says_that_it_did_not_look(
     monkeypatch.setenv("PATH", str(tmp_path))
     client = wizard()
     assert client.post("/wizard/ssh", data={"ssh_keys": line}).status_code == 302
-    assert "not looked at, as ssh-keygen gave no answer" in client.get("/wizard/ssh").text
+    assert "not checked, because ssh-keygen did not answer" in client.get("/wizard/ssh").text
     assert "not recognise" not in client.get("/wizard/mesh-vpn").text
 
 

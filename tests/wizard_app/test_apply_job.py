@@ -104,7 +104,7 @@ def test_wiz_05_secrets_stay_after_a_failure(client: FlaskClient, out: Path) -> 
     (out / RULES).mkdir(parents=True)
     failed = client.post(_APPLY)
     assert failed.status_code == 200
-    assert "Setting up stopped" in failed.text
+    assert "Setup stopped" in failed.text
     assert RULES in failed.text
     assert _secrets(client) == before
     assert json.loads((out / STATE).read_bytes())["step"] == "review"

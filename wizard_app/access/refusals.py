@@ -19,35 +19,35 @@ class Refusal(NamedTuple):
 LAUNCH_URL, NEW_TOKEN = "launch-url", "new-token"
 NOTHING = Refusal(
     401,
-    Sentence("Setup opens with a link"),
-    Sentence("The device showed a link when its setup started, which lets one browser in."),
+    Sentence("You need a link to open setup"),
+    Sentence("When setup started, the device showed a link that lets one browser in."),
     (LAUNCH_URL, NEW_TOKEN),
 )
 USED = Refusal(
     401,
     Sentence("This link has already been used"),
-    Sentence("Each link lets one browser in, once. A new one takes a moment."),
+    Sentence("Each link works once, for one browser. Creating a new one takes a moment."),
 )
 WRONG = Refusal(
     401,
     Sentence("This link is not valid"),
-    Sentence("A part of it may be missing, or a newer link may have taken its place."),
+    Sentence("Part of it may be missing, or a newer link may have replaced it."),
     (LAUNCH_URL, NEW_TOKEN),
 )
 ENDED = Refusal(
     401,
     Sentence("Your session has ended. Your answers are saved."),
     Sentence(
-        "A session lasts one hour, and ends when the wizard is started again."
-        " A new link leads back to where you were."
+        "A session lasts one hour, and ends when setup restarts. A new link takes you back "
+        "to where you were."
     ),
 )
 EXPOSED = Refusal(
     403,
     Sentence("Open this page over https"),
     Sentence(
-        "This connection is not encrypted, so the link was not used: it still works."
-        " Change http:// at the beginning of the address to https://, and open it again."
+        "This connection is not encrypted, so the link was not used and still works. Change "
+        "http:// at the start of the address to https://, and open it again."
     ),
     (),
 )
@@ -55,8 +55,8 @@ SIGNED_OUT = Refusal(
     200,
     Sentence("You are signed out"),
     Sentence(
-        "This browser can no longer open setup. What was set up keeps running; a new link"
-        " leads back to the last page."
+        "This browser can no longer open setup. What you set up keeps running, and a new "
+        "link takes you back to the last page."
     ),
 )
 OPEN = Refusal(

@@ -35,7 +35,7 @@ class Chat:
     def with_profile(self, answer: ProfileAnswer | None) -> Conversation:
         """The conversation with the gateway of the profile that was answered, if one was."""
         if answer is None:
-            why = Sentence("No profile is chosen yet, so there is nobody to talk to")
+            why = Sentence("No profile has been chosen yet, so there is no assistant to talk to")
             return Conversation(self, history_of(self._settings.paths, None), None, why)
         paths = self._settings.reading(PROFILES)
         try:
@@ -50,7 +50,7 @@ class Chat:
         """One of the messages that may be with gateways at a time; raises `GatewayError`."""
         if not self._slots.acquire(blocking=False):
             raise GatewayError(
-                Sentence("{count} messages are being answered already", count=MOST_AT_ONCE),
+                Sentence("{count} messages are already being answered", count=MOST_AT_ONCE),
                 hint=Sentence("Send yours again in a moment."),
             )
         try:
@@ -167,7 +167,7 @@ class Message:
                 self._conversation.history.append(said)
             except PlatformError as error:
                 self._why_unsaved = Sentence(
-                    "This could not be saved, so it is gone once you leave this page: {reason}",
+                    "This could not be saved, so you lose it when you leave this page: {reason}",
                     reason=error.said,
                 )
             else:

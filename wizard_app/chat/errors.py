@@ -22,11 +22,11 @@ class GatewayError(PlatformError):
 def refusal(profile: Profile, incoming: Incoming, path: str) -> GatewayError:
     """What an answer means that is none."""
     status = incoming.status
-    reason = Sentence("it answers HTTP {status}", status=status)
+    reason = Sentence("it returned HTTP {status}", status=status)
     hint = see(profile)
     if 300 <= status < 400:
         reason = Sentence(
-            "it leads elsewhere (HTTP {status}), which is not followed", status=status
+            "it redirects elsewhere (HTTP {status}), and redirects are not followed", status=status
         )
         hint = correct(profile)
     elif status in (401, 403):
@@ -35,13 +35,16 @@ def refusal(profile: Profile, incoming: Incoming, path: str) -> GatewayError:
         hint = (
             Sentence("Check {variable} in secrets.env.", variable=variable)
             if variable
-            else Sentence("Name the variable of its token as token_env in [chat] of its profile.")
+            else Sentence(
+                "In its profile, set token_env in [chat] to the name of the variable that "
+                "holds the token."
+            )
         )
     elif status in _NOT_FOUND:
         reason = Sentence("it has no chat at {path} (HTTP {status})", path=path, status=status)
         hint = correct(profile)
     elif said := _reason_in(incoming):
-        reason = Sentence("it answers HTTP {status}: {why}", status=status, why=said)
+        reason = Sentence("it returned HTTP {status}: {why}", status=status, why=said)
     return no_answer(profile, reason, hint)
 
 
@@ -70,8 +73,8 @@ def gateway_error(profile: Profile, error: PlatformError) -> GatewayError:
         profile,
         error.said,
         Sentence(
-            "It may still be starting: try again in a minute. On the device, systemctl status"
-            " {unit} says more.",
+            "It may still be starting: try again in a minute. On the device, systemctl "
+            "status {unit} shows more.",
             unit=profile.unit,
         ),
     )
@@ -80,11 +83,13 @@ def gateway_error(profile: Profile, error: PlatformError) -> GatewayError:
 def no_answer(profile: Profile, reason: Sentence, hint: Sentence) -> GatewayError:
     """The whole sentence."""
     return GatewayError(
-        Sentence("{name} gave no answer: {reason}", name=profile.display_name, reason=reason),
+        Sentence(
+            "{name} gave no usable answer: {reason}", name=profile.display_name, reason=reason
+        ),
         hint=hint,
     )
 
 
 def see(profile: Profile) -> Sentence:
     """Where the gateway tells more."""
-    return Sentence("Its log on the device says more: journalctl -u {unit}", unit=profile.unit)
+    return Sentence("Its log on the device shows more: journalctl -u {unit}", unit=profile.unit)

@@ -16,7 +16,7 @@ from platform_common.message import Sentence
 
 _HIGH = ("\ud800", "\udbff")
 _LONGEST_REASON = 300
-_FOREIGN = Sentence("it answers with something that is not a chat message")
+_FOREIGN = Sentence("its answer is not a chat message")
 _DONE = b"[DONE]"
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 # A byte-order mark, which may stand at the beginning.
@@ -96,7 +96,7 @@ def streamed(pieces: Iterable[bytes], on_end: Callable[[], None]) -> Iterator[st
     if text := halves.rest():
         yield text
     if not ended:
-        raise ReadingError(Sentence("it broke off before the answer was complete"))
+        raise ReadingError(Sentence("its answer ended before it was complete"))
 
 
 def _delta(event: Any) -> tuple[str, bool]:

@@ -68,7 +68,7 @@ def health(profile: Profile, *, limit_s: float = HEALTH_LIMIT_S) -> Health:
         base_of(profile)
         with exchanged(profile.http_check, _HEADERS, bounds) as incoming:
             if not incoming.is_good:
-                reason = Sentence("it answers HTTP {status}", status=incoming.status)
+                reason = Sentence("it returned HTTP {status}", status=incoming.status)
                 raise no_answer(profile, reason, see(profile))
     except GatewayError as error:
         return Health(ready=False, said=error.said, advice=error.advice)

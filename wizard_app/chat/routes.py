@@ -48,7 +48,7 @@ _PATIENCE_S = 60
 _HEALTH_LIMIT_S = 1.0
 _GONE = select.POLLRDHUP | select.POLLHUP | select.POLLERR | select.POLLNVAL
 _EMPTY = Sentence("Write a message first")
-_TOO_LONG = Sentence("A message has 32 KiB at most. Shorten yours, or send it in parts.")
+_TOO_LONG = Sentence("A message can be up to 32 KiB. Shorten yours, or send it in parts.")
 
 blueprint = Blueprint("chat", __name__)
 
@@ -133,7 +133,7 @@ def clear() -> Response | Redirect:
         problem = Sentence("The history could not be cleared: {reason}", reason=error.said)
         body = render_template("wizard/chat_clear.html", problem=problem)
         return Response(body, content_type=_HTML)
-    wizard().flash.put(Flash(Sentence("The history is cleared."), good=True))
+    wizard().flash.put(Flash(Sentence("The history has been cleared."), good=True))
     return redirect("/chat")
 
 

@@ -32,7 +32,7 @@ def share() -> Response:
         try:
             current_gate().tokens.write(token)
         except PlatformError as error:
-            what = Sentence("No link could be made: {why}", why=error.message)
+            what = Sentence("A new link could not be created: {why}", why=error.message)
             return error_page(500, what=what, todo=Sentence("Check the disk, then try again."))
     url = launch_url(f"{request.scheme}://{request.host}", token)
     return Response(

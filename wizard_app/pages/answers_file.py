@@ -68,7 +68,7 @@ def take() -> Response | Redirect:
     onward = here.take_over(file.answers, replace=request.form.get("replace") == "1")
     if isinstance(onward, Refused):
         return _page(here, [onward.why], onward.status)
-    here.flash.put(Flash(Sentence("Answers taken over: {count}", count=file.steps), good=True))
+    here.flash.put(Flash(Sentence("Answers imported: {count}", count=file.steps), good=True))
     return redirect(f"/wizard/{onward}")
 
 
@@ -85,6 +85,6 @@ def _page(here: Wizard, problems: Sequence[Sentence], status: int = 200) -> Resp
 def _too_large() -> Response:
     return error_page(
         413,
-        what=Sentence("A setup file has 256 KiB at most."),
-        todo=Sentence("Select the file that was saved from the review page."),
+        what=Sentence("A setup file can be up to 256 KiB."),
+        todo=Sentence("Select the file that you saved from the review page."),
     )

@@ -52,7 +52,7 @@ def parse(data: bytes, steps: Sequence[AnyStep], machine: Machine) -> SetupFile:
     if file.version != VERSION:
         return _refused(
             Sentence(
-                "This setup file has version {version}; this device reads version {known}",
+                "This setup file is version {version}, but this device reads version {known}",
                 version=str(file.version)[:_LONGEST_VERSION],
                 known=VERSION,
             )
@@ -60,7 +60,7 @@ def parse(data: bytes, steps: Sequence[AnyStep], machine: Machine) -> SetupFile:
     given = [step for step in steps if file.answers.keys() & set(members(step.answer_type))]
     problems = [problem for step in given for problem in _problems_of_shape(step, file.answers)]
     if not given:
-        problems = [Sentence("This setup file holds no answers")]
+        problems = [Sentence("This setup file contains no answers")]
     answers = Answers(file.answers).only(step.answer_type for step in given)
     return SetupFile(answers, len(given), problems or list(_unfit(given, answers, machine)))
 

@@ -52,17 +52,17 @@ def fetch_keys(
     try:
         check_base_url(base)
     except ValueError as error:
-        return Sentence("The address in {name} is of no use: it {why}", name=_VARIABLE, why=error)
+        return Sentence("The address in {name} cannot be used: it {why}", name=_VARIABLE, why=error)
     host = name_of(base)
     if not _USER.fullmatch(user):
-        return Sentence("Enter the name of a {host} user: letters, digits and . _ -", host=host)
+        return Sentence("Enter a {host} user name with only letters, digits and . _ -", host=host)
     if not _slots.acquire(blocking=False):
         return Sentence("Other keys are being fetched. Try again in a few seconds.")
     try:
         url = f"{base.rstrip('/')}/{user}.keys"
         answer = fetch(url, _HEADERS, limit_s=limit_s, limit_bytes=LIMIT_BYTES, ca_file=ca_file)
     except TooLongAnswerError:
-        return Sentence("{host} sends more than a list of keys can be", host=host)
+        return Sentence("{host} sent a response that is too large", host=host)
     except PlatformError as error:
         return Sentence("The keys could not be fetched: {reason}", reason=error.said)
     finally:
@@ -72,23 +72,23 @@ def fetch_keys(
 
 def _read(answer: Answer, host: str, user: str) -> Fetched | Sentence:
     if answer.status == 404:
-        return Sentence("No {host} user called {user}", host=host, user=user)
+        return Sentence("{host} has no user called {user}", host=host, user=user)
     if 300 <= answer.status < 400:
         return Sentence(
-            "{host} leads elsewhere for {user}, which is not followed: check the name",
+            "{host} redirects elsewhere for {user}, and redirects are not followed: check the name",
             host=host,
             user=user,
         )
     if answer.status != 200:
         return Sentence(
-            "{host} answers HTTP {status}: try again later", host=host, status=answer.status
+            "{host} answered with HTTP {status}: try again later", host=host, status=answer.status
         )
     found = [line for _, line in ssh_keys.lines(answer.body.decode(errors="replace"))]
     if not found:
-        return Sentence("{user} shows no public keys on {host}", host=host, user=user)
+        return Sentence("{user} has no public keys on {host}", host=host, user=user)
     fit = [line for line in found if ssh_keys.wrong_with(line) is None]
     if not fit:
-        return Sentence("{host} answers with something other than public keys", host=host)
+        return Sentence("{host} sent something other than public keys", host=host)
     keys = ssh_keys.stored(fit)
     left_out = len(found) - len(fit) + len(keys[ssh_keys.MOST_KEYS :])
     return Fetched(keys[: ssh_keys.MOST_KEYS], left_out)

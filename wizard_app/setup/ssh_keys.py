@@ -100,13 +100,13 @@ def wrong_with(line: str) -> Sentence | None:
     if is_private(line):
         return Sentence("it looks like a private key")
     if not _is_printable(line):
-        return Sentence("it holds a character that no key has")
+        return Sentence("it contains a character that no key has")
     if _is_piece(line):
-        return Sentence("it may be a piece of a private key, and is not shown again")
+        return Sentence("it may be part of a private key, so it is not shown again")
     if not line.startswith(PREFIXES):
-        return Sentence("it must start with the kind of the key, such as ssh-ed25519")
+        return Sentence("it must start with the type of the key, such as ssh-ed25519")
     if len(line.split(None, 1)) < 2:
-        return Sentence("the key behind its kind is missing")
+        return Sentence("the key is missing after its type")
     return None
 
 

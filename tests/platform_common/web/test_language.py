@@ -35,7 +35,11 @@ def test_a_catalogue_holds_just_what_the_pages_say(code: str) -> None:
     assert Path(LOCALES, f"{code}.po").read_bytes() == updated(code), "run: make messages"
     # Of Python and of templates.
     found = {texts(message.id)[0] for message in read(code) if message.id}
-    assert {"Skip to the content", "There is no such page", "Nothing is at this address."} <= found
+    assert {
+        "Skip to the content",
+        "There is no such page",
+        "There is nothing at this address.",
+    } <= found
 
 
 @pytest.mark.parametrize("code", TRANSLATED)

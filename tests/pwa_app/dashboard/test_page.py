@@ -67,16 +67,19 @@ def test_every_update_is_a_whole_page(client: FlaskClient, ctl: FakeCtl, state: 
     html5lib.HTMLParser(strict=True).parse(page(client, "/app/update"))
 
 
-LOOK = "The gateway runs, with something to look at"
+LOOK = "The gateway is running, but something needs your attention"
 HEADLINES = {
     "fine": ("Everything is fine", "The gateway runs, and all 4 health checks passed."),
-    "warnings": (LOOK, "The cost comes close to its cap.", "1 health check warns."),
+    "warnings": (LOOK, "The cost is close to its cap.", "1 health check shows a warning."),
     "problems": ("Something needs your attention", "1 health check found a problem."),
     "gateway-down": ("The gateway is not running", "Its log says why it stopped."),
-    "over-budget": ("Something needs your attention", "A cost cap is reached."),
+    "over-budget": ("Something needs your attention", "A cost cap has been reached."),
     "partial-stub": (LOOK, *(f"Nothing is known about the {one}." for one in ("limits", "cost"))),
-    "all-stub": ("The control CLI does not answer", "The control CLI gave no answer."),
-    "empty": ("It is not known whether the gateway runs.", "No health check was reported."),
+    "all-stub": ("The control CLI is not answering", "The control CLI did not answer."),
+    "empty": (
+        "We could not find out whether the gateway is running.",
+        "No health check was reported.",
+    ),
 }
 
 
@@ -117,7 +120,7 @@ def test_what_was_reported_as_nought_is_a_nought(client: FlaskClient, ctl: FakeC
     text = shown(client, ctl, cost={"today_usd": 0, "unknown_messages": 0, "daily_cap_usd": 0})
     said = words(text, "cost")
     assert "Today $0.00 No daily cap" in said
-    assert "Every message had a price." in said
+    assert "All messages are counted." in said
     # How much of a cap is spent is reckoned where it was not reported.
     cost = {name: value for name, value in fine()["cost"].items() if not name.endswith("_pct")}
     set_answers(ctl, fine() | {"cost": cost})
@@ -194,17 +197,17 @@ def test_the_state_of_the_gateway_is_a_word(client: FlaskClient, ctl: FakeCtl) -
 
 def test_a_cap_that_has_tripped_is_said_plainly(client: FlaskClient, ctl: FakeCtl) -> None:
     day, month = {"daily_state": "tripped"}, {"monthly_state": "tripped"}
-    one = "A cost cap has tripped."
+    one = "A cost cap has been reached."
     cases: list[tuple[dict[str, Any], str]] = [
-        ({"cost": day | {"tripped": True}}, "The cap of the day has tripped."),
-        ({"cost": month}, "The cap of the month has tripped."),
-        ({"cost": day | month}, "The caps of the day and of the month have tripped."),
+        ({"cost": day | {"tripped": True}}, "The daily cap has been reached."),
+        ({"cost": month}, "The monthly cap has been reached."),
+        ({"cost": day | month}, "The daily cap and the monthly cap have been reached."),
         *(({"cost": {"tripped": True}}, one), ({"status": {"cost_tripped": True}}, one)),
     ]
     for answers, sentence in cases:
         text = shown(client, ctl, **answers)
         assert sentence in words(text, "cost")
-        assert "A cost cap is reached." in words(text)
+        assert "A cost cap has been reached." in words(text)
 
 
 def test_problems_come_first_and_say_what_to_do(client: FlaskClient, ctl: FakeCtl) -> None:
@@ -288,7 +291,7 @@ def test_an_update_is_told_with_what_happens(client: FlaskClient, ctl: FakeCtl) 
     UPDATE_STATES["available"](ctl)
     said = words(page(client, "/app/update"))
     for text in (
-        *("An update is there", "2026.11.3 → 2026.11.9", "stable", "rpi5", "openclaw"),
+        *("An update is available", "2026.11.3 → 2026.11.9", "stable", "rpi5", "openclaw"),
         *("platform-openclaw-rpi5-2026.11.9-stable.img.xz", "What happens"),
         *("https://releases.example/stable/manifest.json", "platformctl update --apply"),
     ):
@@ -301,7 +304,7 @@ def test_without_an_update_the_page_says_why(client: FlaskClient, ctl: FakeCtl) 
         "current": "This device is up to date",
         "not-checked": "It could not be checked: the origin does not answer",
         "no-command": "The control CLI does not know the call update --check --json",
-        "empty": "The control CLI does not say whether there is an update.",
+        "empty": "The control CLI did not say whether there is an update.",
     }.items():
         UPDATE_STATES[state](ctl)
         said = words(page(client, "/app/update"))

@@ -124,10 +124,10 @@ def test_key_11_what_is_no_id_becomes_no_argument(client: FlaskClient, ready: Fa
     for provider in IDS:
         for test in ("", "1"):
             said = rotate(client, provider, test=test)
-            assert said == "Rotation failed: there is no provider of that id."
+            assert said == "Rotation failed: there is no provider with that id."
         answer = client.post("/app/keys/test", data={"provider": provider})
         assert answer.headers["Location"] == "/app/keys"
-        assert flash(client) == "There is no provider of that id."
+        assert flash(client) == "There is no provider with that id."
     assert changes(ready) == []
 
 

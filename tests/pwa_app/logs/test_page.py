@@ -242,7 +242,7 @@ def test_lines_that_are_no_json_are_shown_as_they_are(
         ("", "The last 22 lines.", "message 3"),
         ("?prio=error", "Showing 1 of the last 22 lines.", "401"),
         ("?prio=warning&q=telegram", "Showing 1 of the last 22 lines.", "slow reply"),
-        ("?q=nowhere", "Showing 0 of the last 22 lines.", "No line matches the filters."),
+        ("?q=nowhere", "Showing 0 of the last 22 lines.", "No lines match the filters."),
     ],
 )
 def test_filters_show_some_lines_and_count_all(

@@ -140,7 +140,7 @@ def test_who_is_out_is_told_why_and_how_to_get_in(make: MakeDoor) -> None:
         door = make(**variables)
         ended = {"Cookie": f"{name}={'0' * 64}"}
         for path, headers, title, command in (
-            ("/", {}, "Setup opens with a link", "launch-url"),
+            ("/", {}, "You need a link to open setup", "launch-url"),
             (f"/?token={'f' * 64}", {}, "This link is not valid", "new-token"),
             ("/", ended, "Your session has ended. Your answers are saved.", "new-token"),
         ):

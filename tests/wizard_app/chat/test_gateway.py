@@ -247,8 +247,8 @@ def test_a_stream_is_understood_however_it_is_cut(*, chunked: bool) -> None:
 
 def test_chat_02_a_stream_that_fails_gives_what_came_and_then_why() -> None:
     for came, parts, reason in (
-        ("a", [], "it broke off before the answer was complete"),
-        ("", [], "it broke off before the answer was complete"),
+        ("a", [], "its answer ended before it was complete"),
+        ("", [], "its answer ended before it was complete"),
         ("", [": nothing", "data: [DONE]"], "its answer is empty"),
         ("a", ['data: {"error": {"message": "model died"}}'], "it says: model died"),
         ("a", ['data: {"error": "x", "choices": [{"finish_reason": "error"}]}'], "says: x"),

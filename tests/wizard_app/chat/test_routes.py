@@ -464,7 +464,7 @@ def test_the_history_is_exported_or_cleared_on_demand(client: FlaskClient, histo
     assert (cleared.status_code, cleared.location) == (302, "/chat")
     assert not history.exists()
     page = client.get("/chat").text
-    assert "The history is cleared." in page
+    assert "The history has been cleared." in page
     assert articles(page) == []
     assert client.post("/chat/clear").status_code == 302
 

@@ -117,7 +117,7 @@ def test_a_gateway_that_does_not_answer_yet_starts_and_is_late_after_a_while(
     assert 'http-equiv="refresh"' not in text
     # A profile that is gone is no failure.
     device.put("/etc/platform/profiles/openclaw.toml", PROFILE.replace("openclaw", "another"))
-    assert "Its profile is not installed any more." in page(client)
+    assert "Its profile is no longer installed." in page(client)
 
 
 def test_the_record_says_what_was_answered_and_done(ready: MakeReady, device: Device) -> None:

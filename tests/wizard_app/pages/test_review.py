@@ -172,16 +172,16 @@ def test_wiz_05_and_wiz_11_what_failed_is_told_and_tried_again(ready: MakeReady,
     shown = page + client.get("/wizard/review").text + client.get(STATUS).text
     assert [secret for secret in SECRETS if secret in shown] == []
     assert '<div class="error' in page
-    assert "Setting up stopped" in page
+    assert "Setup stopped" in page
     assert "ended with status 1: Could not set property: &lt;b&gt;Access denied" in page
     assert "Look into the log of this device." in page
-    assert "Nothing has to be entered again." in page
+    assert "You don't have to enter anything again." in page
     assert "Try again" in page
     assert re.search(r"\d+ of 17 actions are done|1 of 17", page)
     # The same page again, after a restart too, and the state is what it was.
     for again in (client, ready(answered=False)):
         page = again.get("/wizard/review").text
-        assert "Setting up stopped" in page
+        assert "Setup stopped" in page
         assert "Access denied" in page
         assert again.get("/").location == "/wizard/review"
     commands.failing = ""
@@ -213,11 +213,11 @@ def test_wiz_09_what_was_interrupted_is_told_and_one_press_finishes(ready: MakeR
     rows, page = _rows(tree), _text(tree)
     assert rows["API key"] == rows["Secret key"] == "Stored on this device"
     assert rows["Tunnel credentials"] == "Stored on this device"
-    assert rows["Auth key"] == "Used already"
+    assert rows["Auth key"] == "Already used"
     assert "Setting up was interrupted at" in page
     assert "14 of 17 actions are done. Nothing has to be entered again." in page
-    assert "Finish setting up" in page
-    assert _states(client)["Provider key"] == "Done already"
+    assert "Finish setup" in page
+    assert _states(client)["Provider key"] == "Already done"
     assert _states(client)["Firewall"] == "Interrupted"
     assert client.post(APPLY, data={"plan": _mark(client)}).location == "/wizard/done"
     # The key of the private network worked, and was forgotten since.
@@ -230,7 +230,7 @@ def test_wiz_09_secrets_that_did_not_come_to_the_device_are_named(ready: MakeRea
     page = _review(client)
     assert "Setting up was interrupted at" in _text(page)
     assert "AI: API key – enter again" in _text(page)
-    assert "Finish setting up" not in _text(page)
+    assert "Finish setup" not in _text(page)
     assert client.post(APPLY).status_code == 200
     for slug in ("provider", "mesh-vpn", "tunnel", "backup"):
         client.post(f"/wizard/{slug}", data=FORMS[slug])

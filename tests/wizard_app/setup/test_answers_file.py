@@ -110,7 +110,7 @@ NOT_TAKEN = {
     "version true": (_file({"colour": "red"}, version=True), "version: expected int, got bool"),
     "no answers": (b'{"version": 2}', "missing required field answers"),
     "answers are a list": (_file([]), "answers: expected object, got array"),
-    "nothing known": (_file({"color": "red"}), "This setup file holds no answers"),
+    "nothing known": (_file({"color": "red"}), "This setup file contains no answers"),
     "wrong type": (_file({"colour": 1}), "Colour: answers.colour: expected str, got int"),
     "breaks a rule": (_file({"colour": "none"}), "Colour: answers.colour: must be a colour"),
     "unfit here": (_file({"colour": "mauve"}), "Colour: Mauve is gone"),
@@ -161,7 +161,7 @@ def test_a_secret_stays_with_its_answer_and_goes_with_another(small: FlaskClient
     assert "Entered, kept in memory only" in small.get("/wizard/review").text
     _send(small, _file({"has_word": False}), replace="1")
     _send(small, _file({"has_word": True}), replace="1")
-    assert "Not held – enter again" in small.get("/wizard/review").text
+    assert "No longer in memory – enter again" in small.get("/wizard/review").text
 
 
 def test_a_form_of_before_the_file_is_stale(small: FlaskClient) -> None:
@@ -205,9 +205,9 @@ def test_a_file_that_cannot_be_saved_changes_nothing(small: FlaskClient, state_f
 
 
 def test_the_first_page_alone_offers_to_read_a_file(small: FlaskClient) -> None:
-    assert "Have a setup file?" in small.get("/wizard/colour").text
+    assert "Do you have a setup file?" in small.get("/wizard/colour").text
     for page in ("word", "colour?return=review", "review"):
-        assert "Have a setup file?" not in small.get(f"/wizard/{page}").text
+        assert "Do you have a setup file?" not in small.get(f"/wizard/{page}").text
     page = small.get("/wizard/import").text
     assert 'type="file"' in page
     assert parse_errors(page) == []

@@ -44,9 +44,7 @@ OnProgress = Callable[[SetupProgress], None]
 Execute = Callable[[Snapshot, Plan, OnProgress], None]
 _LOCK_WAIT_S = 0.5
 _KEY_FILE_MODE = 0o600
-AGAIN = Sentence(
-    "Put that right, then try again. What is done already can be done again without harm."
-)
+AGAIN = Sentence("Fix that, then try again. Repeating what is already done does no harm.")
 
 
 class ApplyError(PlatformError):
@@ -133,7 +131,7 @@ def _try(item: Item, device: Paths, run: Run, note: Callable[..., None]) -> None
 
 def _perform(action: Action, device: Paths, run: Run) -> None:
     if action.lacks_secret:
-        raise PlatformError(Sentence("A key or password is not held any more: enter it again"))
+        raise PlatformError(Sentence("A key or password is no longer in memory: enter it again"))
     match action:
         case WriteFile():
             path = device.on_device(action.path)

@@ -107,7 +107,7 @@ class SetVariables(Action):
         if not self.values:
             return Sentence("Keep {path} ({rights})", path=self.path, rights=_rights(self))
         return Sentence(
-            "Set {names} in {path} ({rights}); other lines stay",
+            "Set {names} in {path} ({rights}); other lines stay as they are",
             names=listed(list(self.values)),
             path=self.path,
             rights=_rights(self),
@@ -134,7 +134,7 @@ class AddKeys(Action):
     @property
     def said(self) -> Sentence:
         return Sentence(
-            "Add SSH keys ({count}) to {path} ({rights}); keys that are there stay",
+            "Add SSH keys ({count}) to {path} ({rights}); existing keys are kept",
             count=len(self.lines),
             path=self.path,
             rights=_rights(self),

@@ -53,7 +53,7 @@ def ports_note(ports: Mapping[str, Sentence | None]) -> Sentence:
     """A sentence with the open ports, each with its purpose where that is known."""
     in_order = sorted(ports.items(), key=lambda port: int(port[0].partition("/")[0]))
     return Sentence(
-        "Ports that the network can reach: {ports}",
+        "Ports open to the network: {ports}",
         ports=listed(
             [
                 Sentence("{port} ({purpose})", port=port, purpose=purpose) if purpose else port

@@ -30,7 +30,7 @@ def account(text: str) -> Sentence | None:
     """An account, which may also be a part of a host's name."""
     if _ACCOUNT.fullmatch(text):
         return None
-    return Sentence("Account ID can only contain letters, digits and hyphens, 64 at most")
+    return Sentence("Account ID can only contain letters, digits and hyphens, up to 64 characters")
 
 
 def bucket(pattern: str, otherwise: Sentence) -> Rule:
@@ -48,8 +48,7 @@ def key(name: Sentence) -> Rule:
             return found
         if "%(" in text:
             return Sentence(
-                "{name} holds %( which the backup program reads as something else:"
-                " make another key",
+                "{name} contains %( and the backup program misreads it: create another key",
                 name=name,
             )
         return None
@@ -60,7 +59,7 @@ def key(name: Sentence) -> Rule:
 def endpoint(url: str) -> Sentence | None:
     """The address of a store: https, or http within one's own network."""
     whole = Sentence(
-        "Enter the whole address, such as https://s3.example.com, without a user name, ? or #"
+        "Enter the full address, such as https://s3.example.com, without a user name, ? or #"
     )
     try:
         host = check_http_url(url)
@@ -70,7 +69,9 @@ def endpoint(url: str) -> Sentence | None:
     if not _PLAIN_URL.fullmatch(url) or not (address or _NAME.fullmatch(host)):
         return whole
     if url.startswith("http:") and not _is_local(host, address):
-        return Sentence("Address must start with https://, unless the store is in your own network")
+        return Sentence(
+            "Address must start with https://, unless the storage is on your own network"
+        )
     return None
 
 

@@ -103,8 +103,8 @@ def store_b_endpoint(account_id: str) -> str:
 _ACCOUNT = (Sentence("Account ID"), Sentence("Enter your account ID"), backup_rules.account)
 _ACCESS_KEY, _SECRET_KEY = Sentence("Access key"), Sentence("Secret key")
 _BUCKET = (Sentence("Bucket name"), Sentence("Enter your bucket name"))
-_BUCKET_HINT = Sentence("A bucket that is there already.")
-_ONCE = Sentence("Shown once, when the key is made.")
+_BUCKET_HINT = Sentence("A bucket that already exists.")
+_ONCE = Sentence("Shown only once, when you create the key.")
 
 
 def _pair(prefix: str) -> tuple[Field, Field]:
@@ -133,7 +133,7 @@ def _pair(prefix: str) -> tuple[Field, Field]:
 _STORE_A = Store(
     "store_a",
     Sentence("Backblaze B2"),
-    Sentence("With an application key of your account."),
+    Sentence("With an application key from your account."),
     (
         Field("a_account_id", *_ACCOUNT, Sentence("The keyID of the application key.")),
         Field(
@@ -149,7 +149,10 @@ _STORE_A = Store(
             *_BUCKET,
             backup_rules.bucket(
                 r"[A-Za-z0-9][A-Za-z0-9-]{1,61}[A-Za-z0-9]",
-                Sentence("Bucket name can only contain letters, digits and hyphens, 3 to 63"),
+                Sentence(
+                    "Bucket name can only contain letters, digits and hyphens, and must have "
+                    "3 to 63 characters"
+                ),
             ),
             _BUCKET_HINT,
         ),
@@ -158,16 +161,19 @@ _STORE_A = Store(
 _STORE_B = Store(
     "store_b",
     Sentence("Cloudflare R2"),
-    Sentence("With an API token of your account."),
+    Sentence("With an API token from your account."),
     (
-        Field("b_account_id", *_ACCOUNT, Sentence("Shown beside your buckets.")),
+        Field("b_account_id", *_ACCOUNT, Sentence("You find it next to your buckets.")),
         *_pair("b"),
         Field(
             "b_bucket",
             *_BUCKET,
             backup_rules.bucket(
                 r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]",
-                Sentence("Bucket name can only contain a to z, 0 to 9 and hyphens, 3 to 63"),
+                Sentence(
+                    "Bucket name can only contain a to z, 0 to 9 and hyphens, and must have "
+                    "3 to 63 characters"
+                ),
             ),
             _BUCKET_HINT,
         ),
@@ -175,13 +181,13 @@ _STORE_B = Store(
 )
 _STORE_C = Store(
     "store_c",
-    Sentence("Another S3-compatible store"),
-    Sentence("A provider's, or your own in your network."),
+    Sentence("Other S3-compatible storage"),
+    Sentence("At a provider, or in your own network."),
     (
         Field(
             "c_endpoint",
-            Sentence("Address of the store"),
-            Sentence("Enter the address of your store"),
+            Sentence("Storage address"),
+            Sentence("Enter the address of your storage"),
             backup_rules.endpoint,
             Sentence("Such as https://s3.example.com."),
         ),
@@ -192,8 +198,8 @@ _STORE_C = Store(
             backup_rules.bucket(
                 r"(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]",
                 Sentence(
-                    "Bucket name can only contain letters, digits, dots, hyphens and"
-                    " underscores, 3 to 255"
+                    "Bucket name can only contain letters, digits, dots, hyphens and "
+                    "underscores, and must have 3 to 255 characters"
                 ),
             ),
             _BUCKET_HINT,

@@ -108,7 +108,7 @@ def in_memory(asked: Question, *, held: bool, stored: Sentence = _STORED) -> Sen
     """What a row of the review page says of a secret; `stored` when it did its work already."""
     if held:
         return Sentence("Entered, kept in memory only")
-    return stored if asked.stored else Sentence("Not held – enter again")
+    return stored if asked.stored else Sentence("No longer in memory – enter again")
 
 
 class Step(ABC, Generic[A]):

@@ -51,7 +51,7 @@ class ChannelsStep(Step[ChannelsAnswer]):
     """Choose how you talk to it (spec, validation per step)."""
 
     slug = "channels"
-    title = Sentence("Choose how you talk to it")
+    title = Sentence("Choose how to talk to your assistant")
     short = Sentence("Channels")
     answer_type = ChannelsAnswer
 
@@ -80,7 +80,9 @@ class ChannelsStep(Step[ChannelsAnswer]):
     def parse(self, form: Form, asked: Question) -> Accepted[ChannelsAnswer] | Again:
         profile = _profile(asked)
         if profile is None:
-            return Again({"": Sentence("Choose a profile first: it says which channels there are")})
+            return Again(
+                {"": Sentence("Choose a profile first: it determines which channels are available")}
+            )
         chosen = [channel.strip() for channel in form.all("channels") if channel.strip()]
         if (disabled := _disabled(chosen, asked)) is not None:
             return Again({"channels": disabled}, status=422)
@@ -88,7 +90,7 @@ class ChannelsStep(Step[ChannelsAnswer]):
             return Again({"channels": unsupported})
         in_order = dict.fromkeys(one for one in profile.channels if one in chosen)
         if len(in_order) > _MOST:
-            return Again({"channels": Sentence("Choose {most} channels at most", most=_MOST)})
+            return Again({"channels": Sentence("Choose at most {most} channels", most=_MOST)})
         return Accepted(ChannelsAnswer(tuple(in_order)))
 
     def check(self, answer: ChannelsAnswer, asked: Question) -> Errors:

@@ -61,8 +61,8 @@ class MeshVpnStep(Step[MeshVpnAnswer]):
         if not answer.mesh_vpn_enabled:
             yield Sentence("Private network"), Sentence("Not joined")
             return
-        yield Sentence("Private network"), Sentence("This device joins it")
-        used = Sentence("Used already")
+        yield Sentence("Private network"), Sentence("This device will join")
+        used = Sentence("Already used")
         yield _NAME, in_memory(asked, held=bool(asked.held.secrets), stored=used)
 
     def actions(self, answer: MeshVpnAnswer, asked: Question) -> Iterable[Planned]:
@@ -81,6 +81,6 @@ class MeshVpnStep(Step[MeshVpnAnswer]):
 def _kept(asked: Question) -> Accepted[MeshVpnAnswer] | Again:
     if not asked.held.secrets:
         return Again(
-            {_KEY: Sentence("The auth key is not held any more: enter it again, or select Skip")}
+            {_KEY: Sentence("The auth key is no longer in memory: enter it again, or select Skip")}
         )
     return Accepted(MeshVpnAnswer(mesh_vpn_enabled=True), secrets=None)

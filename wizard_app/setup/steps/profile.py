@@ -34,7 +34,7 @@ class ProfileStep(Step[ProfileAnswer]):
     """A choice among the installed profiles (spec, validation per step)."""
 
     slug = "profile"
-    title = Sentence("Choose what this device runs")
+    title = Sentence("Choose your assistant")
     short = Sentence("Profile")
     answer_type = ProfileAnswer
 
@@ -55,7 +55,7 @@ class ProfileStep(Step[ProfileAnswer]):
 
     def parse(self, form: Form, asked: Question) -> Accepted[ProfileAnswer] | Again:
         if not asked.machine.profiles:
-            return Again({"": Sentence("No profile is installed, so there is none to select")})
+            return Again({"": Sentence("No profile is installed, so there is nothing to select")})
         wanted = form.get("profile")
         chosen = asked.machine.profile(wanted)
         if chosen is None:
@@ -67,7 +67,7 @@ class ProfileStep(Step[ProfileAnswer]):
         if asked.machine.profile(answer.profile) is None:
             return {
                 "profile": Sentence(
-                    "The profile {name} is not installed any more: select another",
+                    "The profile {name} is no longer installed: select another one",
                     name=answer.profile,
                 )
             }

@@ -119,7 +119,8 @@ class ProviderStep(Step[ProviderAnswer]):
         if provider is None:
             return {
                 _PROVIDER: Sentence(
-                    "Select a provider: this device does not offer {name}", name=answer.provider
+                    "Select another provider: this device does not offer {name}",
+                    name=answer.provider,
                 )
             }
         return _errors(provider, {}, answer.model, answer.endpoint)

@@ -92,8 +92,8 @@ def problem_of_endpoint(url: str, *, needed: bool) -> Sentence | None:
         check_base_url(url)
     except ValueError:
         return Sentence(
-            "Enter the whole base URL, such as http://192.168.1.20:8000/v1,"
-            " without a user name, ? or #"
+            "Enter the full base URL, such as http://192.168.1.20:8000/v1, without a user "
+            "name, ? or #"
         )
     return None
 
@@ -105,7 +105,7 @@ def problem_of_model(model: str, *, needed: bool) -> Sentence | None:
     try:
         check_model(model)
     except ValueError:
-        return Sentence("The id of a model has no blanks, and 200 characters at most")
+        return Sentence("The id of a model can have at most 200 characters and no spaces")
     return None
 
 

@@ -80,7 +80,9 @@ class SshStep(Step[SshAnswer]):
         keys = ssh_keys.stored([*(line.text for line in found), *_fit(form)])
         if len(keys) > MOST_KEYS:
             many = Sentence(
-                "These are {count} keys: {most} may be added", count=len(keys), most=MOST_KEYS
+                "These are {count} keys, but you can add only {most}",
+                count=len(keys),
+                most=MOST_KEYS,
             )
             return Again({"ssh_keys": many})
         return Accepted(SshAnswer(keys), test=partial(_examined, keys, asked.machine))
@@ -119,8 +121,8 @@ def _examined(keys: tuple[str, ...], machine: Machine) -> Passed:
     if not doubtful:
         return Passed()
     note = Sentence(
-        "The keys are kept, but this device's ssh-keygen does not recognise {count} of them:"
-        " look at them again, or logging in may not work.",
+        "The keys are kept, but this device's ssh-keygen does not recognise {count} of them. "
+        "Check them, or logging in may not work.",
         count=doubtful,
     )
     return Passed(note=note, doubtful=True)

@@ -73,7 +73,7 @@ class SystemStep(Step[SystemAnswer]):
 
     def check(self, answer: SystemAnswer, asked: Question) -> Errors:
         if answer.timezone not in zones():
-            return {"timezone": Sentence("This device does not know the time zone any more")}
+            return {"timezone": Sentence("This device no longer knows the time zone")}
         return {}
 
     def summary(self, answer: SystemAnswer, asked: Question) -> Iterable[tuple[Sentence, Any]]:

@@ -58,7 +58,7 @@ class TunnelStep(Step[TunnelAnswer]):
     """
 
     slug = "tunnel"
-    title = Sentence("Reach it from the internet (optional)")
+    title = Sentence("Access from the internet (optional)")
     short = Sentence("Tunnel")
     answer_type = TunnelAnswer
     secret_fields = frozenset({_CREDENTIALS, _FILE})
@@ -74,10 +74,10 @@ class TunnelStep(Step[TunnelAnswer]):
         if choice in (SKIP, QUICK):
             return Accepted(TunnelAnswer(choice))
         if choice != NAMED:
-            return Again({"choice": Sentence("Select how this device is reached")})
+            return Again({"choice": Sentence("Select how you want to reach this device")})
         pasted, file = form.raw(_CREDENTIALS), form.file(_FILE)
         if pasted.strip() and file:
-            both = Sentence("Paste the credentials or choose their file, not both")
+            both = Sentence("Paste the credentials or choose the credentials file, not both")
             return Again({_CREDENTIALS: both})
         if not (pasted.strip() or file):
             return _kept(form, asked)
@@ -126,7 +126,7 @@ class TunnelStep(Step[TunnelAnswer]):
 _WORDS = {
     SKIP: Sentence("Not reachable"),
     QUICK: Sentence(
-        "Open to the internet: everybody who learns its public address can reach the assistant"
+        "Open to the internet: anyone who knows its public address can reach the assistant"
     ),
     NAMED: Sentence("Open to the internet, at the address of your own tunnel"),
 }
@@ -140,7 +140,7 @@ def tunnel_of(data: bytes) -> str | Sentence:
         found = shaped(load_strict(data), Credentials)
     except DuplicateMemberError:
         # Its message has a word of theirs.
-        return Sentence("Credentials must be JSON that has no member twice")
+        return Sentence("Credentials must be JSON without duplicate names")
     except PlatformError as error:
         return Sentence(
             "Credentials must be JSON with TunnelID or TunnelName: {why}", why=error.message
@@ -173,7 +173,7 @@ def _kept(form: Form, asked: Question) -> Accepted[TunnelAnswer] | Again:
     name = _held(asked)
     if form.get("keep") == "1" and name:
         return Accepted(TunnelAnswer(NAMED, name), secrets=None)
-    missing = Sentence("Paste the credentials of your tunnel, or choose their file")
+    missing = Sentence("Paste your tunnel's credentials or choose the credentials file")
     return Again({_CREDENTIALS: missing})
 
 

@@ -12,7 +12,7 @@ def typed_secret(text: str, name: Sentence) -> Secret | Sentence:
         return parse_secret(text)
     except SecretError:
         return Sentence(
-            "{name} must be 4,096 letters, digits and signs at most, without blanks, quotes,"
-            " backslashes and back-ticks: copy it again, without what surrounds it",
+            "{name} can have at most 4,096 letters, digits and symbols, without spaces, "
+            "quotes, backslashes or backticks: copy it again, without the text around it",
             name=name,
         )

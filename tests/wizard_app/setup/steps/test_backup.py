@@ -63,7 +63,7 @@ MISSING = {
     "access_key": "Enter your access key",
     "secret_key": "Enter your secret key",
     "bucket": "Enter your bucket name",
-    "endpoint": "Enter the address of your store",
+    "endpoint": "Enter the address of your storage",
 }
 
 

@@ -94,7 +94,7 @@ def test_wiz_04_a_restart_asks_for_secrets(step: StepPage, wizard: MakeWizard, c
     again = step._replace(client=wizard())
     lost = [f"{label} – enter again" for label in case.labels]
     assert all(words in page for words in lost for page in (again.text, again.review))
-    assert "Not held – enter again" in again.review
+    assert "No longer in memory – enter again" in again.review
     assert HELD not in again.review
     assert 'name="keep"' not in again.text
     again.refuse(case.form | dict.fromkeys(case.secret, ""), keep="1")

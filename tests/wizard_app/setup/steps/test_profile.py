@@ -59,7 +59,7 @@ def test_without_any_profile_the_page_says_what_to_do(step: StepPage, device: De
     assert "No profile is installed on this device" in step.text
     assert "<button>Continue</button>" not in step.text
     page = step.refuse({"profile": "openclaw"})
-    assert "No profile is installed, so there is none to select" in page
+    assert "No profile is installed, so there is nothing to select" in page
 
 
 def test_fs_09_a_profile_that_went_is_refused_and_missed(step: StepPage, device: Device) -> None:

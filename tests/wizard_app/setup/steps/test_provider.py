@@ -176,7 +176,7 @@ RULES: Mapping[str, tuple[str, list[str], list[str], str]] = {
         "hosted-inference",
         ["m", "owner/name", "llama3.2:3b", "m" * 200, "模型"],
         ["two words", "m" * 201, "a\nb", "a\0b", "a\u202eb", "a\u00a0b"],
-        "The id of a model has no blanks, and 200 characters at most",
+        "The id of a model can have at most 200 characters and no spaces",
     ),
     "endpoint": (
         "own",

@@ -27,7 +27,9 @@ def test_one_of_the_three_choices_is_taken_and_nothing_else(step: StepPage) -> N
         *({}, {"choice": ""}, {"choice": "other"}, {"choice": "NAMED"}),
         {"credentials": credentials()},
     ):
-        assert '<a href="#choice">' in step.refuse(form, "Select how this device is reached")
+        assert '<a href="#choice">' in step.refuse(
+            form, ("Select how you want to reach this device")
+        )
     for choice in ("skip", "quick"):
         # What was typed for another choice counts for nothing.
         assert step.take({"choice": choice, "credentials": "no JSON"}) == "/wizard/backup"
@@ -71,11 +73,11 @@ def test_tun_01_odd_files_are_refused_in_words(step: StepPage) -> None:
 
 
 def test_a_named_tunnel_needs_credentials_in_one_way(step: StepPage) -> None:
-    missing = "Paste the credentials of your tunnel, or choose their file"
+    missing = "Paste your tunnel's credentials or choose the credentials file"
     for form in (NAMED, {**NAMED, "credentials": " \r\n"}, {**NAMED, "keep": "1"}, uploaded(b"")):
         assert '<a href="#credentials">' in step.refuse(form, missing)
     page = step.refuse(uploaded(credentials().encode(), credentials=credentials()))
-    assert "Paste the credentials or choose their file, not both" in page
+    assert "Paste the credentials or choose the credentials file, not both" in page
     assert found(CANARY, page) == []
 
 
