@@ -62,7 +62,8 @@ _FAILURES = (
     _Failure(
         range(404, 405),
         Sentence(
-            "There is no {kind} service at this address: {server} answered with HTTP {status}"
+            "There is no {api}-style service at this address: "
+            "{server} answered with HTTP {status}"
         ),
         Sentence("Check the base URL. Most end in a version such as /v1."),
     ),
@@ -113,7 +114,7 @@ def verdict(
     values = {
         "name": provider.display_name,
         "server": server,
-        "kind": provider.kind,
+        "api": "OpenAI" if provider.kind.startswith("chat-") else provider.display_name,
         "status": status,
         "onward": _onward(answer.location, credentials),
     }
