@@ -104,4 +104,4 @@ def test_a_key_that_is_rejected_can_be_entered_again_or_left_untested(
     page.goto(address)
     expect(page.get_by_label("Keep what was entered before for Another server")).to_be_checked()
     choose(page, "OpenAI")
-    expect(page.get_by_label("Keep what was entered before")).to_be_hidden()
+    expect(page.get_by_label("Keep what you entered before")).to_be_hidden()

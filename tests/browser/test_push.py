@@ -133,7 +133,7 @@ def test_a_push_service_that_never_answers_is_given_up_after_ten_seconds(
     page.goto(app.url + PAGE)
     page.get_by_role("button", name="Turn on notifications").click()
     until(page, "window.asked")
-    expect(page.get_by_text("Asking the push service")).to_be_visible()
+    expect(page.get_by_text("Contacting the push service")).to_be_visible()
     page.clock.run_for(9_000)
     expect(page.get_by_text("Push service unreachable")).to_be_hidden()
     page.clock.run_for(1_100)
@@ -162,7 +162,7 @@ def test_what_the_device_refuses_the_browser_does_not_keep(
     with page.expect_response("**/app/push/subscribe") as answer:
         page.get_by_role("button", name="Turn on notifications").click()
     assert answer.value.status == 507
-    expect(page.get_by_text("This device keeps no more subscriptions.")).to_be_visible()
+    expect(page.get_by_text("This device cannot store any more subscriptions.")).to_be_visible()
     expect(page.get_by_role("button", name="Turn on notifications")).to_be_visible()
     assert page.evaluate("localStorage.getItem('subscription')") is None
 
@@ -176,7 +176,7 @@ def test_another_key_of_the_device_asks_for_another_subscription(
     expect(page.get_by_text("Notifications are on")).to_be_visible()
     device.path(KEY).unlink()
     page.reload()
-    expect(page.get_by_text("This device has another key")).to_be_visible()
+    expect(page.get_by_text("This device's key has changed since")).to_be_visible()
     page.get_by_role("button", name="Subscribe again").click()
     expect(page.get_by_text("Notifications are on")).to_be_visible()
     assert lines(device) == [receiver.subscription()]
@@ -216,7 +216,7 @@ def test_over_http_in_the_local_network_the_page_says_what_https_would_give(
     app = serve_dashboard(host="0.0.0.0", **ctl.environment)
     page = open_page(f"http://agent.local:{app.port}{PAGE}", phone=True)
     expect(page.get_by_text("You opened this page over http.")).to_be_visible()
-    expect(page.get_by_text("The rest is checked once the address is secure.")).to_be_visible()
+    expect(page.get_by_text("This page checks the rest once the address is secure.")).to_be_visible()
     assert marks(page) == {
         "secure": "No",
         **dict.fromkeys(("worker", "push", "permission"), "Not checked"),

@@ -107,7 +107,7 @@ def test_ses_08_a_second_browser_is_told_of_the_first_which_goes_on(
     first = open_page(link(wizard))
     second = open_page(f"{wizard.url}/wizard/review")
     assert title(second) == "You need a link to open setup"
-    assert "Another browser is setting up this device" in second.locator("main").inner_text()
+    assert "Another browser is already setting up this device" in second.locator("main").inner_text()
     name_it(first)
 
 
@@ -190,7 +190,7 @@ def test_the_end_of_a_session_is_told_ten_minutes_before(
     expect(notice).to_be_hidden()
     page.clock.fast_forward("01:30")
     expect(notice).to_be_visible()
-    assert "What you have saved by then is kept." in notice.inner_text()
+    assert "What you save before then is kept." in notice.inner_text()
 
 
 def test_another_device_is_let_in_by_the_first(open_page: OpenPage, wizard: Served) -> None:

@@ -135,7 +135,7 @@ def test_a_reload_and_another_tab_show_the_same(open_page: OpenPage, serve: Serv
     press(one, SET_UP)
     assert commands.is_waiting.wait(SLOW_S)
     press(other, SET_UP)
-    expect(other.get_by_text("It was not begun a second time.")).to_be_visible()
+    expect(other.get_by_text("so it was not started again.")).to_be_visible()
     one.reload()
     for page in (one, other):
         expect_title(page, "Setting up agent-kitchen")
@@ -209,7 +209,7 @@ def test_while_the_device_cannot_be_reached_the_page_says_so_and_goes_on(
     page.goto(f"{url}/wizard/review")
     press(page, SET_UP)
     expect(page.get_by_role("status").first).to_have_text("Now: Firewall")
-    lost = page.get_by_text("The device does not answer just now")
+    lost = page.get_by_text("The device is not answering at the moment")
     expect(lost).to_be_hidden()
     broken = "**/wizard/apply/status"
     page.route(broken, lambda route: route.fulfill(status=503, body="busy"))

@@ -308,7 +308,7 @@ class Naming(Subject):
             return False
         assert first["status"] == 500
         assert "This could not be saved: " in first["text"]
-        assert "Check that the disk has room" in first["text"]
+        assert "Check that the disk has free space" in first["text"]
         assert not re.search(r"Traceback|\[Errno", first["text"])
         # What was typed is there to be sent once more.
         assert 'value="first"' in first["text"]

@@ -211,7 +211,7 @@ def test_chat_07_on_a_full_disk_a_turn_is_shown_with_a_notice(disk: Disk) -> Non
         sent = _write("send", path, text, before=disk.fill(left))
         assert (sent.returncode, sent.stderr) == (0, "")
         assert sent.stdout.startswith("200 ")
-        assert "This could not be saved, so it is gone once you leave this page" in sent.stdout
+        assert "This could not be saved, so you lose it when you leave this page" in sent.stdout
         assert sent.stdout.count("<article") == 3
         assert text.strip() in sent.stdout
         assert path.read_bytes() == before

@@ -131,7 +131,7 @@ def web_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     [
         ("/busy/chat", "it answers HTTP 503"),
         ("/elsewhere/chat", "it leads elsewhere (HTTP 301)"),
-        ("/page/chat", "something that is not a chat message"),
+        ("/page/chat", "answer is not a chat message"),
         ("/long/chat", "it answers HTTP 413"),
         ("/gone/chat", "it answers HTTP 502"),
         ("/late/chat", "it answers HTTP 504"),
@@ -299,7 +299,7 @@ def test_other_pages_are_quick_while_all_places_at_the_gateway_are_taken(
         for _ in range(20):
             status, html = send(wizard, "/chat/message", message="one too many")
             assert status == 200
-            assert "messages are being answered already" in html
+            assert "messages are already being answered" in html
         assert send(wizard, "/chat")[0] == 200
         assert "Ready" in send(wizard, "/chat/gateway")[1]
         assert send(wizard, "/healthz") == (200, "ok")

@@ -69,7 +69,7 @@ def test_every_other_status_fails_and_is_named(kind: Kind, status: int, server: 
         ("moved", False, "leads to https://elsewhere.example, and no key is sent there (HTTP 301)"),
         ("slow", False, "did not answer within 2 s"),
         ("huge", False, "sent a response that is too large"),
-        ("html", True, "accepted the request, but not with a list of models"),
+        ("html", True, "accepted the request but did not return a list of models"),
         ("zipped", True, "Key works. 2 models available"),
     ],
 )
@@ -117,7 +117,7 @@ def test_a_bad_certificate_is_told(name: str, why: str, root: Path, tmp_path: Pa
 
 def test_a_server_without_tls_is_told(server: Nginx) -> None:
     check = ask(f"{server.url}/200".replace("http:", "https:"))
-    assert check.message.endswith("does not speak TLS as this device does")
+    assert check.message.endswith("could not set up a TLS connection")
     assert "http://" in check.hint
 
 

@@ -145,6 +145,6 @@ def test_the_page_says_how_many_browsers_have_subscribed_and_has_no_button_for_a
     page = named.get("/app/notifications").text
     html5lib.HTMLParser(strict=True).parse(page)
     assert words in page
-    assert "A test message is not available yet" in page
+    assert "You can't send a test message yet" in page
     assert "disabled" not in page
     assert "/app/push/test" not in page

@@ -114,7 +114,7 @@ def test_ses_09_and_wiz_04_a_restart_keeps_the_step_and_the_answers(wizard: Make
     for page in ("colour", "word", "review"):
         text = again.get(f"/wizard/{page}").text
         assert "Secret word – enter again" in text
-        assert "a restart of the wizard forgets them" in text
+        assert "They are lost when setup restarts" in text
     again.post("/wizard/word", data={"word": WORD})
     for page in ("colour", "word", "review"):
         assert "enter again" not in again.get(f"/wizard/{page}").text

@@ -19,7 +19,7 @@ from tests.support.raw_server import RawServer, serving
 
 LISTING = {"/models": b'{"data": [{}]}', "/v1/models": b'{"data": [{}]}'}
 REFUSED = "Nothing is sent to "
-OWN = "is a web page of this device itself"
+OWN = "is one of this device's own web pages"
 NO_URL = "The address of Test Cloud must "
 # What getaddrinfo gives: family, kind, protocol, canonical name, address.
 Found = tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[str, int]]

@@ -31,7 +31,7 @@ from tests.support.waiting import no_thread_left
 LISTING = b'{"data": [{"id": "a"}]}'
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 CLOSED = "closed the connection before its answer was complete"
-NO_HTTP = "answers with something that is not HTTP"
+NO_HTTP = "sent an answer that is not HTTP"
 TOO_MUCH = "sent a response that is too large"
 LATE = "did not answer within 0.4 s"
 PAUSE = b""
@@ -88,7 +88,7 @@ MISBEHAVIOURS: dict[str, tuple[Script, str]] = {
     "endless-line": (flooding(HEAD + b"X-A: ", b"a" * 65536), NO_HTTP),
     "endless-headers": (flooding(HEAD, b"X-A: b\r\n" * 999), NO_HTTP),
     "fat-headers": (flooding(HEAD, b"X-A: " + b"b" * 60000 + b"\r\n"), TOO_MUCH),
-    "gzip-bomb": (sending(BOMB), "sends its answer compressed, although it was asked not to"),
+    "gzip-bomb": (sending(BOMB), "sent a compressed answer, although it was asked not to"),
     "http-0.9": (sending(LISTING), NO_HTTP),
     "ssh": (sending(b"SSH-2.0-OpenSSH_9.2p1 Debian\r\n"), NO_HTTP),
     "odd-status": (sending(b"HTTP/1.1 9999 What\r\n\r\n"), NO_HTTP),

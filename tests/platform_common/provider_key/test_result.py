@@ -40,7 +40,7 @@ def judged(answer: Answer, kind: Kind = "chat-compatible", **changed: object) ->
 def test_a_list_of_models_proves_the_key(body: bytes, models: int, said: str) -> None:
     check = judged(Answer(200, body=body))
     assert (check.ok, check.proved, check.models) == (True, True, models)
-    assert check.message == f"Key works. {said}"
+    assert check.message == f"The key works. {said}"
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ HEADLINES = {
     "problems": ("Something needs your attention", "1 health check found a problem."),
     "gateway-down": ("The gateway is not running", "Its log says why it stopped."),
     "over-budget": ("Something needs your attention", "A cost cap has been reached."),
-    "partial-stub": (LOOK, *(f"Nothing is known about the {one}." for one in ("limits", "cost"))),
+    "partial-stub": (LOOK, *(f"There is no information about the {one}." for one in ("limits", "cost"))),
     "all-stub": ("The control CLI is not answering", "The control CLI did not answer."),
     "empty": (
         "We could not find out whether the gateway is running.",

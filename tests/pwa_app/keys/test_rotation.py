@@ -263,7 +263,7 @@ def test_leak_08_the_message_in_memory_holds_no_key(client: FlaskClient, ctl: Fa
 
 
 OUTCOMES = [
-    pytest.param({"ok": True, "http_status": 200}, True, "tested first, and works.", id="works"),
+    pytest.param({"ok": True, "http_status": 200}, True, "tested first and works.", id="works"),
     pytest.param(
         {"ok": True, "http_status": 200, "warning": "not proved"},
         *(True, "The new key is unchecked: not proved"),
@@ -302,7 +302,7 @@ def test_a_test_that_hangs_leaves_the_key_unchecked(
 ) -> None:
     monkeypatch.setattr(rotation, "TEST_LIMIT_S", 0.5)
     ready.answer(TEST, takes_s=60)
-    assert "is unchecked: " in rotate(client, test="1")
+    assert "was not checked: " in rotate(client, test="1")
     assert changes(ready) == [SET]
 
 

@@ -116,7 +116,7 @@ def test_the_active_unit_is_shown(client: FlaskClient, real: RealJournal, ctl: F
     html = page(client)
     assert "of hermes" in log_of(html)
     assert "of openclaw" not in log_of(html)
-    assert "active profile unknown" not in html
+    assert "active profile is unknown" not in html
 
 
 def test_cli_09_without_a_profile_the_fallback_is_shown_and_told(
@@ -183,7 +183,7 @@ def test_cli_11_the_page_stays_below_a_mebibyte(client: FlaskClient, real: RealJ
     answer = client.get("/app/logs?lines=1000")
     assert len(answer.data) <= 1 << 20
     assert log_of(answer.text).endswith("the last\n")
-    assert "Older lines are left out" in answer.text
+    assert "Older lines are not shown" in answer.text
 
 
 def test_too_much_for_one_read_is_told(client: FlaskClient, real: RealJournal) -> None:

@@ -133,7 +133,7 @@ def test_d7_a_full_file_is_507(client: FlaskClient, kept: Path) -> None:
     kept.write_bytes(b"{}\n" * 1000)
     status, kind, reason = said(post(client, GOOD))
     assert (status, kind) == (507, TEXT)
-    assert "no more subscriptions" in reason
+    assert "store any more subscriptions" in reason
     assert kept.read_bytes() == b"{}\n" * 1000
 
 
@@ -144,7 +144,7 @@ def test_fs_02_what_cannot_be_written_is_500_with_a_page_and_the_next_one_works(
     make("folder", kept)
     refused = post(client, GOOD, to=to)
     assert said(refused)[:2] == (500, "text/html; charset=utf-8")
-    assert "could not be written" in refused.text
+    assert "could not write the subscription" in refused.text
     assert GOOD["endpoint"] not in refused.text
     (line,) = caplog.messages
     assert f"{kept} is not a regular file" in line

@@ -268,7 +268,7 @@ def test_tok_01_tok_08_a_used_link_leads_its_browser_back_in_and_no_other(door: 
     assert again.status_code == 401
     assert heading(again) == "This link has already been used"
     assert "wizard-app new-token" in again.text
-    assert "Another browser is setting up this device now" in again.text
+    assert "Another browser is already setting up this device" in again.text
     elsewhere = {"Sec-Fetch-Site": "cross-site"}
     used = door.get(f"/?token={TOKEN}", headers=elsewhere)
     assert 'content="0; url=/?retry=used"' in used.text
@@ -345,7 +345,7 @@ def test_ses_08_who_is_in_stays_in_and_a_second_browser_is_told_so(door: Door) -
     held = {"Cookie": door.enter()}
     second = door.get(headers={"Sec-Fetch-Site": "none"})
     assert second.status_code == 401
-    assert "Another browser is setting up this device now" in second.text
+    assert "Another browser is already setting up this device" in second.text
     assert door.get(headers=held).status_code == 200
     # A wrong or used link in one's own browser ends nothing either.
     for token in (TOKEN, "f" * 64):
@@ -490,7 +490,7 @@ def test_nobody_else_gets_a_link_and_one_that_cannot_be_written_is_told_of(door:
     door.token_file.mkdir()
     page = door.client.post("/wizard/another-device", headers=held)
     assert page.status_code == 500
-    assert "No link could be made" in page.text
+    assert "A new link could not be created" in page.text
 
 
 def test_without_a_token_to_ask_for_everybody_is_in_by_the_address(make: MakeDoor) -> None:

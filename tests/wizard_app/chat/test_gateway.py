@@ -129,7 +129,7 @@ def test_chat_01_a_name_that_leads_elsewhere_is_refused(monkeypatch: pytest.Monk
 
 
 def test_chat_01_our_own_pages_are_no_gateway() -> None:
-    assert "a web page of this device itself" in failure_of(profile("http://127.0.0.1:8088"))
+    assert "one of this device's own web pages" in failure_of(profile("http://127.0.0.1:8088"))
 
 
 _HTML = response(b"<h1>Hello</h1>", headers={"Content-Type": "text/html"})
@@ -138,14 +138,14 @@ _HTML = response(b"<h1>Hello</h1>", headers={"Content-Type": "text/html"})
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        *((response(status=f"{one} Oh"), f"it answers HTTP {one}") for one in (500, 503)),
-        (response(status="302 Go", headers={"Location": "http://a.b/"}), "leads elsewhere"),
+        *((response(status=f"{one} Oh"), f"it returned HTTP {one}") for one in (500, 503)),
+        (response(status="302 Go", headers={"Location": "http://a.b/"}), "redirects elsewhere"),
         (response(status="307 Go", headers={"Location": "/chat"}), "leads elsewhere (HTTP 307)"),
         *((response(status=f"{one} No"), f"device's token (HTTP {one})") for one in (401, 403)),
         *((response(status=f"{one} No"), "has no chat at ") for one in (404, 405)),
-        (_HTML, "something that is not a chat message"),
+        (_HTML, "answer is not a chat message"),
         *(
-            (response(body), "something that is not a chat message")
+            (response(body), "answer is not a chat message")
             for body in (b"{", b'{"reply": 1, "choices": []}', b"[" * 100_000, b"\xff")
         ),
         (response(b'{"reply": "", "choices": [{"message": {"content": null}}]}'), "empty"),
@@ -153,7 +153,7 @@ _HTML = response(b"<h1>Hello</h1>", headers={"Content-Type": "text/html"})
         (response(b"{}", length=10), "closed the connection before"),
         (response(b"x" * (LIMIT_BYTES + 1)), "longer than 1 MiB"),
         (response(b"{}", headers={"Content-Encoding": "gzip"}), "compressed"),
-        (b"SSH-2.0-OpenSSH\r\n", "something that is not HTTP"),
+        (b"SSH-2.0-OpenSSH\r\n", "sent an answer that is not HTTP"),
         (b"", "closed the connection before"),
         (said({"error": {"message": "no model"}}), "it says: no model"),
         (said({"error": "overloaded"}), "it says: overloaded"),

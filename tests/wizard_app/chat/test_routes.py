@@ -97,7 +97,7 @@ def test_before_a_profile_is_chosen_the_chat_says_so(wizard: MakeWizard, out: Pa
     client = wizard()
     page = client.get("/chat")
     assert page.status_code == 200
-    assert "No profile is chosen yet" in page.text
+    assert "No profile has been chosen yet" in page.text
     assert '<a href="/wizard/profile">' in page.text
     assert "<textarea" not in page.text
     assert "No gateway" in client.get("/chat/gateway").text
@@ -323,7 +323,7 @@ def test_chat_03_a_message_has_32_kib_at_most(client: FlaskClient, history: Path
             answer = send(client, message, headers=headers)
             assert answer.status_code == 413
             assert answer.content_type == "text/html; charset=utf-8"
-            assert "A message has 32 KiB at most" in answer.text
+            assert "A message can be up to 32 KiB" in answer.text
             assert articles(answer.text) == ["user", "assistant"]
     assert len(turns(history)) == 2
 

@@ -144,7 +144,7 @@ def test_wiz_19_a_clock_that_nobody_set_is_told_of_and_a_time_of_1970_never_beli
         if is_set:
             device.put("/run/systemd/timesync/synchronized", "")
         assert json.loads(client.get(RECORD).data)["clock_synchronised"] is is_set
-        assert ("times in it may be wrong" in page(client)) is not is_set
+        assert ("times in the record may be wrong" in page(client)) is not is_set
     state = json.loads(state_file.read_text())
     state_file.write_text(json.dumps(state | {"completed_at": "1970-01-01T00:00:07Z"}))
     assert json.loads(wizard().get(RECORD).data)["clock_synchronised"] is False

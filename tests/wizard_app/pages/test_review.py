@@ -214,7 +214,7 @@ def test_wiz_09_what_was_interrupted_is_told_and_one_press_finishes(ready: MakeR
     assert rows["API key"] == rows["Secret key"] == "Stored on this device"
     assert rows["Tunnel credentials"] == "Stored on this device"
     assert rows["Auth key"] == "Already used"
-    assert "Setting up was interrupted at" in page
+    assert "Setup was interrupted at" in page
     assert "14 of 17 actions are done. Nothing has to be entered again." in page
     assert "Finish setup" in page
     assert _states(client)["Provider key"] == "Already done"
@@ -228,7 +228,7 @@ def test_wiz_09_secrets_that_did_not_come_to_the_device_are_named(ready: MakeRea
     _try(ready(Commands(cut="hostnamectl")))
     client = ready(answered=False)
     page = _review(client)
-    assert "Setting up was interrupted at" in _text(page)
+    assert "Setup was interrupted at" in _text(page)
     assert "AI: API key – enter again" in _text(page)
     assert "Finish setup" not in _text(page)
     assert client.post(APPLY).status_code == 200
@@ -271,7 +271,7 @@ def test_while_it_runs_every_page_tells_how_far_it_is(ready: MakeReady) -> None:
         assert _states(client)["Firewall"] == "Running"
         again = client.post(APPLY)
         assert again.status_code == 409
-        assert "was not begun a second time" in again.text
+        assert "was not started again" in again.text
         part = client.get(STATUS).text
         assert parse_errors(f"<!DOCTYPE html><title>Part</title>{part}") == []
         assert "Now: Firewall" in part

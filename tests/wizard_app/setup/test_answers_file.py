@@ -68,7 +68,7 @@ def test_a_saved_file_answers_for_another_device(wizard: MakeWizard, state_file:
     assert _state(state_file)["step"] == "review"
     review = client.get("/wizard/review").text
     assert "Answers taken over: 8" in review
-    assert "a setup file has none" in review
+    assert "a setup file does not contain them" in review
     assert json.loads(client.get("/wizard/answers.json").data)["answers"] == ANSWERS
 
 
@@ -174,7 +174,7 @@ def test_a_file_of_256_kib_is_read_and_no_larger_one(small: FlaskClient, state_f
     data = _file({"colour": "red"})
     too_large = _send(small, data.ljust(LIMIT + 1))
     assert too_large.status_code == 413
-    assert "A setup file has 256 KiB at most" in too_large.text
+    assert "A setup file can be up to 256 KiB" in too_large.text
     much = {"data": _PART.ljust(LIMIT * 20), "content_type": "multipart/form-data; boundary=x"}
     assert small.post("/wizard/import", **much).status_code == 413
     assert not state_file.exists()

@@ -24,7 +24,7 @@ from tests.support.wizard_secrets import files, found
 from tests.support.wizard_states import ANSWERS, SECRETS
 from tests.wizard_app.conftest import SMALL, MakeWizard
 
-NOTICE = "The stored answers could not be used, so setup begins again"
+NOTICE = "The stored answers could not be used, so setup starts again"
 SECRET = "CaNaRy-of-the-damaged-file"
 _GOOD = json.dumps(GOOD).encode()
 DAMAGED = {

@@ -265,7 +265,7 @@ def test_env_07_a_key_is_taken_whole_or_told_why_not(step: StepPage, kind: str, 
         said = f"{label} must be 4,096 letters, digits and signs"
         refused(step, kind, field, key, said)
     for key in BAD_IN_A_CONF:
-        refused(step, kind, field, key, f"{label} holds %( which")
+        refused(step, kind, field, key, f"{label} contains %( and")
     assert step.held == {}
     for key in GOOD_KEYS:
         # Blanks at its ends come with copying, and go.

@@ -99,7 +99,7 @@ def test_a_key_that_works_is_held_in_memory(here: StepPage, server: RawServer, k
     # What the test said is told once on the next page, and always on the last.
     following = here.text
     assert "Key works. 2 models available." in following
-    assert "Key works." not in here.text
+    assert "The key works." not in here.text
     assert "Key works. 2 models available." in here.review
     assert CANARY not in following + here.review + here.state_file.read_text()
 
@@ -133,7 +133,7 @@ def test_key_02_env_01_env_02_what_no_key_can_be_is_refused_before_any_request(
     for key in UNUSUAL:
         for kind in KINDS:
             page = here.refuse(form(kind, api_key=key, skip_validation=skip))
-            assert "copy it again, without what surrounds it" in page
+            assert "copy it again, without the text around it" in page
             assert CANARY not in page
         signed = form("signed-cloud", secret_access_key=key, skip_validation=skip)
         assert "Secret access key must be" in here.refuse(signed)
@@ -186,7 +186,7 @@ RULES: Mapping[str, tuple[str, list[str], list[str], str]] = {
             *("http://user:word@127.0.0.1/v1", "http://127.0.0.1/v1?key=1", "http://a/#b"),
             *("http://a b/", "http://a:99999/", "http://é.example/", "http://a\nb/"),
         ],
-        "Enter the whole base URL, such as http://192.168.1.20:8000/v1",
+        "Enter the full base URL, such as http://192.168.1.20:8000/v1",
     ),
 }
 
@@ -276,7 +276,7 @@ def test_d8_a_catalogue_that_cannot_be_read_is_told_of(steps: MakeStep, device: 
     for catalogue in ("", "{", "[]", '{"providers": 7}', "\ufeff{}", "[" * 9999):
         device.put(PLACE, catalogue)
         here = steps()
-        assert "no catalogue of providers that can be used" in here.text
+        assert "no catalogue of providers that it can use" in here.text
         assert "providers.json" in here.text
         assert "Select a provider" in here.send(form("openai")).text
 

@@ -120,15 +120,15 @@ def test_key_01_an_absent_server_is_told_without_the_key(here: MakeHere, scheme:
 
 
 OUTCOMES: Mapping[bytes, tuple[str, str]] = {
-    response(b"", "401 No"): ("rejected this key (HTTP 401)", "Check that it is whole"),
+    response(b"", "401 No"): ("rejected this key (HTTP 401)", "Check that the key is complete"),
     response(b"", "404 No"): ("answered, but not as a", "Check the base URL"),
-    response(b"", "429 No"): ("accepted the key, but it is over its limit", "raise the limit"),
+    response(b"", "429 No"): ("is limiting requests right now", "raise the limit"),
     response(b"", "503 No"): ("has a problem (HTTP 503)", "Try again later."),
     response(b"", "301 No", {"Location": "https://x.example/"}): (
         "leads to https://x.example, and no key is sent there",
-        "put it in as the address",
+        "enter it as the address",
     ),
-    b"SSH-2.0-OpenSSH\r\n": ("answers with something that is not HTTP", "Check the address"),
+    b"SSH-2.0-OpenSSH\r\n": ("sent an answer that is not HTTP", "Check the address"),
     HEAD + b"\r\n" + bytes(2 << 20): ("sent a response that is too large", TRY_AGAIN),
 }
 
@@ -169,7 +169,7 @@ def test_key_08_an_answer_that_is_no_list_of_models_passes_with_a_warning(here: 
             step = here(server.url)
             step.take(CHAT)
         following = step.text
-        assert "accepted the request, but not with a list of models" in following
+        assert "accepted the request but did not return a list of models" in following
         assert 'class="flash warn"' in following
 
 
@@ -199,7 +199,7 @@ def test_key_03_an_address_of_no_provider_is_sent_nothing(here: MakeHere, chosen
     step = here(NOWHERE)
     for host in REFUSED:
         page = step.refuse(form(chosen, endpoint=f"http://{host}/v1"))
-        words = ("Nothing is sent to", "is a web page of this device")
+        words = ("Nothing is sent to", "is one of this device's own web pages")
         assert any(one in page for one in words), host
         assert 'id="endpoint-error"' in page
 

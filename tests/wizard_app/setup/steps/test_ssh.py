@@ -296,7 +296,7 @@ def test_every_other_answer_is_a_sentence_and_what_was_typed_stays(fetching: Fet
         (response(status="204 None"), "{host} answers HTTP 204: try again later"),
         (response(b""), "x shows no public keys on {host}"),
         (response(b"\n \r\n"), "x shows no public keys on {host}"),
-        (response(b"<!DOCTYPE html>\n<p>Log in"), "{host} answers with something other than"),
+        (response(b"<!DOCTYPE html>\n<p>Log in"), "{host} sent something other than"),
         (response(b"\xff\xfe\0"), "{host} sent something other than public keys"),
         (response(OPENSSH.encode()), "{host} sent something other than public keys"),
         (response(KEY.encode() * 2000), "{host} sent a response that is too large"),

@@ -107,7 +107,7 @@ def test_tun_06_what_is_open_to_the_internet_is_said(step: StepPage) -> None:
     assert opens in step.text
     for choice, words in {
         "skip": "Not reachable",
-        "quick": "Open to the internet: everybody who learns its public address can reach",
+        "quick": "Open to the internet: anyone who knows its public address can reach",
         "named": "Open to the internet, at the address of your own tunnel",
     }.items():
         step.take({"choice": choice, "credentials": credentials()})
