@@ -62,7 +62,7 @@ def test_the_stored_key_is_tested_with_one_button(
     ctl.answer("model test --provider openai --json", {"ok": True, "http_status": 200})
     page = open_page(f"{address}/openai")
     page.get_by_role("button", name="Test the stored key").click()
-    expect(page.get_by_role("status")).to_have_text("Done openai takes the stored key.")
+    expect(page.get_by_role("status")).to_have_text("Done openai accepts the stored key.")
     assert page.url == f"{address}/openai"
 
 

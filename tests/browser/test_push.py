@@ -216,7 +216,9 @@ def test_over_http_in_the_local_network_the_page_says_what_https_would_give(
     app = serve_dashboard(host="0.0.0.0", **ctl.environment)
     page = open_page(f"http://agent.local:{app.port}{PAGE}", phone=True)
     expect(page.get_by_text("You opened this page over http.")).to_be_visible()
-    expect(page.get_by_text("This page checks the rest once the address is secure.")).to_be_visible()
+    expect(
+        page.get_by_text("This page checks the rest once the address is secure.")
+    ).to_be_visible()
     assert marks(page) == {
         "secure": "No",
         **dict.fromkeys(("worker", "push", "permission"), "Not checked"),

@@ -107,7 +107,9 @@ def test_ses_08_a_second_browser_is_told_of_the_first_which_goes_on(
     first = open_page(link(wizard))
     second = open_page(f"{wizard.url}/wizard/review")
     assert title(second) == "You need a link to open setup"
-    assert "Another browser is already setting up this device" in second.locator("main").inner_text()
+    assert (
+        "Another browser is already setting up this device" in second.locator("main").inner_text()
+    )
     name_it(first)
 
 

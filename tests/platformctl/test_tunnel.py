@@ -58,7 +58,7 @@ def test_tun_02_credentials_that_are_none_start_nothing(device: Device) -> None:
         "{}": "TunnelID or TunnelName",
         '{"TunnelName": "--url"}': "cannot start with",
         '{"TunnelName": "../x"}': "can only contain",
-        '{"TunnelName": "a", "TunnelName": "b"}': "twice",
+        '{"TunnelName": "a", "TunnelName": "b"}': "without duplicate names",
         "x" * 70_000: "65,536",
     }.items():
         device.put(CREDENTIALS, credentials)

@@ -115,7 +115,7 @@ def test_a_failed_call_says_what_the_program_said_or_how_it_ended() -> None:
         (3, b"", "cost --json failed: exit code 3"),
         (-9, b"", "cost --json failed: signal 9"),
         (64, b"", "cost --json failed: exit code 64"),
-        (64, b"Error: No such command\n", "The control CLI does not know the call cost --json: "),
+        (64, b"Error: No such command\n", "The control CLI does not support cost --json: "),
     ):
         found = str(VIEWS["cost"].load(Saying(status=status, errors=errors)).reason)
         assert found.startswith(reason) if errors[:5] == b"Error" else found == reason
@@ -129,7 +129,7 @@ def test_cli_05_whatever_keeps_a_call_from_being_made_is_a_reason(error: Excepti
     cli = Saying()
     cli.error = error
     found = VIEWS["cost"].load(cli)
-    assert str(found.reason) == f"cost --json broke off: {type(error).__name__}"
+    assert str(found.reason) == f"cost --json could not run: {type(error).__name__}"
 
 
 def test_an_answer_tells_which_members_it_has() -> None:

@@ -130,7 +130,7 @@ def test_the_worker_is_asked_for_each_time_and_takes_over_no_open_page(named: Fl
         (0, "No browser has subscribed yet."),
         (1, "One browser has"),
         (3, "3 browsers have"),
-        (None, "cannot be read"),
+        (None, "We could not find out how many browsers have subscribed."),
     ],
 )
 def test_the_page_says_how_many_browsers_have_subscribed_and_has_no_button_for_a_test(

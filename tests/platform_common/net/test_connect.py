@@ -175,14 +175,14 @@ def test_a_resolver_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> N
     assert check.message in (_NO_ANSWER.replace("api", "slow"), _OFFLINE)
 
 
-_NO_ANSWER = "The name api.example could not be looked up: no name server answers"
+_NO_ANSWER = "This device could not look up api.example: no name server answers"
 _OFFLINE = "This device has no internet connection"
 
 
 @pytest.mark.parametrize(
     ("code", "offline", "message"),
     [
-        (socket.EAI_NONAME, False, "There is no server called api.example"),
+        (socket.EAI_NONAME, False, "This device cannot find api.example"),
         (socket.EAI_AGAIN, False, _NO_ANSWER),
         (socket.EAI_NONAME, True, _OFFLINE),
         (socket.EAI_AGAIN, True, _OFFLINE),

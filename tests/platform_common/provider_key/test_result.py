@@ -58,7 +58,7 @@ def test_a_list_of_models_proves_the_key(body: bytes, models: int, said: str) ->
 def test_key_08_another_answer_passes_with_a_note(body: bytes) -> None:
     check = judged(Answer(200, body=body))
     assert (check.ok, check.proved, check.models) == (True, False, None)
-    assert check.message == "api.example accepted the request, but not with a list of models"
+    assert check.message == "api.example accepted the request but did not return a list of models"
 
 
 def test_a_public_list_does_not_prove_the_key() -> None:
@@ -72,18 +72,24 @@ def test_a_public_list_does_not_prove_the_key() -> None:
 @pytest.mark.parametrize(
     ("status", "message"),
     [
-        (101, "api.example answers HTTP 101"),
-        (304, "api.example leads elsewhere, and no key is sent there (HTTP 304)"),
-        (400, "api.example answers HTTP 400"),
+        (101, "api.example answered with HTTP 101"),
+        (304, "api.example redirects elsewhere; the key was not sent there (HTTP 304)"),
+        (400, "api.example answered with HTTP 400"),
         (401, "Test Cloud rejected this key (HTTP 401)"),
-        (402, "api.example answers HTTP 402"),
+        (402, "api.example answered with HTTP 402"),
         (403, "Test Cloud rejected this key (HTTP 403)"),
-        (404, "api.example answered, but not as a chat-compatible service (HTTP 404)"),
-        (418, "api.example answers HTTP 418"),
-        (429, "Test Cloud accepted the key, but it is over its limit (HTTP 429)"),
+        (
+            404,
+            "There is no OpenAI-style service at this address: api.example answered with HTTP 404",
+        ),
+        (418, "api.example answered with HTTP 418"),
+        (
+            429,
+            "Test Cloud is limiting requests right now, so the key could not be checked (HTTP 429)",
+        ),
         (500, "Test Cloud has a problem (HTTP 500)"),
         (503, "Test Cloud has a problem (HTTP 503)"),
-        (999, "api.example answers HTTP 999"),
+        (999, "api.example answered with HTTP 999"),
     ],
 )
 def test_every_other_status_fails_and_is_named(status: int, message: str) -> None:
@@ -104,7 +110,7 @@ def test_a_model_at_home_has_no_key_to_prove_and_may_ask_for_one() -> None:
     assert (check.ok, check.proved) == (True, True)
     assert check.message == "The server answers. 1 model available"
     check = judged(Answer(401), key_env_var="HOME_BASE_URL")
-    assert check.message == "api.example asks for a key, and Test Cloud has none (HTTP 401)"
+    assert check.message == "api.example requires a key, but Test Cloud has none (HTTP 401)"
 
 
 _ONWARD = {
@@ -124,7 +130,9 @@ _ELSEWHERE = (
 def test_key_04_a_redirect_names_the_host_and_never_a_key(location: str, onward: str) -> None:
     found = credentials() | {"OTHER": Secret("LongEnough")}
     check = verdict(provider(), found, ASKED, Answer(301, location=location)).check
-    assert check.message == f"api.example leads {onward}, and no key is sent there (HTTP 301)"
+    assert check.message == (
+        f"api.example redirects {onward}; the key was not sent there (HTTP 301)"
+    )
 
 
 def test_clk_01_a_rejected_signature_is_blamed_on_a_wrong_clock(

@@ -82,7 +82,7 @@ def test_people_are_told_in_three_lines_and_how_it_went(device: Device, server: 
     assert (done.returncode, done.stderr) == (0, "")
     assert facts == ["Provider  openai", f"Address   {server.url}/v1"]
     assert status.startswith("Answer    HTTP 200, after ")
-    assert verdict == "Key works. 1 model available."
+    assert verdict == "The key works. 1 model available."
     # And when it went wrong, why, and what to do.
     choose(device, "openai", f"{server.url}/v2", f"OPENAI_API_KEY={CANARY}")
     done = device.ctl("model", "test")
@@ -90,8 +90,9 @@ def test_people_are_told_in_three_lines_and_how_it_went(device: Device, server: 
     assert done.stdout.splitlines()[-1].startswith("Answer    HTTP 404, after ")
     host = server.url.removeprefix("http://")
     assert done.stderr == (
-        f"error: {host} answered, but not as a chat-reference service (HTTP 404)\n"
-        "hint: Check the base URL; most end in a version such as /v1.\n"
+        "error: There is no OpenAI-style service at this address: "
+        f"{host} answered with HTTP 404\n"
+        "hint: Check the base URL. Most end in a version such as /v1.\n"
     )
 
 

@@ -32,7 +32,7 @@ def test_a_bar_is_as_high_as_its_day_was_dear() -> None:
 
 def test_the_label_says_the_range_the_total_and_the_most() -> None:
     chart = cost_chart(WEEK, None, ENGLISH)
-    label = "Cost of each day from Nov 1, 2026 to Nov 7, 2026: $10.50 in total, $4.00 at most."
+    label = "Cost per day from Nov 1, 2026 to Nov 7, 2026: $10.50 in total, $4.00 at most."
     svg = ElementTree.fromstring(chart.svg)
     assert chart.label == svg.attrib["aria-label"] == label
     assert svg.attrib["role"] == "img"

@@ -69,12 +69,15 @@ def test_every_update_is_a_whole_page(client: FlaskClient, ctl: FakeCtl, state: 
 
 LOOK = "The gateway is running, but something needs your attention"
 HEADLINES = {
-    "fine": ("Everything is fine", "The gateway runs, and all 4 health checks passed."),
+    "fine": ("Everything is fine", "The gateway is running, and all 4 health checks passed."),
     "warnings": (LOOK, "The cost is close to its cap.", "1 health check shows a warning."),
     "problems": ("Something needs your attention", "1 health check found a problem."),
     "gateway-down": ("The gateway is not running", "Its log says why it stopped."),
     "over-budget": ("Something needs your attention", "A cost cap has been reached."),
-    "partial-stub": (LOOK, *(f"There is no information about the {one}." for one in ("limits", "cost"))),
+    "partial-stub": (
+        LOOK,
+        *(f"There is no information about the {one}." for one in ("limits", "cost")),
+    ),
     "all-stub": ("The control CLI is not answering", "The control CLI did not answer."),
     "empty": (
         "We could not find out whether the gateway is running.",
@@ -220,7 +223,7 @@ def test_problems_come_first_and_say_what_to_do(client: FlaskClient, ctl: FakeCt
 
 def test_counts_without_checks_are_told(client: FlaskClient, ctl: FakeCtl) -> None:
     text = shown(client, ctl, doctor={"checks": [], "fails": 2, "warns": 0, "passes": 9})
-    assert "Problems: 2, warnings: 0. The answer does not name them." in words(text, "health")
+    assert "Problems: 2, warnings: 0. The control CLI did not name them." in words(text, "health")
     assert "2 health checks found a problem." in words(text)
 
 
@@ -243,7 +246,7 @@ def test_without_a_control_cli_or_in_dev_stub_mode_sample_values_are_shown(
     dashboard: Dashboard, ctl: FakeCtl, tmp_path: Path
 ) -> None:
     text = page(dashboard(PWA_DEV_STUB="1"))
-    assert "stub The dashboard runs in dev-stub mode: these are sample values." in words(text)
+    assert "stub The dashboard runs in dev-stub mode, so these are sample values." in words(text)
     assert "OpenClaw" in words(text)
     text = page(dashboard(PLATFORM_CTL="platformctl", PATH=str(tmp_path)))
     assert text.count('class="stub"') == 6
@@ -302,8 +305,8 @@ def test_an_update_is_told_with_what_happens(client: FlaskClient, ctl: FakeCtl) 
 def test_without_an_update_the_page_says_why(client: FlaskClient, ctl: FakeCtl) -> None:
     for state, sentence in {
         "current": "This device is up to date",
-        "not-checked": "It could not be checked: the origin does not answer",
-        "no-command": "The control CLI does not know the call update --check --json",
+        "not-checked": "We could not check for updates: the origin does not answer",
+        "no-command": "The control CLI does not support update --check --json",
         "empty": "The control CLI did not say whether there is an update.",
     }.items():
         UPDATE_STATES[state](ctl)
@@ -319,12 +322,12 @@ def test_the_notice_for_the_start_page_is_a_line(client: FlaskClient, ctl: FakeC
     assert text.startswith("<p")
     assert "<script" not in text
     UPDATE_STATES["available"](ctl)
-    assert "Release 2026.11.9 is there." in page(client, "/app/update?notice=1")
+    assert "Release 2026.11.9 is available." in page(client, "/app/update?notice=1")
 
 
 def test_our_own_control_cli_knows_no_updates(dashboard: Dashboard) -> None:
     client = dashboard(PLATFORM_CTL=program("platformctl"))
-    assert "It could not be checked: The control CLI does not know" in words(
+    assert "We could not check for updates: The control CLI does not support" in words(
         page(client, "/app/update")
     )
 

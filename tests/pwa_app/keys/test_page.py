@@ -85,9 +85,12 @@ def test_the_page_is_valid_in_every_state(client: FlaskClient, ctl: FakeCtl, sta
 @pytest.mark.parametrize(
     ("state", "said"),
     [
-        ("failed", ["stub", "providers.json: not valid JSON", "could not be listed."]),
-        ("nonsense", ["stub", "model list --json did not answer as", "could not be listed."]),
-        ("empty", ["There are no providers in the catalogue"]),
+        ("failed", ["stub", "providers.json: not valid JSON", "could not list the providers."]),
+        (
+            "nonsense",
+            ["stub", "model list --json did not answer as", "could not list the providers."],
+        ),
+        ("empty", ["The catalogue of this device contains no providers."]),
     ],
 )
 def test_without_providers_the_page_says_why(

@@ -266,7 +266,7 @@ OUTCOMES = [
     pytest.param({"ok": True, "http_status": 200}, True, "tested first and works.", id="works"),
     pytest.param(
         {"ok": True, "http_status": 200, "warning": "not proved"},
-        *(True, "The new key is unchecked: not proved"),
+        *(True, "The new key was not checked: not proved"),
         id="not-proved",
     ),
     pytest.param(
@@ -275,12 +275,14 @@ OUTCOMES = [
         id="rejected",
     ),
     pytest.param({"http_status": 404, "error": "no service"}, False, "Nothing was", id="404"),
-    pytest.param({"http_status": 429, "error": "over"}, True, "unchecked: over", id="429"),
-    pytest.param({"http_status": 503, "error": "ill"}, True, "unchecked: ill", id="503"),
-    pytest.param({"http_status": None, "error": "no way"}, True, "unchecked: no way", id="offline"),
-    pytest.param({}, True, "is unchecked: exit code 1", id="empty"),
-    pytest.param("", True, "is unchecked: No such option", id="cannot-test"),
-    pytest.param("[1]", True, "is unchecked: No such option", id="nonsense"),
+    pytest.param({"http_status": 429, "error": "over"}, True, "was not checked: over", id="429"),
+    pytest.param({"http_status": 503, "error": "ill"}, True, "was not checked: ill", id="503"),
+    pytest.param(
+        {"http_status": None, "error": "no way"}, True, "was not checked: no way", id="offline"
+    ),
+    pytest.param({}, True, "was not checked: exit code 1", id="empty"),
+    pytest.param("", True, "was not checked: No such option", id="cannot-test"),
+    pytest.param("[1]", True, "was not checked: No such option", id="nonsense"),
 ]
 
 
@@ -310,13 +312,13 @@ def test_a_test_may_take_longer_than_other_calls(client: FlaskClient, ready: Fak
     ready.answer(TEST_STORED, {"ok": True, "http_status": 200}, takes_s=1.5)
     patient = impatient(client)
     patient.post("/app/keys/test", data={"provider": "openai"})
-    assert flash(patient, "/app/keys/openai") == "openai takes the stored key."
+    assert flash(patient, "/app/keys/openai") == "openai accepts the stored key."
 
 
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        ({"ok": True, "http_status": 200}, "openai takes the stored key."),
+        ({"ok": True, "http_status": 200}, "openai accepts the stored key."),
         ({"http_status": 403, "error": "no"}, "The stored key does not work: no"),
         ({"http_status": 500, "error": "ill"}, "The stored key could not be checked: ill"),
         ({"ok": True, "warning": "public"}, "The stored key could not be checked: public"),
@@ -363,7 +365,7 @@ def test_what_was_stored_before_a_failure_is_told(client: FlaskClient, ready: Fa
     said = f"error: not {SECRET_CANARY}\n"
     ready.answer(SET_AMAZON.format("--variable AWS_SECRET_ACCESS_KEY "), status=1, errors=said)
     assert rotate(client, "bedrock", secret_access_key=SECRET_CANARY) == (
-        "Rotation failed: not ••• (stored before that: the key)"
+        "Rotation failed: not ••• (already stored: the key)"
     )
 
 
@@ -465,7 +467,7 @@ def test_the_real_program_and_a_real_server_take_the_right_key_and_keep_it_from_
     assert device.path(SECRETS).read_text() == f"MINE_API_KEY={proxy.key}\n"
     assert "Active" in client.get("/app/keys").text
     client.post("/app/keys/test", data={"provider": "mine"})
-    assert flash(client, "/app/keys/mine") == "mine takes the stored key."
+    assert flash(client, "/app/keys/mine") == "mine accepts the stored key."
     assert rotate(client, "mine", "sk-wrong-0123456789") == "Rotated mine successfully."
     client.post("/app/keys/test", data={"provider": "mine"})
     assert flash(client, "/app/keys/mine").startswith("The stored key does not work: Mine rejected")
@@ -477,7 +479,7 @@ def test_the_program_and_a_real_cloud_take_all_three_values(device: Device, clou
     client = real(device).test_client()
     more = {"secret_access_key": cloud.secret_key, "region": "us-east-1", "test": "1"}
     # moto checks the signature first, and then has no list of models to give.
-    signed = "The new key is unchecked: Mine has a problem (HTTP 500)"
+    signed = "The new key was not checked: Mine has a problem (HTTP 500)"
     assert rotate(client, "mine", cloud.access_key, **more).endswith(signed)
     assert device.path(SECRETS).read_text() == (
         f"MINE_API_KEY={cloud.access_key}\n"
@@ -493,7 +495,7 @@ def test_a_provider_that_cannot_be_reached_gets_its_key_unchecked(device: Device
     catalogue(device, "chat-compatible", f"http://127.0.0.1:{free_port()}/v1")
     client = real(device).test_client()
     assert rotate(client, "mine", test="1").startswith(
-        "Rotated mine successfully. The new key is unchecked: "
+        "Rotated mine successfully. The new key was not checked: "
     )
     assert device.path(SECRETS).read_text() == f"MINE_API_KEY={CANARY}\n"
 

@@ -123,7 +123,7 @@ def test_cli_09_without_a_profile_the_fallback_is_shown_and_told(
     client: FlaskClient, dashboard: Dashboard, real: RealJournal, ctl: FakeCtl
 ) -> None:
     real.write("of openclaw")
-    said = "Showing openclaw.service: active profile unknown."
+    said = "Showing openclaw.service, because the active profile is unknown."
     answers: tuple[object, ...] = ({}, {"unit": "-f"}, {"unit": "*"}, {"unit": 7}, "nonsense")
     for answer in answers:
         ctl.answer("status --json", answer)
@@ -188,7 +188,7 @@ def test_cli_11_the_page_stays_below_a_mebibyte(client: FlaskClient, real: RealJ
 
 def test_too_much_for_one_read_is_told(client: FlaskClient, real: RealJournal) -> None:
     real.write(*["k" * 60_000] * 100)
-    assert "Only 12 lines were read, as some are very long." in page(client)
+    assert "Only 12 lines were read because some are very long." in page(client)
 
 
 def test_cli_12_no_key_of_the_device_is_shown_sent_downloaded_or_found(
@@ -259,7 +259,7 @@ def test_filters_show_some_lines_and_count_all(
 
 def test_a_unit_without_a_line_says_so(client: FlaskClient, real: RealJournal) -> None:
     real.write(Logged("x", unit="other.service"))
-    assert log_of(page(client)).strip() == "openclaw.service has logged nothing."
+    assert log_of(page(client)).strip() == "openclaw.service has not logged anything."
 
 
 def test_a_restart_of_the_device_divides_the_log(client: FlaskClient, real: RealJournal) -> None:
