@@ -124,7 +124,7 @@ def test_chat_01_a_name_that_leads_elsewhere_is_refused(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(socket, "getaddrinfo", elsewhere)
     one = profile("http://localhost:9")
-    assert "localhost is 192.0.2.7, which is not this device" in failure_of(one)
+    assert "localhost leads to 192.0.2.7, which is not this device" in failure_of(one)
     assert "which is not this device" in str(health(one).said)
 
 
@@ -140,7 +140,10 @@ _HTML = response(b"<h1>Hello</h1>", headers={"Content-Type": "text/html"})
     [
         *((response(status=f"{one} Oh"), f"it returned HTTP {one}") for one in (500, 503)),
         (response(status="302 Go", headers={"Location": "http://a.b/"}), "redirects elsewhere"),
-        (response(status="307 Go", headers={"Location": "/chat"}), "leads elsewhere (HTTP 307)"),
+        (
+            response(status="307 Go", headers={"Location": "/chat"}),
+            "redirects elsewhere (HTTP 307)",
+        ),
         *((response(status=f"{one} No"), f"device's token (HTTP {one})") for one in (401, 403)),
         *((response(status=f"{one} No"), "has no chat at ") for one in (404, 405)),
         (_HTML, "answer is not a chat message"),
@@ -163,7 +166,7 @@ def test_chat_02_every_failure_is_one_sentence(answer: bytes, reason: str) -> No
     for chat, streaming in BOTH_WAYS:
         with answering(answer) as server:
             message = failure_of(profile(server.url, chat), streaming=streaming)
-        assert message.startswith("Box gave no answer: ")
+        assert message.startswith("Box gave no usable answer: ")
         assert reason in message
         assert "\n" not in message
 
@@ -326,8 +329,8 @@ def test_the_health_of_a_gateway_is_that_of_its_check() -> None:
     with answering(response(b"x" * (1 << 22))) as server:
         assert health(profile(server.url)).ready
     for answer, reason in (
-        (response(status="503 No"), "it answers HTTP 503"),
-        (response(status="302 No", headers={"Location": "/"}), "it answers HTTP 302"),
+        (response(status="503 No"), "it returned HTTP 503"),
+        (response(status="302 No", headers={"Location": "/"}), "it returned HTTP 302"),
         (b"", "closed the connection"),
         (b"nothing", "not HTTP"),
     ):

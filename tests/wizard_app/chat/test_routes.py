@@ -187,7 +187,7 @@ def test_chat_02_a_failure_is_one_turn_and_the_question_is_there_once(
         question, failure = turns(history)
         assert question["content"] == "hello"
         assert (failure["role"], failure["error"]) == ("assistant", True)
-        assert failure["content"].startswith("Box gave no answer: ")
+        assert failure["content"].startswith("Box gave no usable answer: ")
         assert "No answer</strong>" in html
     assert "Not answering yet" in client.get("/chat/gateway").text
     assert client.get("/chat").status_code == 200
@@ -372,12 +372,12 @@ def test_chat_06_eight_messages_are_answered_at_once_not_nine(talk: TALK, histor
         finally:
             go_on.set()
         assert [one.result(120).status_code for one in sent] == [200] * MOST_AT_ONCE
-        assert "8 messages are being answered already. Send yours again" in refused
+        assert "8 messages are already being answered. Send yours again" in refused
         assert "<p>so</p>" in send(client, "and now?").text
     said = turns(history)
     assert len(said) == 2 * MOST_AT_ONCE + 4
     assert [turn["content"] for turn in said if turn.get("error")] == [
-        "8 messages are being answered already. Send yours again in a moment."
+        "8 messages are already being answered. Send yours again in a moment."
     ]
 
 
@@ -457,7 +457,7 @@ def test_the_history_is_exported_or_cleared_on_demand(client: FlaskClient, histo
     for answer in (lines, text):
         assert answer.headers["Content-Disposition"].startswith('attachment; filename="chat-')
     asked = client.get("/chat/clear").text
-    assert "removed from this device for good" in asked
+    assert "permanently deletes all messages and answers from this device" in asked
     assert '<form method="post" action="/chat/clear">' in asked
     assert history.exists()
     cleared = client.post("/chat/clear")

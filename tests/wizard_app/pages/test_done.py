@@ -74,7 +74,7 @@ def test_the_page_says_what_comes_next(
     assert 'src="data:image/svg+xml' in text
     assert "ssh agent@agent-kitchen.local" in text
     assert "your tunnel kitchen" in text
-    assert "has joined it" in text
+    assert "has joined your private network" in text
     # In dev mode on this machine the dashboard is here, too.
     monkeypatch.setattr(launch_url, "network_addresses", list)
     text = page(client, "http://127.0.0.1:8088")
@@ -89,8 +89,8 @@ def test_what_was_not_chosen_is_not_spoken_of(ready: MakeReady) -> None:
     assert client.post(APPLY).location == DONE
     text = page(client)
     assert "ssh agent@" not in text
-    assert "has joined it" not in text
-    assert "draws its public address anew" in text
+    assert "has joined your private network" not in text
+    assert "public address changes at every restart" in text
 
 
 def test_a_gateway_that_answers_is_ready(ready: MakeReady, device: Device) -> None:

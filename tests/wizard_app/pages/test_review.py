@@ -83,7 +83,7 @@ def test_four_headings_have_answers_with_their_links(
     assert headings == ["Something is still missing", "Device", "AI", "Access", "Backup"]
     # Without all answers there is no button, but words.
     assert "Set up this device" not in _text(tree)
-    assert "can be set up once nothing is missing" in _text(tree)
+    assert "You can set up this device once nothing is missing" in _text(tree)
     assert "Not answered yet" in client.post(APPLY).text
     # A step that no heading knows has one of its own.
     headings = [_text(heading) for heading in _review(small).iter("h2")]
@@ -215,7 +215,7 @@ def test_wiz_09_what_was_interrupted_is_told_and_one_press_finishes(ready: MakeR
     assert rows["Tunnel credentials"] == "Stored on this device"
     assert rows["Auth key"] == "Already used"
     assert "Setup was interrupted at" in page
-    assert "14 of 17 actions are done. Nothing has to be entered again." in page
+    assert "14 of 17 actions are done. You don't have to enter anything again." in page
     assert "Finish setup" in page
     assert _states(client)["Provider key"] == "Already done"
     assert _states(client)["Firewall"] == "Interrupted"
@@ -245,7 +245,7 @@ def test_a_plan_that_nobody_looked_at_is_shown_and_not_done(ready: MakeReady, ou
     answer = client.post(APPLY, data={"plan": seen})
     assert answer.status_code == 409
     page = _in_form(answer.text)
-    assert "What will change is not what you looked at" in page
+    assert "these changes are not the ones that you looked at" in page
     assert "agent-garden" in page
     assert commands.run == []
     assert not (out / "etc").exists()

@@ -67,7 +67,7 @@ def test_a_saved_file_answers_for_another_device(wizard: MakeWizard, state_file:
     assert _state(state_file)["answers"] == ANSWERS
     assert _state(state_file)["step"] == "review"
     review = client.get("/wizard/review").text
-    assert "Answers taken over: 8" in review
+    assert "Answers imported: 8" in review
     assert "a setup file does not contain them" in review
     assert json.loads(client.get("/wizard/answers.json").data)["answers"] == ANSWERS
 
@@ -77,7 +77,7 @@ def test_setup_goes_on_where_the_file_ends(client: FlaskClient, state_file: Path
     assert _send(client, _file(answers)).location == "/wizard/provider"
     assert _state(state_file)["step"] == "provider"
     assert client.get("/wizard").location == "/wizard/provider"
-    assert "Answers taken over: 3" in client.get("/wizard/provider").text
+    assert "Answers imported: 3" in client.get("/wizard/provider").text
 
 
 def test_what_no_step_asks_for_is_left_out_secrets_too(
@@ -105,8 +105,8 @@ NOT_TAKEN = {
     "nested": (b"[" * 50_000, "nested too deeply"),
     "list": (b"[]", "expected object, got array"),
     "no version": (b'{"answers": {}}', "missing required field version"),
-    "version 1": (_file({"colour": "red"}, version=1), "has version 1; this device reads"),
-    "version 3": (_file({"colour": "red"}, version=3), "has version 3; this device reads"),
+    "version 1": (_file({"colour": "red"}, version=1), "is version 1, but this device reads"),
+    "version 3": (_file({"colour": "red"}, version=3), "is version 3, but this device reads"),
     "version true": (_file({"colour": "red"}, version=True), "version: expected int, got bool"),
     "no answers": (b'{"version": 2}', "missing required field answers"),
     "answers are a list": (_file([]), "answers: expected object, got array"),
@@ -138,7 +138,7 @@ def test_every_step_that_objects_is_named(client: FlaskClient) -> None:
     text = _send(client, _file(answers)).text
     assert "Channels: answers.channels[0]: must be lower-case letters" in text
     text = _send(client, _file(answers | {"channels": []})).text
-    assert "Device: This device does not know the time zone" in text
+    assert "Device: This device no longer knows the time zone" in text
     assert "Profile: " in text
 
 

@@ -262,7 +262,7 @@ BAD_IN_A_CONF = ["a%(access_key_id)sc", "%(a)s", "%(", "a%(b"]
 def test_env_07_a_key_is_taken_whole_or_told_why_not(step: StepPage, kind: str, field: str) -> None:
     label = LABELS[field.partition("_")[2]]
     for key in BAD_KEYS:
-        said = f"{label} must be 4,096 letters, digits and signs"
+        said = f"{label} can have at most 4,096 letters, digits and symbols"
         refused(step, kind, field, key, said)
     for key in BAD_IN_A_CONF:
         refused(step, kind, field, key, f"{label} contains %( and")

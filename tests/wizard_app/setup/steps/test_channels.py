@@ -101,7 +101,7 @@ REFUSED: list[tuple[int, list[str], str]] = [
     (422, ["telegram", "matrix"], "Matrix is not available on this device: it needs more memory"),
     (422, ["discord", "matrix"], "Discord, Matrix are not available on this device"),
     # Neither the profile nor the device has it: that the device is too small comes first.
-    (422, ["discord-voice"], "Discord by voice is not available on this device"),
+    (422, ["discord-voice"], "Discord voice is not available on this device"),
     (422, ["irc", "discord"], "Discord is not available on this device"),
 ]
 
@@ -129,7 +129,7 @@ def test_a_disabled_channel_is_text_with_its_reason_and_no_input(chosen: StepPag
 
 
 def test_the_page_says_what_no_channel_means(chosen: StepPage, device: Device) -> None:
-    assert "private chat of this device alone" in chosen.text
+    assert "use only the private chat of this device" in chosen.text
     limit(device, *CHANNELS)
     page = chosen.refuse({"channels": ["slack"]}, status=422)
     assert "There is no channel to choose" in page

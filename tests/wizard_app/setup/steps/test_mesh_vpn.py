@@ -21,7 +21,7 @@ def test_tun_04_a_key_is_taken_as_it_is_and_what_is_none_refused_in_words(step: 
     for key in SHORT:
         step.refuse({"authkey": key}, "Auth key must be 8 characters or more")
     for key in BAD:
-        assert key not in step.refuse({"authkey": key}, "Auth key must be 4,096")
+        assert key not in step.refuse({"authkey": key}, "Auth key can have at most 4,096")
     assert not step.state_file.exists()
     for key in GOOD:
         assert step.take({"authkey": f" {key}\r\n"}) == "/wizard/tunnel"

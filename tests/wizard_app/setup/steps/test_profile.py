@@ -72,7 +72,7 @@ def test_fs_09_a_profile_that_went_is_refused_and_missed(step: StepPage, device:
     step.take({"profile": "mine"})
     file.unlink()
     for page in (step.text, step.review):
-        assert "The profile mine is not installed any more: select another" in page
+        assert "The profile mine is no longer installed: select another one" in page
 
 
 def test_http_14_a_profiles_name_is_text_everywhere(step: StepPage, device: Device) -> None:

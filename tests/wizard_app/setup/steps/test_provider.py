@@ -98,9 +98,9 @@ def test_a_key_that_works_is_held_in_memory(here: StepPage, server: RawServer, k
     assert here.stored == {"provider": kind, "model": model, "endpoint": ""}
     # What the test said is told once on the next page, and always on the last.
     following = here.text
-    assert "Key works. 2 models available." in following
+    assert "The key works. 2 models available." in following
     assert "The key works." not in here.text
-    assert "Key works. 2 models available." in here.review
+    assert "The key works. 2 models available." in here.review
     assert CANARY not in following + here.review + here.state_file.read_text()
 
 
@@ -136,7 +136,7 @@ def test_key_02_env_01_env_02_what_no_key_can_be_is_refused_before_any_request(
             assert "copy it again, without the text around it" in page
             assert CANARY not in page
         signed = form("signed-cloud", secret_access_key=key, skip_validation=skip)
-        assert "Secret access key must be" in here.refuse(signed)
+        assert "Secret access key can have at most 4,096" in here.refuse(signed)
     assert server.requests == []
 
 
@@ -250,7 +250,7 @@ def test_fs_09_a_provider_that_went_is_refused_and_told_of(here: StepPage, devic
     install(device, [entry("another", "https://api.example/v1")])
     assert "Select a provider" in here.refuse(form("chat-compatible"))
     for page in (here.text, here.review):
-        assert "Select a provider: this device does not offer chat-compatible" in page
+        assert "Select another provider: this device does not offer chat-compatible" in page
 
 
 def test_env_03_d8_an_entry_that_is_unfit_is_told_of(steps: MakeStep, device: Device) -> None:

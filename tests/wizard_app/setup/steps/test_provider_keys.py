@@ -121,11 +121,14 @@ def test_key_01_an_absent_server_is_told_without_the_key(here: MakeHere, scheme:
 
 OUTCOMES: Mapping[bytes, tuple[str, str]] = {
     response(b"", "401 No"): ("rejected this key (HTTP 401)", "Check that the key is complete"),
-    response(b"", "404 No"): ("answered, but not as a", "Check the base URL"),
+    response(b"", "404 No"): (
+        "There is no OpenAI-style service at this address",
+        "Check the base URL",
+    ),
     response(b"", "429 No"): ("is limiting requests right now", "raise the limit"),
     response(b"", "503 No"): ("has a problem (HTTP 503)", "Try again later."),
     response(b"", "301 No", {"Location": "https://x.example/"}): (
-        "leads to https://x.example, and no key is sent there",
+        "redirects to https://x.example; the key was not sent there",
         "enter it as the address",
     ),
     b"SSH-2.0-OpenSSH\r\n": ("sent an answer that is not HTTP", "Check the address"),
@@ -149,7 +152,7 @@ def test_a_test_that_is_not_passed_is_told_in_the_language_of_the_page(here: Mak
         headers = {"Accept-Language": "de"}
         page = client.post("/wizard/provider", data=CHAT, headers=headers).text
     assert "hat diesen Schlüssel abgelehnt (HTTP 401)" in page
-    assert "Prüfen, ob er vollständig, von diesem Anbieter und noch gültig ist" in page
+    assert "ob der Schlüssel vollständig ist, zu diesem Anbieter gehört und noch gültig ist" in page
     assert "rejected this key" not in page
 
 
@@ -179,7 +182,7 @@ def test_key_04_a_redirect_is_not_followed(here: MakeHere) -> None:
         with sending(moved) as server:
             step = here(server.url)
             for kind in KINDS:
-                assert f"leads to {other.url}" in step.refuse(form(kind))
+                assert f"redirects to {other.url}" in step.refuse(form(kind))
         assert other.requests == []
 
 
@@ -199,7 +202,7 @@ def test_key_03_an_address_of_no_provider_is_sent_nothing(here: MakeHere, chosen
     step = here(NOWHERE)
     for host in REFUSED:
         page = step.refuse(form(chosen, endpoint=f"http://{host}/v1"))
-        words = ("Nothing is sent to", "is one of this device's own web pages")
+        words = ("Nothing is sent to", "is one of this device&#39;s own web pages")
         assert any(one in page for one in words), host
         assert 'id="endpoint-error"' in page
 
@@ -239,10 +242,10 @@ def test_what_is_held_is_kept_with_what_is_known_of_it(kept: StepPage, device: D
         kept.take(KEEP)
         assert len(server.requests) == 1  # Kept, and tested once more.
     assert kept.held == before
-    assert "Key works. 1 model available." in kept.review
+    assert "The key works. 1 model available." in kept.review
     # Kept without a test, it is still known to work.
     kept.take(KEEP | UNTESTED)
-    assert "Key works. 1 model available." in kept.review
+    assert "The key works. 1 model available." in kept.review
     # One of several values can be changed.
     kept.take(KEEP | UNTESTED, region="us-east-2")
     assert kept.held == before | {"AWS_REGION": "us-east-2"}
@@ -298,5 +301,5 @@ def test_a_failing_key_of_another_provider_is_recognised(steps: MakeStep, device
         step = steps()
         other = step.refuse({"provider": "first", "api_key": "bb-0123"})
         own = step.refuse({"provider": "first", "api_key": "aa-0123"})
-    assert "This looks like a key of second provider." in other
+    assert "This looks like a key for second provider." in other
     assert "This looks like a key" not in own

@@ -88,13 +88,13 @@ def test_ssh_01_options_before_a_key_are_refused(step: StepPage) -> None:
         *('environment="LD_PRELOAD=/tmp/x.so" ', 'command="a b",no-pty\t'),
     ):
         page = step.refuse({"ssh_keys": f"{options}{KEY}"})
-        assert "Line 1 is not an SSH public key: it must start with the kind of the key" in page
+        assert "Line 1 is not an SSH public key: it must start with the type of the key" in page
 
 
 def test_ssh_02_nothing_but_a_line_feed_ends_a_line(step: StepPage) -> None:
     for between in "\v\f\x1c\x1d\x1e\x1f\x85\u2028\u2029\0\x7f\r\x1b\b\u200b\u202e\ufeff\u00a0":
         page = step.refuse({"ssh_keys": f'{KEY}{between}command="/bin/sh" {KEY}'})
-        said = "Line 1 is not an SSH public key: it holds a character that no key has"
+        said = "Line 1 is not an SSH public key: it contains a character that no key has"
         assert said in page, ascii(between)
 
 
@@ -128,7 +128,7 @@ def test_ssh_03_a_private_key_is_neither_stored_nor_shown_nor_logged(
 
 def test_ssh_03_no_piece_of_a_private_key_is_shown_whatever_else_is_asked(step: StepPage) -> None:
     page = step.refuse({"ssh_keys": f"{CANARY}\n{KEY}"})
-    assert "Line 1 is not an SSH public key: it may be a piece of a private key" in page
+    assert "Line 1 is not an SSH public key: it may be part of a private key" in page
     assert "anary" not in page.lower()
     assert KEY in text_area(page)
     step.take({"ssh_keys": KEY})
@@ -145,7 +145,7 @@ def test_ssh_03_no_piece_of_a_private_key_is_shown_whatever_else_is_asked(step: 
 def test_as_many_keys_may_be_added_as_are_promised_and_no_more(step: StepPage) -> None:
     lines = [f"ssh-rsa {BLOB}{number}" for number in range(MOST_KEYS + 1)]
     page = step.refuse({"ssh_keys": "\n".join(lines)})
-    assert f"These are {MOST_KEYS + 1} keys: {MOST_KEYS} may be added" in page
+    assert f"These are {MOST_KEYS + 1} keys, but you can add only {MOST_KEYS}" in page
     step.take({"ssh_keys": "\n".join(lines[:-1])})
     assert len(step.stored["ssh_keys"]) == MOST_KEYS
     assert "More keys" in step.review
@@ -274,11 +274,12 @@ def test_ssh_01_a_line_that_was_never_offered_is_not_added(there: StepPage) -> N
 
 
 def test_only_a_name_that_a_user_may_have_is_asked_for(there: StepPage, host: RawServer) -> None:
+    name = host.url.removeprefix("http://")
     for user in (
         *("", ".", "..", "../x", "a/b", "a b", "a?b", "a#b", "a%2fb", "-x", "a\nb", "a\0b"),
         *("x" * 40, "küche", "@x", "a\\b", "http://x"),
     ):
-        assert "Enter the name of a 127.0.0.1" in fetch(there, user), user
+        assert f"Enter a {name} user name with only letters" in fetch(there, user), user
     assert host.paths == []
     users = ["a", "A-b", "a.b_c", "_x", "x" * 39, "legacy-"]
     for user in users:
@@ -289,20 +290,26 @@ def test_only_a_name_that_a_user_may_have_is_asked_for(there: StepPage, host: Ra
 def test_every_other_answer_is_a_sentence_and_what_was_typed_stays(fetching: Fetching) -> None:
     compressed = response(KEY.encode(), headers={"Content-Encoding": "gzip"})
     for data, said in (
-        (response(status="404 Not Found"), "No {host} user called x"),
-        (response(status="302 Found", headers={"Location": "/x"}), "{host} leads elsewhere for x"),
-        (response(status="500 Oh"), "{host} answers HTTP 500: try again later"),
-        (response(status="429 Slow"), "{host} answers HTTP 429: try again later"),
-        (response(status="204 None"), "{host} answers HTTP 204: try again later"),
-        (response(b""), "x shows no public keys on {host}"),
-        (response(b"\n \r\n"), "x shows no public keys on {host}"),
+        (response(status="404 Not Found"), "{host} has no user called x"),
+        (
+            response(status="302 Found", headers={"Location": "/x"}),
+            "{host} redirects elsewhere for x",
+        ),
+        (response(status="500 Oh"), "{host} answered with HTTP 500: try again later"),
+        (response(status="429 Slow"), "{host} answered with HTTP 429: try again later"),
+        (response(status="204 None"), "{host} answered with HTTP 204: try again later"),
+        (response(b""), "x has no public keys on {host}"),
+        (response(b"\n \r\n"), "x has no public keys on {host}"),
         (response(b"<!DOCTYPE html>\n<p>Log in"), "{host} sent something other than"),
         (response(b"\xff\xfe\0"), "{host} sent something other than public keys"),
         (response(OPENSSH.encode()), "{host} sent something other than public keys"),
         (response(KEY.encode() * 2000), "{host} sent a response that is too large"),
         (response(b"", length=10), "The keys could not be fetched: {host} closed the connection"),
-        (b"SSH-2.0-OpenSSH_9.2\r\n", "The keys could not be fetched: {host} answers with"),
-        (compressed, "The keys could not be fetched: {host} sends its answer compressed"),
+        (
+            b"SSH-2.0-OpenSSH_9.2\r\n",
+            "The keys could not be fetched: {host} sent an answer that is not HTTP",
+        ),
+        (compressed, "The keys could not be fetched: {host} sent a compressed answer"),
     ):
         with RawServer(lambda _, to, data=data: to.sendall(data)) as host:  # type: ignore[misc]
             page = fetch(fetching(host.url), "x", ssh_keys=KEY)
@@ -357,10 +364,10 @@ def test_only_so_many_fetches_run_at_once(monkeypatch: pytest.MonkeyPatch) -> No
 def test_an_address_of_a_code_host_that_is_none_is_told(fetching: Fetching) -> None:
     for address in ("github.com", "ftp://x", "http://a:b@x", "https://x/?y", "http://[x", "x\0"):
         page = fetch(fetching(address), "x")
-        assert "The address in WIZARD_CODE_HOST is of no use: it must" in page
+        assert "The address in WIZARD_CODE_HOST cannot be used: it must" in page
         assert "a:b@" not in page
 
 
 def test_the_usual_code_hosts_are_called_by_their_names(step: StepPage) -> None:
-    assert "a user of GitHub" in step.text
+    assert "the keys of a GitHub user" in step.text
     assert code_host.name_of("https://git.example:3000/") == "git.example:3000"

@@ -73,7 +73,7 @@ def test_tun_01_odd_files_are_refused_in_words(step: StepPage) -> None:
 
 
 def test_a_named_tunnel_needs_credentials_in_one_way(step: StepPage) -> None:
-    missing = "Paste your tunnel's credentials or choose the credentials file"
+    missing = "Paste your tunnel&#39;s credentials or choose the credentials file"
     for form in (NAMED, {**NAMED, "credentials": " \r\n"}, {**NAMED, "keep": "1"}, uploaded(b"")):
         assert '<a href="#credentials">' in step.refuse(form, missing)
     page = step.refuse(uploaded(credentials().encode(), credentials=credentials()))
@@ -83,7 +83,7 @@ def test_a_named_tunnel_needs_credentials_in_one_way(step: StepPage) -> None:
 
 def test_of_credentials_that_are_held_the_tunnel_is_shown(step: StepPage) -> None:
     step.take(NAMED, credentials=credentials())
-    assert f"They are for the tunnel {ID}" in step.text
+    assert f"They belong to the tunnel {ID}" in step.text
     step.take(NAMED, keep="1", credentials="")
     assert step.stored["tunnel_name"] == ID
     step.take(NAMED, keep="1", credentials=credentials(TunnelName="kitchen"))
@@ -103,8 +103,8 @@ def test_credentials_of_another_tunnel_than_the_answer_do_not_count(step: StepPa
 
 
 def test_tun_06_what_is_open_to_the_internet_is_said(step: StepPage) -> None:
-    opens = "Opens the assistant of this device to the internet under a public address"
-    assert opens in step.text
+    assert "Temporary public address (Cloudflare quick tunnel)" in step.text
+    assert "Anyone who knows it can reach this device's assistant" in step.text
     for choice, words in {
         "skip": "Not reachable",
         "quick": "Open to the internet: anyone who knows its public address can reach",
