@@ -29,9 +29,9 @@ def test_a_key_is_replaced_from_its_card(
 ) -> None:
     page = open_page(address, phone=scripts, java_script_enabled=scripts)
     openai = page.get_by_role("article", name="OpenAI")
-    expect(openai.get_by_label("New key of OpenAI", exact=True)).to_be_hidden()
+    expect(openai.get_by_label("New key for OpenAI", exact=True)).to_be_hidden()
     openai.locator("summary").click()
-    openai.get_by_label("New key of OpenAI", exact=True).fill(CANARY)
+    openai.get_by_label("New key for OpenAI", exact=True).fill(CANARY)
     openai.get_by_role("button", name="Replace key").click()
     expect(page.get_by_role("status")).to_have_text("Done Rotated openai successfully.")
     assert page.url == address

@@ -97,7 +97,7 @@ def test_a_held_log_takes_nothing_until_it_goes_on(open_log: OpenLog, real: Real
 def test_an_empty_log_fills(open_log: OpenLog, real: RealJournal) -> None:
     real.write(Logged("x", unit="other.service"))
     page = open_log()
-    expect(page.locator("#log")).to_contain_text("openclaw.service has logged nothing.")
+    expect(page.locator("#log")).to_contain_text("openclaw.service has not logged anything.")
     real.write("the first")
     wait_for_line(page, "the first")
     expect(page.locator("#log")).not_to_contain_text("nothing")
@@ -163,7 +163,7 @@ def test_who_was_away_for_long_sees_the_newest_and_a_note(
     page = open_log()
     real.write(*lines(700, "new"))
     wait_for_line(page, "new 699.")
-    expect(page.locator("#log .mark").first).to_contain_text("lines before this are not shown")
+    expect(page.locator("#log .mark").first).to_contain_text("Earlier lines are not shown here.")
     assert page.locator("#log > span", has_text="before.").count() == 0
 
 

@@ -135,9 +135,9 @@ def test_a_push_service_that_never_answers_is_given_up_after_ten_seconds(
     until(page, "window.asked")
     expect(page.get_by_text("Contacting the push service")).to_be_visible()
     page.clock.run_for(9_000)
-    expect(page.get_by_text("Push service unreachable")).to_be_hidden()
+    expect(page.get_by_text("did not answer within 10 seconds")).to_be_hidden()
     page.clock.run_for(1_100)
-    expect(page.get_by_text("Push service unreachable")).to_be_visible()
+    expect(page.get_by_text("did not answer within 10 seconds")).to_be_visible()
     expect(page.get_by_role("button", name="Turn on notifications")).to_be_visible()
     assert lines(device) == []
 
@@ -147,7 +147,7 @@ def test_a_push_service_that_refuses_is_told(open_page: OpenPage, app: Served) -
       throw new DOMException("push service not available", "AbortError"); };"""
     page = opened(open_page, app, refuse)
     page.get_by_role("button", name="Turn on notifications").click()
-    expect(page.get_by_text("did not give this browser a subscription")).to_be_visible()
+    expect(page.get_by_text("The push service did not accept this browser.")).to_be_visible()
 
 
 def test_what_the_device_refuses_the_browser_does_not_keep(
@@ -206,7 +206,7 @@ def test_a_browser_without_push_is_told_what_is_missing(open_page: OpenPage, app
     page = opened(open_page, app, "delete window.PushManager; navigator.standalone = false;")
     expect(page.get_by_text("something above is missing")).to_be_visible()
     expect(page.get_by_text("This browser does not support push messages.")).to_be_visible()
-    expect(page.get_by_text("add the dashboard to the Home Screen first")).to_be_visible()
+    expect(page.get_by_text("first add the dashboard to the Home Screen")).to_be_visible()
     assert marks(page)["push"] == "No"
 
 

@@ -230,7 +230,9 @@ def test_what_nobody_looked_at_is_not_done(stranger: Page, serve: Serve) -> None
     with other.expect_navigation():
         other.get_by_role("button", name="Continue", exact=True).click()
     press(page, SET_UP)
-    expect(page.get_by_role("status").first).to_contain_text("is not what you looked at")
+    expect(page.get_by_role("status").first).to_contain_text(
+        "these changes are not the ones that you looked at"
+    )
     expect(page.get_by_text("agent-garden").first).to_be_visible()
     assert commands.run == []
     press(page, SET_UP)

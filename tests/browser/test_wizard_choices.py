@@ -79,4 +79,4 @@ def test_credentials_are_taken_from_a_file(url: str, open_page: OpenPage, script
     choose(page, credentials(TunnelName="kitchen").encode())
     page.goto(f"{url}/wizard/tunnel")
     expect(page.get_by_label("Keep the credentials you entered before")).to_be_checked()
-    expect(page.locator("main")).to_contain_text("They are for the tunnel kitchen")
+    expect(page.locator("main")).to_contain_text("They belong to the tunnel kitchen")

@@ -76,7 +76,7 @@ def refusal(url: str, chat: str, token: Secret | None = None, **more: Any) -> st
     [
         ("sk-wrong", "small", "rejects this device's token (HTTP 403)"),
         ("", "small", "rejects this device's token (HTTP 403)"),
-        ("right", "unknown", "it answers HTTP 500"),
+        ("right", "unknown", "it returned HTTP 500"),
     ],
 )
 def test_what_it_refuses_is_told(
@@ -97,7 +97,7 @@ def test_a_model_that_cannot_be_reached_behind_it_is_told(
     with openai_proxy(tmp_path) as proxy:
         chat, token = f'{COMPLETIONS}\nmodel = "small"', Secret(proxy.key)
         message = refusal(base_of(proxy), chat, token, streaming=streaming, limit_s=60)
-    assert ("it says: " if streaming else "it answers HTTP 502: Error processing") in message
+    assert ("it says: " if streaming else "it returned HTTP 502: Error processing") in message
 
 
 _NGINX = """
@@ -129,12 +129,12 @@ def web_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("path", "reason"),
     [
-        ("/busy/chat", "it answers HTTP 503"),
-        ("/elsewhere/chat", "it leads elsewhere (HTTP 301)"),
+        ("/busy/chat", "it returned HTTP 503"),
+        ("/elsewhere/chat", "it redirects elsewhere (HTTP 301)"),
         ("/page/chat", "answer is not a chat message"),
-        ("/long/chat", "it answers HTTP 413"),
-        ("/gone/chat", "it answers HTTP 502"),
-        ("/late/chat", "it answers HTTP 504"),
+        ("/long/chat", "it returned HTTP 413"),
+        ("/gone/chat", "it returned HTTP 502"),
+        ("/late/chat", "it returned HTTP 504"),
     ],
 )
 def test_chat_02_what_a_web_server_says_is_told(web_server: str, path: str, reason: str) -> None:

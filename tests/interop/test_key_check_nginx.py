@@ -51,7 +51,7 @@ def ask(base: str, kind: Kind = "chat-compatible", *, ca_file: Path | None = Non
 def test_a_list_of_models_is_a_pass(kind: Kind, server: Nginx) -> None:
     check = ask(f"{server.url}/200", kind)
     assert (check.ok, check.http_status, check.models) == (True, 200, 2)
-    assert check.message == "Key works. 2 models available"
+    assert check.message == "The key works. 2 models available"
 
 
 @pytest.mark.parametrize("status", STATUSES)
@@ -66,11 +66,15 @@ def test_every_other_status_fails_and_is_named(kind: Kind, status: int, server: 
 @pytest.mark.parametrize(
     ("place", "ok", "said"),
     [
-        ("moved", False, "leads to https://elsewhere.example, and no key is sent there (HTTP 301)"),
+        (
+            "moved",
+            False,
+            "redirects to https://elsewhere.example; the key was not sent there (HTTP 301)",
+        ),
         ("slow", False, "did not answer within 2 s"),
         ("huge", False, "sent a response that is too large"),
         ("html", True, "accepted the request but did not return a list of models"),
-        ("zipped", True, "Key works. 2 models available"),
+        ("zipped", True, "The key works. 2 models available"),
     ],
 )
 def test_key_04_and_key_06_odd_answers_are_told(
@@ -101,7 +105,7 @@ def bad(name: str, folder: Path) -> Certificate:
         ("expired", "is not trusted: it has expired"),
         ("not-yet-valid", "is not valid yet, or the device's clock is wrong ("),
         ("wrong-name", "is not trusted: it is for another address"),
-        ("self-signed", "is not trusted: it is signed by itself"),
+        ("self-signed", "is not trusted: it is self-signed"),
         ("unknown", "is not trusted: it is signed by an authority that this device does not know"),
     ],
 )
@@ -117,7 +121,8 @@ def test_a_bad_certificate_is_told(name: str, why: str, root: Path, tmp_path: Pa
 
 def test_a_server_without_tls_is_told(server: Nginx) -> None:
     check = ask(f"{server.url}/200".replace("http:", "https:"))
-    assert check.message.endswith("could not set up a TLS connection")
+    host = server.url.removeprefix("http://")
+    assert check.message == f"This device could not set up a TLS connection to {host}"
     assert "http://" in check.hint
 
 

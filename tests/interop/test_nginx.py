@@ -230,4 +230,4 @@ def test_rel_16_https_is_never_left_for_http(
         assert plain.requests == []
     assert done.returncode == 1
     assert "E_URL" in done.stdout
-    assert "leads from https to http" in done.stdout
+    assert "redirects from https to http" in done.stdout

@@ -235,7 +235,7 @@ HOSTILE: Mapping[str, tuple[dict[str, Any], str]] = {
     "another-variable": (key(KEY, LD_PRELOAD="/x"), "nothing of the plan needs"),
     "a-line-feed-in-a-key": (key(f"{KEY}\nLD_PRELOAD=/x"), "no key has"),
     "a-line-feed-in-a-stores-key": (store_key(f"{STORE_KEY}\nx = y"), "without spaces"),
-    "a-reference-in-a-stores-key": (store_key("a%(key)s"), "something else"),
+    "a-reference-in-a-stores-key": (store_key("a%(key)s"), "the backup program misreads it"),
     "a-long-key": (secrets("mesh-vpn", authkey="a" * 5000), "longer than 4,096"),
     "credentials-that-are-none": (credentials("#!/bin/sh"), "must be JSON"),
     "another-tunnel": (credentials('{"TunnelName": "other"}'), "Tunnel credentials"),

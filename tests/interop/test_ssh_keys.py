@@ -164,7 +164,7 @@ def test_pages_show_fingerprints_and_warn_of_what_the_program_refuses(
     assert "ssh-keygen does not recognise 1 of them" in client.get("/wizard/mesh-vpn").text
     page = client.get("/wizard/ssh").text
     assert fingerprint in page
-    assert "does not recognise it as a key" in page
+    assert "does not recognise this line as a key" in page
     review = client.get("/wizard/review").text
     assert fingerprint in review
     assert "odd ssh-ed25519 (not recognised by ssh-keygen)" in review
@@ -184,8 +184,8 @@ def test_keys_come_from_a_real_web_server_over_https(
         assert fetch_keys(server.url, "someone", ca_file=authority) == Fetched((line,), 0)
         for user, said in (
             ("nobody", "user called nobody"),
-            ("moved", "leads elsewhere for moved"),
-            ("huge", "sends more than a list of keys can be"),
+            ("moved", "redirects elsewhere for moved"),
+            ("huge", "sent a response that is too large"),
         ):
             found = fetch_keys(server.url, user, ca_file=authority)
             assert isinstance(found, Sentence)

@@ -75,7 +75,7 @@ def test_a_key_that_a_real_server_takes_leads_on_and_a_wrong_one_does_not(
         assert "answered, but not as a chat-compatible service" in ask(app, PAGE, bare).body
         taken = ask(app, PAGE, right)
         assert (taken.status, taken.location) == (302, "/wizard/channels")
-        assert "Key works. 2 models available." in ask(app, PAGE).body
+        assert "The key works. 2 models available." in ask(app, PAGE).body
         pages = [rejected.body, ask(app, PAGE).body, ask(app, "/wizard/review").body]
     left = [file for file in (tmp_path / "dev-out").rglob("*") if file.is_file()]
     written = "".join([*pages, *(file.read_text() for file in [*left, app.log])])
