@@ -104,6 +104,6 @@ def test_a_key_that_is_rejected_can_be_entered_again_or_left_untested(
         "Choose how to talk to your assistant"
     )
     page.goto(address)
-    expect(page.get_by_label("Keep what was entered before for Another server")).to_be_checked()
+    expect(page.get_by_label("Keep what you entered before for Another server")).to_be_checked()
     choose(page, "OpenAI")
     expect(page.get_by_label("Keep what you entered before")).to_be_hidden()
