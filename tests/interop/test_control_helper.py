@@ -206,7 +206,7 @@ def test_the_helper_asks_no_address_that_its_caller_gives(
     stored.device.put(SECRETS, "LOCAL_OLLAMA_BASE_URL=http://127.0.0.1:9/v1\n", mode=0o600)
     given = {"LOCAL_OLLAMA_BASE_URL": f"{provider_server.url}/v1"}
     answer = stored.send(request("model-test", provider="local-ollama", given=given))
-    assert "asks no address that its caller gives" in answer
+    assert "does not accept an address from its caller" in answer
     assert provider_server.requests == []
 
 

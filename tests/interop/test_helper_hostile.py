@@ -209,12 +209,12 @@ def test_wiz_12_what_is_set_up_is_done_again_by_nobody_but_told_once_more(setup:
     assert (setup.files(), setup.commands()) == (before, commands)
     # Other answers, another setup, or what somebody made by hand.
     put_answers(setup.helped.device, hostname="mine")
-    with pytest.raises(PlatformError, match="is set up already"):
+    with pytest.raises(PlatformError, match="is already set up"):
         ask(setup.helped.socket, SETUP_APPLY, arguments, SetUp)
     put_answers(setup.helped.device)
     for made in (path.read_text().replace("2026", "2027", 1), "", "{"):
         path.write_text(made)
-        with pytest.raises(PlatformError, match="is set up already") as caught:
+        with pytest.raises(PlatformError, match="is already set up") as caught:
             ask(setup.helped.socket, SETUP_APPLY, arguments, SetUp)
         assert "platformctl setup again" in caught.value.hint
     assert setup.commands() == commands

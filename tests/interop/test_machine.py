@@ -157,9 +157,9 @@ def test_a_machine_that_is_set_up_is_well(well: Machine) -> None:
     assert set(fails) <= BEYOND_US
 
 
-TAKES_PASSWORDS = "for root from 192.168.0.2, sshd says passwordauthentication yes"
+TAKES_PASSWORDS = "for root from 192.168.0.2, sshd reports passwordauthentication yes"
 PASSWORDS = ("ssh-key-only", TAKES_PASSWORDS)
-NO_TABLE = ("firewall-default-drop", "no table inet platform drops what comes in by default")
+NO_TABLE = ("firewall-default-drop", "the table inet platform does not drop input by default")
 SSHD = "/etc/ssh/sshd_config.d/00-platform.conf"
 MATCH = "Match Address 192.168.0.0/16\\nPasswordAuthentication yes\\n"
 SMALL = "mount -t tmpfs -o size=64m{} tmpfs /home; mkdir /home/agent"
@@ -189,7 +189,7 @@ HARM = {
     ),
     "a-disk-full-of-small-files": (
         f"{SMALL.format(',nr_inodes=3')}; touch /home/agent/a",
-        *("data-partition-free", "/home/agent has no room for another file, however small"),
+        *("data-partition-free", "/home/agent has no free inode, so no file can be created"),
     ),
     "read-only": (
         "mount -t tmpfs -o ro tmpfs /var/lib/platform",
@@ -210,11 +210,11 @@ HARM = {
     ),
     "a-gateway-that-hangs": (
         f"systemctl kill --kill-whom=all --signal=STOP {UNIT}",
-        *("profile-health-endpoint", "http://127.0.0.1:8080/healthz does not answer in 2 s"),
+        *("profile-health-endpoint", "http://127.0.0.1:8080/healthz did not answer within 2 s"),
     ),
     "no-agent": (
         f"sed -i.was /^agent:/d /etc/passwd; chgrp 0 {KEYS}",
-        *("agent-user-exists", "there is no user agent, which the gateways run as"),
+        *("agent-user-exists", "there is no user agent, as which the gateways run"),
     ),
 }
 
@@ -232,7 +232,7 @@ def test_what_only_root_may_see_is_skipped_for_others(well: Machine) -> None:
     )
     found = {check["name"]: check["outcome"] for check in json.loads(done.stdout)["checks"]}
     for name in ("ssh-key-only", "firewall-default-drop"):
-        assert found[name] == {"kind": "Skip", "detail": "only root may look"}
+        assert found[name] == {"kind": "Skip", "detail": "only root can check this"}
     for name in ("records-readable", "secrets-mode", "active-profile-unit", "mounts-health"):
         assert found[name]["kind"] == "Pass"
     assert done.stderr == ""

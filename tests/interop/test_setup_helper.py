@@ -189,7 +189,7 @@ def test_largest_credentials_go_through(setup: Setup) -> None:
 
 def test_wiz_12_a_device_that_is_set_up_is_not_set_up_again(setup: Setup) -> None:
     put_answers(setup.helped.device, step="done")
-    with pytest.raises(PlatformError, match="is set up already"):
+    with pytest.raises(PlatformError, match="is already set up"):
         setup.apply()
     assert setup.commands() == []
 
@@ -225,14 +225,14 @@ LARGE = json.dumps({"TunnelName": "kitchen", "a": "b" * 65536})
 HOSTILE: Mapping[str, tuple[dict[str, Any], str]] = {
     "nothing": ({}, "missing"),
     "no-mark": ({"mark": None}, "expected str"),
-    "another-mark": ({"mark": "0" * 16}, "not what was shown"),
+    "another-mark": ({"mark": "0" * 16}, "has changed since it was shown"),
     "answers": ({"answers": {"hostname": "mine"}}, "unknown"),
     "actions": ({"actions": [{"action": "run", "argv": ["id"]}]}, "unknown"),
     "a-root": ({"root": "/"}, "unknown"),
     "no-secrets": ({"secrets": {}}, "API key"),
     "unknown-step": ({"secrets": {"../x": {"a": "b"}}}, "no step '../x'"),
     "unused": (secrets("system", a="b"), "nothing of"),
-    "another-variable": (key(KEY, LD_PRELOAD="/x"), "nothing of the plan needs"),
+    "another-variable": (key(KEY, LD_PRELOAD="/x"), "the plan does not need"),
     "a-line-feed-in-a-key": (key(f"{KEY}\nLD_PRELOAD=/x"), "no key has"),
     "a-line-feed-in-a-stores-key": (store_key(f"{STORE_KEY}\nx = y"), "without blanks"),
     "a-reference-in-a-stores-key": (store_key("a%(key)s"), "something else"),

@@ -194,7 +194,7 @@ def test_the_user_of_the_apps_is_told_that_it_is_set_up(story: Story) -> None:
     as_platform = ("runuser", "-u", "platform", "--")
     told = story.here.device.run(*as_platform, "platformctl", "setup", "status")
     assert told.startswith("This device is set up since ")
-    assert "All is applied; " in told
+    assert "Everything was applied. " in told
 
 
 def test_the_doctor_finds_nothing_of_ours(story: Story) -> None:

@@ -205,5 +205,5 @@ def test_a_slip_in_the_name_of_the_root_is_told(device: Device) -> None:
     missing = device.root / "slip"
     ended = device.call("cost", "--json", env={"PLATFORM_ROOT": str(missing)})
     assert ended.returncode == 0
-    assert ended.stderr == f"warning: There is no folder {missing}, which PLATFORM_ROOT names\n"
+    assert ended.stderr == f"warning: PLATFORM_ROOT is {missing}, but there is no such folder\n"
     assert not missing.exists()

@@ -37,7 +37,7 @@ def test_room_is_short_below_500_mb_and_gone_below_50() -> None:
         assert judged(judge_room(Path("/home"), free_bytes, no_nodes=False))[0] == kind
     # A disk full of small files has none either.
     finding = judge_room(Path("/home"), 10**12, no_nodes=True)
-    assert judged(finding) == ("Fail", "/home has no room for another file, however small")
+    assert judged(finding) == ("Fail", "/home has no free inode, so no file can be created")
 
 
 ROOT = "25 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw,errors=remount-ro"

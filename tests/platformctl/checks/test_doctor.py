@@ -26,8 +26,8 @@ from tests.support.raw_server import RawServer, Request
         (PlatformError("It is broken"), "It is broken", "Correct that, then run"),
         (PermissionError(13, "Permission denied", "/x"), "/x: Permission denied", "Correct that"),
         (OSError("odd"), "the system: odd", "Correct that"),
-        (KeyError("canary"), "internal error: KeyError", "Report it"),
-        (RecursionError("canary"), "internal error: RecursionError", "Report it"),
+        (KeyError("canary"), "internal error: KeyError", "Report this error"),
+        (RecursionError("canary"), "internal error: RecursionError", "Report this error"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
@@ -56,7 +56,7 @@ def test_checks_that_hang_are_fails_and_hold_nothing_up() -> None:
     over.set()
     assert time.monotonic() - begun < 30
     assert (verdict.fails, verdict.passes) == (50, 1)
-    assert verdict.checks[0].outcome.detail == "it did not end in 0.3 s"
+    assert verdict.checks[0].outcome.detail == "it did not finish within 0.3 s"
     assert [check.name for check in verdict.checks] == list(checks)
 
 
@@ -73,7 +73,11 @@ def test_checks_run_side_by_side() -> None:
 
 def test_on_a_device_in_a_folder_the_machine_is_not_looked_at(tmp_path: Path) -> None:
     verdict = examine(Paths(tmp_path, {}))
-    skipped = {c.name for c in verdict.checks if c.outcome.detail == "this is a device in a folder"}
+    skipped = {
+        c.name
+        for c in verdict.checks
+        if c.outcome.detail == "this device is a folder, not a machine"
+    }
     assert skipped == {name for name, row in CHECKS.items() if row.machine}
 
 
@@ -165,8 +169,8 @@ def test_an_active_profile_that_is_not_installed_fails(device: Device) -> None:
     ("answer", "expected"),
     [
         (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "Pass"),
-        (b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n", "Fail answers 503, not 200"),
-        (b"HTTP/1.1 302 To\r\nLocation: http://127.0.0.1:1/\r\n\r\n", "Fail answers 302, not 200"),
+        (b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n", "Fail answers with status 503, not 200"),
+        (b"HTTP/1.1 302 To\r\nLocation: http://127.0.0.1:1/\r\n\r\n", "Fail answers with status 302, not 200"),
         (b"\x16\x03\x01 this is TLS", "Fail does not speak HTTP"),
         (b"", "Fail Remote end closed connection without response"),
         (b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 200 + b"\r\n", "Fail does not speak HTTP"),

@@ -138,7 +138,7 @@ def test_remove_leaves_what_is_not_of_install(image: Path) -> None:
     assert [path for path in (image / "etc/systemd").rglob("*") if path.is_symlink()] == []
     assert kept.exists()
     again = call("remove", "--root", str(image))
-    assert again.stdout == f"Nothing of ours is below {image / LOCAL}.\n"
+    assert again.stdout == f"There are no files of ours below {image / LOCAL}.\n"
 
 
 def test_a_disk_that_fills_up_leaves_everything_as_it_was(
@@ -164,8 +164,8 @@ def test_a_disk_that_fills_up_leaves_everything_as_it_was(
 @pytest.mark.parametrize(
     ("spoilt", "said"),
     [
-        ("etc/passwd", "is no system: it has no /etc/passwd"),
-        ("opt/ours/bin/pwa-app", "There is no pwa-app in"),
+        ("etc/passwd", "is not a system: it has no /etc/passwd"),
+        ("opt/ours/bin/pwa-app", "does not contain pwa-app"),
         ("", "systemd-sysusers is not installed"),
     ],
     ids=["no-system", "no-programs", "no-tools"],
@@ -216,7 +216,7 @@ def test_a_folder_that_is_not_there_or_that_no_unit_can_name_is_wrong_usage(imag
 def test_programs_that_the_services_do_not_see_are_refused(image: Path) -> None:
     for hidden in ("home/agent/venv/bin", "root", "tmp/x", "var/tmp/x"):
         shutil.copytree(image / "opt/ours/bin", image / hidden)
-        with pytest.raises(PlatformError, match="which the services do not see"):
+        with pytest.raises(PlatformError, match="which the services cannot see"):
             service_checks.check_programs(image, Path("/", hidden))
 
 

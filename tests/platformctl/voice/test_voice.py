@@ -246,7 +246,7 @@ def test_a_microphone_that_hears_something_works_and_nothing_of_it_is_kept(
 def test_a_microphone_that_is_silent_does_not_work(device: Device, tmp_path: Path) -> None:
     code, found = checked(device, **microphone_of(tmp_path, bytes(4096)))
     assert (code, found.ok, found.peak_dbfs) == (1, False, None)
-    assert found.error == "The microphone default gives nothing but silence"
+    assert found.error == "The microphone default only gives silence"
 
 
 def test_without_a_microphone_it_says_which_was_looked_for(device: Device, tmp_path: Path) -> None:
@@ -256,7 +256,7 @@ def test_without_a_microphone_it_says_which_was_looked_for(device: Device, tmp_p
     assert (code, found) == (1, VoiceCheck("plughw:7,3", error=error))
     shown = device.ctl("voice", "check", env={"HOME": str(tmp_path)})
     assert (shown.returncode, shown.stdout) == (1, "")
-    assert shown.stderr.startswith(f"error: {error}\nhint: Microphones are listed by: arecord -L")
+    assert shown.stderr.startswith(f"error: {error}\nhint: List the microphones with: arecord -L")
 
 
 @pytest.mark.parametrize(
@@ -266,9 +266,9 @@ def test_without_a_microphone_it_says_which_was_looked_for(device: Device, tmp_p
         (f"{OPENING} Permission denied' >&2; exit 1", "This user may not use the microphone"),
         ("echo 'arecord: read error: Input' >&2; exit 1", f"{UNUSABLE} arecord: read error: Input"),
         ("exit 3", f"{UNUSABLE} exit code 3"),
-        ("exit 0", "The microphone default gives nothing but silence"),
-        ("exec cat /dev/zero", "The device default gives more than it was asked for"),
-        ("", "arecord is not installed: it is in the package alsa-utils"),
+        ("exit 0", "The microphone default only gives silence"),
+        ("exec cat /dev/zero", "The device default sent more data than was requested"),
+        ("", "arecord is not installed; it is in the package alsa-utils"),
     ],
     ids=["busy", "no-permission", "unplugged", "mute", "nothing", "without-end", "no-arecord"],
 )
@@ -288,7 +288,7 @@ def test_a_sound_card_that_stands_still_is_left_in_time(
     monkeypatch.setenv("PATH", stand_in(tmp_path / "bin", "arecord", "exec sleep 60")["PATH"])
     monkeypatch.setattr(microphone, "_TIMEOUT_S", 0.3)
     began = time.monotonic()
-    assert microphone.check("default").error == "The microphone default gave no sound in 0.3 s"
+    assert microphone.check("default").error == "The microphone default gave no sound within 0.3 s"
     assert time.monotonic() - began < 20
 
 
