@@ -95,7 +95,10 @@ def set_caps(
     on_trip: OnTrip | None,
     warn_at: int | None,
 ) -> None:
-    """Change the caps; everything else in the file stays, including comments."""
+    """Change the caps.
+
+    Everything else in cost.toml stays, including comments.
+    """
     caps = service.NewCaps(daily, monthly, on_trip, warn_at)
     if not caps.changes:
         raise WrongUsageError(

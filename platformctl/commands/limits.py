@@ -30,7 +30,10 @@ Examples:
 @as_json
 @click.pass_obj
 def command(paths: Paths, *, as_json: bool) -> None:
-    """Show what this device can do, what it cannot, and what would change that."""
+    """Show what this device can do, and what it cannot.
+
+    Where something would change that, it says what.
+    """
     found = paths.find(LIMITS)
     if as_json:
         print_json(record_file.read(found, parse_whole))

@@ -63,7 +63,7 @@ Examples:
 @as_json
 @click.pass_obj
 def status(paths: Paths, *, as_json: bool) -> None:
-    """Show whether the device is set up, and how far the last attempt came.
+    """Show whether the device is set up, and the last attempt.
 
     Each action is waiting, running, done, failed, or kept (done in an earlier attempt).
     Applying the plan again repeats finished actions and does the rest.
