@@ -27,7 +27,7 @@ _ONCE = "Open one of these links, or scan the code; it lets one browser in, once
 
 
 def _device(command: F) -> F:
-    """The options by which every command finds the same wizard."""
+    """Options that select the wizard, the same for every command."""
     production = click.option(
         "--production", is_flag=True, help="Set up this machine; without it, a folder."
     )
@@ -48,8 +48,8 @@ def main(ctx: click.Context) -> None:
 
     \b
     Exit codes:
-      0  done
-      1  it failed
+      0  success
+      1  failure
       2  wrong usage
     """  # noqa: D301 - \b keeps the lines apart, for click
     prepare(ctx)
@@ -91,14 +91,14 @@ Examples:
 def serve(bind: str, certfile: Path | None, keyfile: Path | None, **options: Any) -> None:
     """Serve the wizard until it is told to end.
 
-    This program becomes a gunicorn server with one process and many threads, and prints
-    the link that opens the wizard. Further settings come from the environment, and are
-    listed in docs/reference/wizard-app.md.
+    Runs gunicorn with one process and many threads, and prints the link that opens the
+    wizard. Further settings are environment variables, which
+    docs/reference/wizard-app.md lists.
     """
     if keyfile and not certfile:
         raise WrongUsageError("A key is of no use alone", hint="Give its --certfile, too.")
     try:
-        # The other commands need none of its libraries, which may not be installed.
+        # The other commands do not need its libraries, which may not be installed.
         from wizard_app.server import Certificate, serve_wizard
 
         settings = _settings(**options)
@@ -122,7 +122,7 @@ Examples:
 @_device
 @_JSON
 def launch_url(*, as_json: bool, **options: Any) -> None:
-    """Show again the link that opens the wizard, while it is unused."""
+    """Show the link that opens the wizard again, as long as it is unused."""
     settings = _settings(**options)
     serving = served(settings.token_file)
     token = waiting_token(settings.token_file)
@@ -152,7 +152,7 @@ def new_token(*, as_json: bool, **options: Any) -> None:
     settings = _settings(**options)
     serving = served(settings.token_file)
     token = sessions.new_token()
-    # Root writes it for whoever serves.
+    # Root writes it for the user of the wizard.
     owner = ServingFile(settings.token_file).owner()
     TokenFile(settings.token_file).write(token, owner)
     _show(serving, token, as_json=as_json)
@@ -166,11 +166,11 @@ Examples:
 )
 @_device
 def console(**options: Any) -> None:
-    """Show the link, and its code, on the screen of the device.
+    """Show the link and its QR code on the screen of the device.
 
-    It is a part of the text before a login, on screens and on serial lines, until the
-    device is set up or this program is told to end. It follows the addresses of the
-    device, and is gone when the link was used.
+    The text appears before each login, on screens and on serial lines, until the device
+    is set up or this program is told to end. It follows the addresses of the device, and
+    disappears when the link has been used.
     """
     keep_shown(_settings(**options))
 
@@ -183,7 +183,7 @@ def _settings(
     no_token: bool = False,
     behind_proxy: bool = False,
 ) -> WizardSettings:
-    """What the environment says, and the options on top."""
+    """The settings from the environment and the options, which take precedence."""
     if token is not None and no_token:
         raise WrongUsageError("--token and --no-token exclude each other")
     if token == "":
@@ -200,9 +200,9 @@ def _settings(
 
 
 def _show(serving: Serving, token: str, *, as_json: bool = False, unit: bool = False) -> None:
-    """Print the launch URLs, on a terminal with the first as a code, and the fingerprint.
+    """Print the launch URLs and the fingerprint, and on a terminal the first URL as a QR code.
 
-    For a `unit` of systemd, whose output is kept in the journal, only how to see them.
+    For a systemd `unit`, whose output goes to the journal, only print how to see them.
     """
     urls = serving.urls(token)
     if as_json:
@@ -223,11 +223,11 @@ def _show(serving: Serving, token: str, *, as_json: bool = False, unit: bool = F
 
 
 def _is_journal() -> bool:
-    """Whether what is printed goes into the log of a service."""
+    """Whether standard output goes to the journal."""
     status = os.fstat(1)
     return os.environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
 
 
 def program() -> None:
-    """The program `wizard-app`."""
+    """Run the program `wizard-app`."""
     run_and_leave(main)
