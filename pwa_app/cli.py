@@ -55,7 +55,7 @@ def serve(bind: str) -> None:
     except ModuleNotFoundError as error:
         raise PlatformError(
             f"The package {error.name} is not installed",
-            hint="Install this program with what it needs: platform-appliance[web,push].",
+            hint="Install it with: pip install 'platform-appliance[web,push]'",
         ) from error
     serve_app(create_app(PwaSettings.from_env(os.environ)), bind)
 

@@ -23,7 +23,7 @@ from wizard_app.setup.serving_file import Serving, ServingFile
 from wizard_app.setup.settings import WizardSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
-_ONCE = "Open one of these links, or scan the code; it lets one browser in, once:"
+_ONCE = "Open one of these links or scan the code. It works once, in one browser:"
 
 
 def _device(command: F) -> F:
@@ -32,7 +32,7 @@ def _device(command: F) -> F:
         "--production", is_flag=True, help="Set up this machine; without it, a folder."
     )
     dev_out = click.option(
-        "--dev-out", metavar="DIR", help="Folder to set up in place of a machine [dev-out]."
+        "--dev-out", metavar="DIR", help="Folder to set up instead of a machine [dev-out]."
     )
     return production(dev_out(command))
 
@@ -70,8 +70,8 @@ Examples:
     metavar="HOST:PORT",
     help="Address to listen on; [IPV6]:PORT and unix:/PATH are addresses too.",
 )
-@click.option("--token", metavar="HEX", help="First launch token; one is made by default.")
-@click.option("--no-token", is_flag=True, help="Let everybody in; not in production.")
+@click.option("--token", metavar="HEX", help="First launch token; random by default.")
+@click.option("--no-token", is_flag=True, help="Let everyone in; not in production.")
 @_device
 @click.option(
     "--certfile",
@@ -83,10 +83,12 @@ Examples:
     "--keyfile",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Private key of the certificate, PEM; by default it is in the same file.",
+    help="Private key of the certificate, PEM; by default in the same file.",
 )
 @click.option(
-    "--behind-proxy", is_flag=True, help="A proxy ends https, and says so with X-Forwarded-Proto."
+    "--behind-proxy",
+    is_flag=True,
+    help="A proxy provides https, and says so with X-Forwarded-Proto.",
 )
 def serve(bind: str, certfile: Path | None, keyfile: Path | None, **options: Any) -> None:
     """Serve the wizard until it is told to end.
@@ -96,7 +98,7 @@ def serve(bind: str, certfile: Path | None, keyfile: Path | None, **options: Any
     docs/reference/wizard-app.md lists.
     """
     if keyfile and not certfile:
-        raise WrongUsageError("A key is of no use alone", hint="Give its --certfile, too.")
+        raise WrongUsageError("--keyfile needs --certfile", hint="Give both, or neither.")
     try:
         # The other commands do not need its libraries, which may not be installed.
         from wizard_app.server import Certificate, serve_wizard
@@ -107,7 +109,7 @@ def serve(bind: str, certfile: Path | None, keyfile: Path | None, **options: Any
     except ModuleNotFoundError as error:
         raise PlatformError(
             f"The package {error.name} is not installed",
-            hint="Install this program with what it needs: platform-appliance[web,wizard].",
+            hint="Install it with: pip install 'platform-appliance[web,wizard]'",
         ) from error
 
 
@@ -128,8 +130,8 @@ def launch_url(*, as_json: bool, **options: Any) -> None:
     token = waiting_token(settings.token_file)
     if not token:
         raise PlatformError(
-            "The launch link was used, or this wizard asks for none",
-            hint="Make another with wizard-app new-token.",
+            "The launch link was used, or this wizard does not need one",
+            hint="Make a new one with: wizard-app new-token",
         )
     _show(serving, token, as_json=as_json)
 
@@ -187,7 +189,9 @@ def _settings(
     if token is not None and no_token:
         raise WrongUsageError("--token and --no-token exclude each other")
     if token == "":
-        raise WrongUsageError("That is no launch token", hint="Without --token one is made.")
+        raise WrongUsageError(
+            "The launch token is not valid", hint="Leave out --token for a random one."
+        )
     options = {
         "WIZARD_PRODUCTION": "1" if production else None,
         "WIZARD_DEV_OUT": dev_out,
@@ -211,9 +215,9 @@ def _show(serving: Serving, token: str, *, as_json: bool = False, unit: bool = F
     if unit and token and _is_journal():
         click.echo("To see the link that opens the wizard: wizard-app launch-url")
         return
-    click.echo(_ONCE if token else "Open one of these links; everybody is let in:", err=True)
+    click.echo(_ONCE if token else "Open one of these links. Everyone is let in:", err=True)
     if not serving.bases:
-        click.echo("(put the address of the proxy or the server before it)", err=True)
+        click.echo("(add the address of the proxy or the server in front)", err=True)
     for url in urls:
         click.echo(url)
     if serving.fingerprint:

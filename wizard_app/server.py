@@ -98,7 +98,7 @@ def _alone(token_file: Path) -> Iterator[None]:
             hold(descriptor, place, wait_s=_WAIT_S)
         except LockedError as error:
             raise PlatformError(
-                "Another wizard sets up this device already",
+                "Another wizard is already running for this device",
                 hint="See its link with wizard-app launch-url, or end it first;"
                 " another --dev-out is another device.",
             ) from error

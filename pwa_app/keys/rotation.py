@@ -128,7 +128,7 @@ def _values(cli: ControlCli, provider: str, form: Mapping[str, str]) -> list[Val
     variables = found.variables if found else ()
     for number, text in further:
         if number >= len(variables):
-            raise PlatformError(str(listed.reason or "this provider needs nothing but its key"))
+            raise PlatformError(str(listed.reason or "this provider only needs its key"))
         try:
             check_variable(variables[number])
         except ValueError as error:

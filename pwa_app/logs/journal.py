@@ -175,7 +175,7 @@ class Journal:
                 raise self._refused(finished)
             redact = self._secrets.redactor().redact
             return Reading(tuple(read_entries(finished.output, redact)), lines)
-        raise _not_read(TooLongError("journalctl prints more than it was asked for"))
+        raise _not_read(TooLongError("journalctl printed more than was requested"))
 
     def _argv(self, extract: Extract, lines: int, *, long_ones: bool) -> list[str]:
         return [

@@ -71,7 +71,7 @@ class Subscription(Struct, frozen=True, kw_only=True):
         check_member("endpoint", check_endpoint, self.endpoint)
         time = self.expiration_time
         if time is not None and abs(time) > sys.float_info.max:
-            raise ValueError("expirationTime: must be null or a number of a usual size")
+            raise ValueError("expirationTime: must be null or a plausible number")
 
 
 class _Leaving(Struct, frozen=True):
@@ -91,7 +91,7 @@ def parse_endpoint(body: bytes) -> str:
 def check_endpoint(url: str) -> None:
     """Check that it is a push service's https URL outside this network; raises `ValueError`."""
     if len(url) > _ENDPOINT_CHARACTERS:
-        raise ValueError(f"must have {_ENDPOINT_CHARACTERS:,} characters at most")
+        raise ValueError(f"must have at most {_ENDPOINT_CHARACTERS:,} characters")
     if not url.startswith("https://"):
         raise ValueError("must be an https URL")
     host = check_http_url(url).lower().removesuffix(".")
@@ -169,7 +169,7 @@ class Subscriptions:
             if lines >= LIMIT_LINES or len(data) + len(line) + 2 > LIMIT_BYTES:
                 if _by_endpoint(data).get(subscription.endpoint) == subscription:
                     return
-                raise FullError(f"{self.path} holds as many subscriptions as it may")
+                raise FullError(f"{self.path} has reached its limit of subscriptions")
             make_folder(self.path.parent)
             append_line(self.path, line, mode=MODE)
 

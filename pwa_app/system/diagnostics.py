@@ -180,15 +180,15 @@ def _read_me(device: str, now: datetime, problems: Mapping[str, str], sample: st
 
     said = f"Diagnostics of {device}, {now:%Y-%m-%d %H:%M:%S} UTC, dashboard {VERSION}\n"
     if sample:
-        said += f"\nThese are sample values, not those of the device: {sample}\n"
+        said += f"\nThese are sample values, not the device's own: {sample}\n"
     said += "\nInside:\n"
     said += lines((part.name, str(part.what)) for part in PARTS if part.name not in problems)
     if problems:
-        said += "\nCould not be had:\n" + lines(
+        said += "\nNot available:\n" + lines(
             (part.name, problems[part.name]) for part in PARTS if part.name in problems
         )
     said += "\nLeft out:\n" + "".join(f"  {what}\n" for what in LEFT_OUT)
-    return said + f"\nWhat was masked is {MASK}. Look through log.txt before you pass it on.\n"
+    return said + f"\nMasked text is shown as {MASK}. Check log.txt before you pass it on.\n"
 
 
 def _zipped(stem: str, texts: Mapping[str, str], now: datetime) -> bytes:

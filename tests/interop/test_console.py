@@ -137,7 +137,7 @@ def test_an_address_that_comes_late_is_shown_and_a_device_that_is_set_up_shows_n
     with appliance(console=tmp_path / "console", wired=False) as here:
         here.machine.run("platformctl", "services", "install", "--programs=/usr/local/bin")
         late = Device(here)
-        wait_until(lambda: "no address in a network" in late.shown())
+        wait_until(lambda: "no network address" in late.shown())
         assert ".local:8088/?token=" in late.shown()
         assert not modules(late.shown(), halves=True)
         wire(here.near, here.far)

@@ -187,7 +187,7 @@ def test_tok_01_new_token_makes_a_link_for_the_running_wizard(place: Place) -> N
 
 @pytest.mark.parametrize(
     ("same_port", "said"),
-    [(True, "already listens"), (False, "Another wizard sets up this device already")],
+    [(True, "already listens"), (False, "Another wizard is already running for this device")],
 )
 def test_a_second_wizard_of_the_same_device_leaves_the_first_its_link(
     place: Place, same_port: bool, said: str
@@ -483,14 +483,14 @@ def test_a_certificate_of_ones_own_is_used_in_dev_too(place: Place) -> None:
 @pytest.mark.parametrize(
     ("words", "status", "told"),
     [
-        (f"--token {'x' * 64}", 2, "no launch token"),
-        (f"--token {'a' * 129}", 2, "no launch token"),
-        (f"--production --token {'A' * 64}", 2, "no launch token"),
-        ("--production --token abc", 2, "no launch token"),
-        ("--token=", 2, "no launch token"),
+        (f"--token {'x' * 64}", 2, "launch token is not valid"),
+        (f"--token {'a' * 129}", 2, "launch token is not valid"),
+        (f"--production --token {'A' * 64}", 2, "launch token is not valid"),
+        ("--production --token abc", 2, "launch token is not valid"),
+        ("--token=", 2, "launch token is not valid"),
         (f"--token {'a' * 64} --no-token", 2, "exclude each other"),
-        ("--production --no-token", 2, "always asks for its launch token"),
-        ("WIZARD_PRODUCTION=1 WIZARD_NO_TOKEN=1", 2, "always asks for its launch token"),
+        ("--production --no-token", 2, "always requires its launch token"),
+        ("WIZARD_PRODUCTION=1 WIZARD_NO_TOKEN=1", 2, "always requires its launch token"),
         ("--keyfile key.pem", 2, "--certfile"),
         ("--certfile /nothing/cert.pem", 1, "/nothing/cert.pem"),
         ("--bind nowhere", 2, "no address"),

@@ -49,7 +49,7 @@ def settings(certificate: Path, key: Path | None = None) -> Mapping[str, Any]:
         context.load_cert_chain(certificate, key, password=_no_password)
     except ssl.SSLError as error:
         raise WrongUsageError(
-            f"{certificate} is no certificate with its key in {key or 'the same file'}",
+            f"{certificate} is not a certificate whose key is in {key or 'the same file'}",
             hint="Give a certificate and its private key, both as PEM and without a password.",
         ) from error
     except OSError as error:
@@ -70,11 +70,11 @@ def fingerprint(certificate: Path) -> str:
     text = read_bounded(certificate, _LIMIT_BYTES).decode("latin-1")
     block = _BLOCK.search(text)
     if block is None:
-        raise WrongUsageError(f"{certificate} holds no certificate in PEM")
+        raise WrongUsageError(f"{certificate} does not contain a PEM certificate")
     try:
         der = ssl.PEM_cert_to_DER_cert(block[0])
     except ValueError as error:
-        raise WrongUsageError(f"{certificate} holds no certificate in PEM") from error
+        raise WrongUsageError(f"{certificate} does not contain a PEM certificate") from error
     return hashlib.sha256(der).digest().hex(":").upper()
 
 

@@ -48,7 +48,7 @@ class TokenFile:
         except FileNotFoundError:
             return ""
         except UnicodeDecodeError as error:
-            raise UnreadableError(f"{self.path} holds no token") from error
+            raise UnreadableError(f"{self.path} does not contain a token") from error
 
     def _trusted(self) -> set[int]:
         """The users whose file is trusted."""
@@ -72,7 +72,7 @@ class TokenFile:
                     return False
                 return self._removed()
         except PlatformError as error:
-            _LOG.warning("no launch token is taken: %s", error.message)
+            _LOG.warning("the launch token cannot be read: %s", error.message)
             return False
 
     def remove(self, token: str) -> None:

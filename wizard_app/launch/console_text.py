@@ -20,20 +20,20 @@ _MOST_OTHERS = 4
 
 _TITLE = "Set up this device"
 _HOW = (
-    "Scan the code, or open the address above, in the same network. It lets one browser in, once."
+    "Scan the code or open the address above in the same network. It works once, in one browser."
 )
 _TYPING = "To type it: one line, no blanks, digits and the letters a to f."
 _NO_CODE = (
-    "Open the address above in the same network. It lets one browser in, once. (This screen is"
-    " too small for a code, or its font has no characters for one.)"
+    "Open the address above in the same network. It works once, in one browser. (This screen is"
+    " too small for a QR code, or its font has no characters for one.)"
 )
 _NO_NETWORK = (
-    "This device has no address in a network yet. Plug in its cable, or connect it to a"
-    " wireless network: this text then changes by itself."
+    "This device has no network address yet. Plug in a cable, or connect it to a"
+    " wireless network. This text then changes by itself."
 )
-_CERTIFICATE = "The browser warns of its certificate. Go on if that has the SHA-256 fingerprint"
+_CERTIFICATE = "Browsers warn about this certificate. Continue if its SHA-256 fingerprint is"
 USED = """\
-The link that sets up this device was used. For another, log in and run
+The link to set up this device was used. For a new one, log in and run
   sudo wizard-app new-token --production
 """
 

@@ -43,7 +43,7 @@ def served(token_file: Path) -> Serving:
         raise PlatformError(
             "No wizard is running here",
             hint="Start one with wizard-app serve; with --production or --dev-out,"
-            " give this command the same.",
+            " give this command the same option.",
         )
     return serving.now()
 

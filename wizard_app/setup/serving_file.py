@@ -55,9 +55,9 @@ class Serving(Struct, frozen=True):
     def __post_init__(self) -> None:
         """Refuse anything but URLs and a fingerprint: another user may have written it."""
         if not all(map(_SHOWN.fullmatch, (*self.bases, self.fingerprint))):
-            raise ValueError("an address or a fingerprint has characters that none has")
+            raise ValueError("an address or a fingerprint contains invalid characters")
         if len(self.bases) > _MOST_BASES or len(self.bind.split()) > _MOST_BINDS:
-            raise ValueError("these are more addresses than any device has")
+            raise ValueError("there are too many addresses")
 
     def now(self) -> Serving:
         """Return a copy with this machine's current addresses, which may appear late or change."""

@@ -47,13 +47,13 @@ class WizardSettings(Struct, frozen=True, kw_only=True):
         shape = _TOKEN_SHAPES[self.production]
         if self.token and not shape.fullmatch(self.token):
             raise WrongUsageError(
-                "That is no launch token",
+                "The launch token is not valid",
                 hint="A token is 32 random bytes as 64 digits of 0 to 9 and a to f;"
-                " without --token one is made.",
+                " leave out --token for a random one.",
             )
         if self.production and not self.require_token:
             raise WrongUsageError(
-                "In production the wizard always asks for its launch token",
+                "In production the wizard always requires its launch token",
                 hint="Leave out --no-token, or --production.",
             )
 

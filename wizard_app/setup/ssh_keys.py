@@ -189,7 +189,7 @@ def _examined(line: str) -> Key:
         ("ssh-keygen", "-l", "-f", "-"), stdin=line.encode() + b"\n", timeout_s=_LIMIT_S
     )
     if done.status < 0:
-        raise ProcessError("ssh-keygen was ended")
+        raise ProcessError("ssh-keygen was stopped")
     found = _LISTED.fullmatch(done.output) if done.status == 0 else None
     if found is None:
         return Key(line, judged=True)

@@ -87,11 +87,11 @@ class StateFile:
                 continue
             except OSError as error:
                 raise RecordError(
-                    f"{problem.message}; it cannot be put aside either: {error.strerror}",
-                    hint="Repair it, or move it away, then start again.",
+                    f"{problem.message}; it cannot be renamed either: {error.strerror}",
+                    hint="Repair or move it, then start again.",
                 ) from error
             # If the rename is lost, the next start finds the damaged file in its old place.
             with contextlib.suppress(OSError):
                 fsync_directory(to.parent)
             return to
-        raise RecordError(f"{self._path}: too many damaged files lie beside it")
+        raise RecordError(f"{self._path}: there are too many damaged files beside it")

@@ -370,8 +370,8 @@ def test_what_was_stored_before_a_failure_is_told(client: FlaskClient, ready: Fa
 @pytest.mark.parametrize(
     ("provider", "more", "why"),
     [
-        ("openai", {"region": "eu-west-1"}, "needs nothing but its key"),
-        ("nobody", {"region": "eu-west-1"}, "needs nothing but its key"),
+        ("openai", {"region": "eu-west-1"}, "only needs its key"),
+        ("nobody", {"region": "eu-west-1"}, "only needs its key"),
         ("bedrock", {"secret_access_key": "a b"}, "AWS_SECRET_ACCESS_KEY holds a character"),
         ("bedrock", {"region": "eu\nAWS_REGION=x"}, "AWS_REGION holds a character"),
     ],

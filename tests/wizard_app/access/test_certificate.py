@@ -121,7 +121,7 @@ def test_what_holds_no_certificate_with_its_key_is_told_of(made: Path, tmp_path:
         with pytest.raises(WrongUsageError):
             tls.settings(file)
     other = own_certificate(tmp_path / "other", "kitchen", ())
-    with pytest.raises(WrongUsageError, match="no certificate with its key"):
+    with pytest.raises(WrongUsageError, match="not a certificate whose key"):
         tls.settings(made, other)
 
 

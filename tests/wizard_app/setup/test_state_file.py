@@ -186,7 +186,7 @@ def test_wiz_01_start_up_ends_with_one_sentence_when_damage_cannot_be_put_aside(
     first, hint = ended.stderr.splitlines()
     assert ended.returncode == 1
     assert first.startswith(f"error: {stored}: not valid JSON")
-    assert first.endswith("it cannot be put aside either: Read-only file system")
+    assert first.endswith("it cannot be renamed either: Read-only file system")
     assert hint.startswith("hint: ")
     assert stored.read_bytes() == b"damage"
 

@@ -72,18 +72,18 @@ def _own_folder(path: Path, owner: Owner) -> Iterator[int]:
                 if os.fstat(folder).st_uid not in (os.geteuid(), user):
                     raise UnreadableError(
                         f"{path} belongs to another user",
-                        hint="Give it to its user, then set up again.",
+                        hint="Change its owner to its user, then set up again.",
                     )
                 os.fchown(folder, user, group)
                 os.fchmod(folder, _FOLDER_MODE)
-                confirm(above, f"{path} is made")
+                confirm(above, f"{path} was created")
                 yield folder
             finally:
                 close(folder)
     except OSError as error:
         if error.errno in (errno.ENOTDIR, errno.ELOOP):
             raise UnreadableError(
-                f"{path} is a symbolic link, or no folder",
+                f"{path} is a symbolic link or not a folder",
                 hint="Move it away, then set up again.",
             ) from error
         raise UnreadableError.of(path, error) from error

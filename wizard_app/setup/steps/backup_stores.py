@@ -87,12 +87,12 @@ class Store(NamedTuple):
         values = {field.name: meta.get(field.member, "") for field in self.details}
         whole = self.meta(values)
         if meta.keys() != whole.keys():
-            raise ValueError(f"must hold {', '.join(whole)} and nothing else")
+            raise ValueError(f"must have exactly {', '.join(whole)}")
         for field in self.details:
             if (problem := field.problem(values[field.name])) is not None:
                 raise ValueError(f"{field.member}: {problem}")
         if meta != whole:
-            raise ValueError(f"{ENDPOINT}: must be the one of the account")
+            raise ValueError(f"{ENDPOINT}: must be that of the account")
 
 
 def store_b_endpoint(account_id: str) -> str:

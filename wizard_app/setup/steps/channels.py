@@ -33,7 +33,7 @@ class ChannelsAnswer(Struct, frozen=True):
     def __post_init__(self) -> None:
         """Refuse invalid ids."""
         if len(self.channels) > _MOST:
-            raise ValueError(f"channels: must be {_MOST} at most")
+            raise ValueError(f"channels: must be at most {_MOST}")
         for number, channel in enumerate(self.channels):
             check_member(f"channels[{number}]", check_id, channel)
 

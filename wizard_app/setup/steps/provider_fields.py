@@ -112,7 +112,7 @@ def problem_of_model(model: str, *, needed: bool) -> Sentence | None:
 def check_model(model: str) -> None:
     """Check that the id of a model is one short word; raises `ValueError`."""
     if len(model) > _LONGEST_MODEL or not model.isprintable() or " " in model:
-        raise ValueError(f"must be {_LONGEST_MODEL} characters at most, without blanks")
+        raise ValueError(f"must have at most {_LONGEST_MODEL} characters, without blanks")
 
 
 def _read(form: Form, wanted: Credential) -> Secret | Sentence | None:

@@ -29,7 +29,7 @@ class SshAnswer(Struct, frozen=True):
     def __post_init__(self) -> None:
         """Refuse invalid public keys, wherever they come from."""
         if len(self.ssh_keys) > MOST_KEYS:
-            raise ValueError(f"ssh_keys: must be {MOST_KEYS} at most")
+            raise ValueError(f"ssh_keys: must be at most {MOST_KEYS}")
         for number, line in enumerate(self.ssh_keys):
             check_member(f"ssh_keys[{number}]", ssh_keys.check_line, line)
 

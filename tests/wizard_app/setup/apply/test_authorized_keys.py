@@ -99,7 +99,7 @@ def test_ssh_05_a_folder_that_is_not_the_users_is_told_not_followed(place: Path,
     else:
         folder.symlink_to(roots)
     before = tree(folder.parent)
-    with pytest.raises(PlatformError, match=r"/\.ssh is a symbolic link, or no folder$"):
+    with pytest.raises(PlatformError, match=r"/\.ssh is a symbolic link or not a folder$"):
         _add(place, _ONE)
     assert tree(folder.parent) == before
 

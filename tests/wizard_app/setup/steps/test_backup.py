@@ -331,5 +331,5 @@ def test_env_10_and_11_foreign_members_are_refused_without_their_value(kind: str
             shaped({"backup_kind": kind, "backup_meta": META[kind] | {name: value}}, BackupAnswer)
         assert "CaNaRy" not in caught.value.message
     meta = META["store_b"] | {"endpoint": "https://evil.example"}
-    with pytest.raises(DecodingError, match="endpoint: must be the one of the account"):
+    with pytest.raises(DecodingError, match="endpoint: must be that of the account"):
         shaped({"backup_kind": "store_b", "backup_meta": meta}, BackupAnswer)
