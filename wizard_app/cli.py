@@ -124,7 +124,7 @@ Examples:
 @_device
 @_JSON
 def launch_url(*, as_json: bool, **options: Any) -> None:
-    """Show the link that opens the wizard again, as long as it is unused."""
+    """Show the launch link again, as long as it is unused."""
     settings = _settings(**options)
     serving = served(settings.token_file)
     token = waiting_token(settings.token_file)

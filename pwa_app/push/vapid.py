@@ -130,7 +130,7 @@ def _public_part(pem: bytes, path: Path) -> str:
         key = load_pem_private_key(pem, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         # The error's text might repeat a part of the file.
-        raise BrokenKeyError(f"{path} does not contain a private key without a password") from None
+        raise BrokenKeyError(f"{path} contains no private key without a password") from None
     if not isinstance(key, EllipticCurvePrivateKey) or key.curve.name != _CURVE:
         raise BrokenKeyError(f"{path} contains a key that is not on the curve prime256v1")
     point = key.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)

@@ -19,9 +19,7 @@ _OTHER_ROWS = 3
 _MOST_OTHERS = 4
 
 _TITLE = "Set up this device"
-_HOW = (
-    "Scan the code or open the address above in the same network. It works once, in one browser."
-)
+_HOW = "Scan the code or open the address above in the same network. It works once, in one browser."
 _TYPING = "To type it: one line, no blanks, digits and the letters a to f."
 _NO_CODE = (
     "Open the address above in the same network. It works once, in one browser. (This screen is"

@@ -170,7 +170,10 @@ def test_an_active_profile_that_is_not_installed_fails(device: Device) -> None:
     [
         (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "Pass"),
         (b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n", "Fail answers with status 503, not 200"),
-        (b"HTTP/1.1 302 To\r\nLocation: http://127.0.0.1:1/\r\n\r\n", "Fail answers with status 302, not 200"),
+        (
+            b"HTTP/1.1 302 To\r\nLocation: http://127.0.0.1:1/\r\n\r\n",
+            "Fail answers with status 302, not 200",
+        ),
         (b"\x16\x03\x01 this is TLS", "Fail does not speak HTTP"),
         (b"", "Fail Remote end closed connection without response"),
         (b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 200 + b"\r\n", "Fail does not speak HTTP"),

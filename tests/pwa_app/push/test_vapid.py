@@ -127,7 +127,7 @@ def test_push_07_a_broken_key_turns_push_off_and_stays(
     assert [key.public(), key.public()] == ["", ""]
     assert picture(tmp_path) == before
     (line,) = caplog.messages
-    assert line.startswith(f"push is off: {tmp_path / FILE} holds ")
+    assert line.startswith(f"push is off: {tmp_path / FILE} contains ")
     assert GOOD.splitlines()[1].decode()[:16] not in line
 
 

@@ -78,4 +78,4 @@ def _text(path: Path, problems: list[str]) -> str:
 
 
 def _unread(error: PlatformError) -> str:
-    return f"{error.message}: the firewall will not open an SSH port that only it names"
+    return f"{error.message}: the firewall opens no port for SSH that it tells of"
