@@ -28,7 +28,7 @@ def allowed_hosts(value: str) -> frozenset[str]:
     for entry, name in names.items():
         if name is None:
             raise WrongUsageError(
-                f"{ALLOWED_HOSTS_VARIABLE} holds {entry!a}, which is no host name",
+                f"{ALLOWED_HOSTS_VARIABLE} contains {entry!a}, which is not a host name",
                 hint="Give names such as dashboard.example.org, separated by commas.",
             )
     return frozenset(filter(None, names.values()))

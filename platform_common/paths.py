@@ -83,7 +83,7 @@ class Paths:
         """The real path of the device's absolute `path`; `~/` is the home of agent."""
         whole = AGENT_HOME + path[1:] if path.startswith("~/") else path
         if not whole.startswith("/") or ".." in whole.split("/"):
-            raise PlatformError(f"{path!a} is no path on the device")
+            raise PlatformError(f"{path!a} is not a path on the device")
         return self.root / whole.lstrip("/")
 
     def named(self, variable: str) -> Path | None:

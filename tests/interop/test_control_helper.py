@@ -418,7 +418,7 @@ def test_a_request_that_never_ends_is_given_up_and_holds_up_nobody(stored: Helpe
         connection.sendall(b'{"operation"')
         assert "gpt-4o" in stored.send(request("model-list"))
         assert select.select([connection], [], [], 0)[0] == []
-        assert "did not come in 5 s" in connection.recv(65536).decode()
+        assert "did not arrive within 5 s" in connection.recv(65536).decode()
     assert stored.files() == before
 
 
@@ -459,9 +459,9 @@ def answering_once(path: Path, answer: bytes) -> Iterator[None]:
     ("answer", "reason"),
     [
         pytest.param(b"", "gave no answer", id="nothing"),
-        pytest.param(b"{", "is wrong", id="half"),
-        pytest.param(b"{}", "is wrong", id="no-result"),
-        pytest.param(b'{"result": {"models": 1}}', "is wrong", id="another-shape"),
+        pytest.param(b"{", "is not valid", id="half"),
+        pytest.param(b"{}", "is not valid", id="no-result"),
+        pytest.param(b'{"result": {"models": 1}}', "is not valid", id="another-shape"),
         pytest.param(b"x" * (2 << 20), "longer than", id="huge"),
         pytest.param(b'{"error": {"kind": "new", "message": "Because"}}', "Because", id="new-kind"),
     ],

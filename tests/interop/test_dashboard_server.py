@@ -320,17 +320,17 @@ SERVE = (program("pwa-app"), "serve")
 @pytest.mark.parametrize(
     ("bind", "code", "said"),
     [
-        ("nonsense", 2, "'nonsense' is no address to listen on"),
-        ("127.0.0.1", 2, "no address to listen on"),
-        ("127.0.0.1:65536", 2, "no address to listen on"),
-        ("127.0.0.1:-1", 2, "no address to listen on"),
-        ("::1:8089", 2, "no address to listen on"),
-        ("fd://x", 2, "no address to listen on"),
-        ("", 2, "no address to listen on"),
-        ("192.0.2.1:8089", 1, "192.0.2.1:8089 is no address of this machine"),
-        ("no-such-host.invalid:8089", 1, "No address is known for no-such-host.invalid"),
-        ("unix:/nonexistent/s", 1, "/nonexistent is no folder"),
-        ("unix:/etc/passwd", 2, "/etc/passwd is a file, and no socket"),
+        ("nonsense", 2, "'nonsense' is not an address to listen on"),
+        ("127.0.0.1", 2, "not an address to listen on"),
+        ("127.0.0.1:65536", 2, "not an address to listen on"),
+        ("127.0.0.1:-1", 2, "not an address to listen on"),
+        ("::1:8089", 2, "not an address to listen on"),
+        ("fd://x", 2, "not an address to listen on"),
+        ("", 2, "not an address to listen on"),
+        ("192.0.2.1:8089", 1, "192.0.2.1:8089 is not an address of this machine"),
+        ("no-such-host.invalid:8089", 1, "There is no address for no-such-host.invalid"),
+        ("unix:/nonexistent/s", 1, "/nonexistent is not a folder"),
+        ("unix:/etc/passwd", 2, "/etc/passwd is a file, not a socket"),
         ("127.0.0.1:{in_use}", 1, "Another program already listens on 127.0.0.1:{in_use}"),
     ],
 )
@@ -349,7 +349,7 @@ def test_an_address_that_it_cannot_have_is_told_in_a_sentence(
     [
         ({"FLASK_DEBUG": "1"}, 2, "This app does not run in debug mode"),
         ({"GUNICORN_CMD_ARGS": "--workers 2"}, 2, "run it with one worker"),
-        ({"PLATFORM_ALLOWED_HOSTS": "https://x.example"}, 2, "which is no host name"),
+        ({"PLATFORM_ALLOWED_HOSTS": "https://x.example"}, 2, "which is not a host name"),
         ({"GUNICORN_CMD_ARGS": "--certfile /nonexistent"}, 1, "/nonexistent"),
     ],
     ids=str,
@@ -383,7 +383,7 @@ def test_no_module_of_the_current_folder_takes_the_place_of_an_installed_one(
 ) -> None:
     for name in ("flask", "jinja2", "babel", "gunicorn.conf"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('taken over')\n")
-    assert "no address to listen on" in finish(*SERVE, "--bind", "nonsense", cwd=tmp_path)[1]
+    assert "not an address to listen on" in finish(*SERVE, "--bind", "nonsense", cwd=tmp_path)[1]
 
 
 def test_it_ends_when_it_is_told_to_and_answers_who_is_waiting(tmp_path: Path) -> None:

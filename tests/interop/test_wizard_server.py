@@ -493,7 +493,7 @@ def test_a_certificate_of_ones_own_is_used_in_dev_too(place: Place) -> None:
         ("WIZARD_PRODUCTION=1 WIZARD_NO_TOKEN=1", 2, "always requires its launch token"),
         ("--keyfile key.pem", 2, "--certfile"),
         ("--certfile /nothing/cert.pem", 1, "/nothing/cert.pem"),
-        ("--bind nowhere", 2, "no address"),
+        ("--bind nowhere", 2, "not an address"),
         ("--frobnicate", 2, "No such option"),
     ],
 )

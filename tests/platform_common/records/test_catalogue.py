@@ -60,7 +60,7 @@ def test_d8_every_bad_entry_has_its_sentence_and_the_good_ones_stay() -> None:
     assert _ids(catalogue) == list(_ENTRIES)
     assert catalogue.problems[0] == "providers[0].kind: invalid enum value 'magic'"
     # Of two entries with one id the first counts.
-    assert catalogue.problems[4] == "providers[7].id: openrouter is there already"
+    assert catalogue.problems[4] == "providers[7].id: openrouter occurs twice"
     places = [problem.partition(":")[0] for problem in catalogue.problems[1:4]]
     assert places == ["providers[1]", "providers[2]", "providers[3]"]
 

@@ -67,7 +67,7 @@ def test_the_active_profile_is_the_one_of_its_line(device: Device) -> None:
 def test_of_a_profile_that_is_not_installed_it_is_told_where_the_others_are(device: Device) -> None:
     with pytest.raises(MissingRecordError, match=r"other\.toml: there is no such file") as missing:
         profile(device.paths, "other")
-    assert missing.value.hint == "See which there are with: platformctl profile list"
+    assert missing.value.hint == "List the profiles with: platformctl profile list"
     path = device.put("/etc/platform/active-profile", "other\n")
     with pytest.raises(RecordError) as error:
         active_profile(device.paths)

@@ -66,7 +66,7 @@ _ELSEWHERE = b'[health]\nhttp_check = "http://192.0.2.1:8080/"\n'
     ("data", "said"),
     [
         *((data, "the file is empty") for data in (b"", b"\n", b" \n\n")),
-        (b'[profile]\nid = "y"\n', r"profile\.id: must be x, as the file is called"),
+        (b'[profile]\nid = "y"\n', r"profile\.id: must be x, like the name of the file"),
         (_ELSEWHERE, r"health\.http_check: must be an address of this dev"),
     ],
 )

@@ -79,7 +79,7 @@ def test_fs_01_of_a_line_that_is_only_partly_written_nothing_stays(
     (tmp_path / "f").write_bytes(b"old\n")
     write = os.write
     monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:taken]))
-    with pytest.raises(UnreadableError, match="f: the disk took only a part of the line"):
+    with pytest.raises(UnreadableError, match="f: only a part of the line could be written"):
         append_line(tmp_path / "f", b"new")
     assert (tmp_path / "f").read_bytes() == b"old\n"
 
@@ -114,7 +114,7 @@ def test_nobody_waits_for_ever_for_the_end_of_a_file(
 def test_nothing_is_made_of_what_is_missing(tmp_path: Path) -> None:
     with pytest.raises(UnreadableError, match="none/f: No such file or directory"):
         append_line(tmp_path / "none" / "f", b"line")
-    with pytest.raises(ValueError, match="one line holds no line feed"):
+    with pytest.raises(ValueError, match="a line must not contain a line feed"):
         append_line(tmp_path / "f", b"one\ntwo")
     for missing in (tmp_path / "f", tmp_path / "none" / "f"):
         assert put_aside(missing, tmp_path / "aside") is False
@@ -151,7 +151,7 @@ def test_fs_07_what_has_the_other_name_stays(tmp_path: Path, kind: str) -> None:
     else:
         make(kind, aside)
     before = picture(tmp_path)
-    with pytest.raises(ExistsError, match=f"^{aside} exists already and is not overwritten$"):
+    with pytest.raises(ExistsError, match=f"^{aside} already exists and is not overwritten$"):
         put_aside(tmp_path / "f", aside)
     assert picture(tmp_path) == before
 
@@ -194,7 +194,7 @@ def test_what_is_put_aside_already_is_not_there_and_what_always_is_is_given_up(
     assert put_aside(tmp_path / "f", tmp_path / "aside") is False
     assert not (tmp_path / "aside").exists()
     away_once_locked(1000)
-    with pytest.raises(LockedError, match="f is put aside again and again by another program"):
+    with pytest.raises(LockedError, match="f keeps being renamed by another program"):
         append_line(tmp_path / "f", b"new")
 
 

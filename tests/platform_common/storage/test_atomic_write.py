@@ -132,7 +132,7 @@ def test_fs_07_a_file_is_created_once_and_whatever_has_the_name_stays(
     path = make(kind, tmp_path / "f")
     before = picture(tmp_path)
     for there in (path, tmp_path / "g"):
-        with pytest.raises(PlatformError, match="exists already and is not overwritten"):
+        with pytest.raises(PlatformError, match="already exists and is not overwritten"):
             create_exclusive(there, b"new", mode=0o600)
     assert picture(tmp_path) == before
 
@@ -201,9 +201,9 @@ def test_fs_03_a_folder_that_could_not_be_made_durable_leaves_a_doubt_and_is_tol
             with pytest.raises(NotDurableError) as caught:
                 write(path, b"new")
             assert caught.value.message == (
-                f"{path} is written, but may or may not outlast a power cut: Input/output error"
+                f"{path} was written, but may not survive a power cut: Input/output error"
             )
-            assert caught.value.hint.startswith("Check the disk, then do the same once more")
+            assert caught.value.hint.startswith("Check the disk, then try again")
             assert path.read_bytes() == b"new"
     write_atomic(path, b"newer")
 

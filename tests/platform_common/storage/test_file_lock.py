@@ -53,7 +53,7 @@ def test_nobody_waits_for_ever_and_a_lock_ends_with_its_block(tmp_path: Path) ->
         changing(tmp_path / "f", wait_s=0.02),
     ):
         pass
-    assert caught.value.hint == "Try again when that has ended."
+    assert caught.value.hint == "Try again when it has finished."
     with pytest.raises(ZeroDivisionError), changing(tmp_path / "f"):
         raise ZeroDivisionError
     with changing(tmp_path / "f", wait_s=0):

@@ -214,7 +214,7 @@ def test_two_resets_of_one_second_lose_nothing(device: Device) -> None:
         device.put(LEDGER, line(cost_usd=number))
         if number == 1:
             assert costs.reset(device.paths, NOW) is not None
-    with pytest.raises(PlatformError, match="exists already"):
+    with pytest.raises(PlatformError, match="already exists"):
         costs.reset(device.paths, NOW)
     assert len(list(device.path(LEDGER).parent.glob("cost-ledger*.jsonl"))) == 2
 

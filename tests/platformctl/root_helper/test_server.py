@@ -168,9 +168,9 @@ def test_who_is_alive_but_has_nothing_to_tell_is_not_taken_for_dead(
     [
         pytest.param(b'{"progress": 1}\n', True, "gave no answer", id="dead"),
         pytest.param(b'{"progress": 1}\n', False, "has said nothing for 0.3 s", id="silent"),
-        pytest.param(b'{"progress": 1}\n{"res', True, "is wrong", id="torn"),
-        pytest.param(b"{}\n", True, "is wrong", id="nothing"),
-        pytest.param(b"[]\n", True, "is wrong", id="no-object"),
+        pytest.param(b'{"progress": 1}\n{"res', True, "is not valid", id="torn"),
+        pytest.param(b"{}\n", True, "is not valid", id="nothing"),
+        pytest.param(b"[]\n", True, "is not valid", id="no-object"),
         pytest.param(MUCH, True, "longer than", id="endless"),
     ],
 )
