@@ -45,7 +45,7 @@ def test_this_machine_lacks_nothing(verb: str) -> None:
     assert (finished.returncode, finished.stdout) == (0, "")
 
 
-def test_a_user_is_told_one_command(bare: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_user_is_given_one_command(bare: Path, capsys: pytest.CaptureFixture[str]) -> None:
     put_all(bare, but="minisign")
     (bare / "nginx").unlink()
     assert packages.main(["test"], root=False) == 1

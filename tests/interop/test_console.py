@@ -91,7 +91,7 @@ def test_leak_01_no_link_is_in_the_journal_nor_among_words_and_variables(device:
     assert token not in processes
 
 
-def test_a_link_that_was_used_is_shown_no_more(device: Device) -> None:
+def test_a_used_link_is_no_longer_shown(device: Device) -> None:
     token = device.new_token()
     assert device.here.device.visitor(f"/?token={token}")
     wait_until(lambda: NO_LINK in device.shown())

@@ -97,7 +97,7 @@ def set_up(here: Machine, service: str) -> None:
 # status
 
 
-def test_an_active_gateway_is_told_with_the_time_since_it_started(booted: Machine) -> None:
+def test_an_active_gateway_is_shown_with_its_uptime(booted: Machine) -> None:
     set_up(booted, "ExecStart=sleep infinity")
     begun = time.monotonic()
     answer = status(booted)
@@ -108,7 +108,7 @@ def test_an_active_gateway_is_told_with_the_time_since_it_started(booted: Machin
     assert first_s < later_s <= first_s + (time.monotonic() - begun) + 1
 
 
-def test_what_is_not_installed_is_inactive(booted: Machine) -> None:
+def test_a_unit_that_is_not_installed_is_inactive(booted: Machine) -> None:
     booted.write("/etc/platform/active-profile", "khoj\n")
     shown = {"unit": "khoj-gateway.service", "active_state": "inactive", "uptime_seconds": None}
     assert status(booted).items() >= shown.items()

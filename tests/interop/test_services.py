@@ -266,7 +266,7 @@ def test_ipv4_is_served_where_sockets_of_ipv6_are_for_that_alone(
         restarted("0")
 
 
-def test_who_may_ask_the_helper_cannot_shut_it_for_others(booted: Machine) -> None:
+def test_an_allowed_caller_cannot_close_the_helper_for_others(booted: Machine) -> None:
     flood = """import socket
 for _ in range(300):
     with socket.socket(socket.AF_UNIX) as one:

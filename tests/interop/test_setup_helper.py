@@ -131,7 +131,7 @@ def setup(tmp_path: Path) -> Iterator[Setup]:
         assert [canary for canary in CANARIES if canary in told] == []
 
 
-def test_a_wizard_that_is_not_root_has_all_of_it_done(setup: Setup) -> None:
+def test_a_wizard_without_root_sets_up_everything(setup: Setup) -> None:
     shown = setup.apply()
     assert {one.state for one in shown.values()} == {"done"}
     assert list(shown) == [item.action.id for item in setup.plan()]
@@ -278,9 +278,7 @@ def test_a_request_that_is_not_the_wizards_changes_nothing(
         pytest.param(None, "symbolic link", id="a-link-to-what-root-may-read"),
     ],
 )
-def test_answers_that_are_none_change_nothing(
-    setup: Setup, state: bytes | None, reason: str
-) -> None:
+def test_invalid_answers_change_nothing(setup: Setup, state: bytes | None, reason: str) -> None:
     request = asked(setup)
     file = setup.helped.device.path(STATE_FILE)
     file.unlink()

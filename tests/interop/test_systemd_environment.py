@@ -35,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @examples(80)
 @given(secret=st.text(FIT, min_size=1, max_size=60))
-def test_env_04_whatever_a_key_may_hold_arrives(folder: Path, secret: str) -> None:
+def test_env_04_every_allowed_character_of_a_key_arrives(folder: Path, secret: str) -> None:
     data = parse(GUARDS).with_value("KEY", Secret(secret)).render() + b"LAST=3\n"
     seen = read_by_systemd(folder, data)
     assert seen is not None

@@ -37,7 +37,7 @@ def test_a_path_of_the_device_lies_under_the_root(path: str, found: str) -> None
 
 
 @pytest.mark.parametrize("path", ["", "x", "./x", "~", "~x/y", "/a/../b", "/..", "~/../x", "a\nb"])
-def test_what_is_no_path_of_the_device_is_refused(path: str) -> None:
+def test_an_invalid_path_on_the_device_is_refused(path: str) -> None:
     with pytest.raises(PlatformError, match="is not a path on the device"):
         Paths(Path("/dev-out"), {}).on_device(path)
 

@@ -55,7 +55,7 @@ def test_a_known_secret_is_masked_inside_of_what_base64_hides(user: str) -> None
         pytest.param("eu-central-1", id="region"),
     ],
 )
-def test_what_lies_among_the_keys_and_is_none_stays(value: str) -> None:
+def test_values_among_the_keys_that_are_not_secret_stay(value: str) -> None:
     assert Redactor([Secret(value)]).redact(f"using {value} now") == f"using {value} now"
 
 

@@ -72,7 +72,7 @@ def test_what_cannot_be_changed_is_refused(before: bytes) -> None:
         with_values(before, {ENABLED: True})
 
 
-def test_what_is_no_toml_is_refused() -> None:
+def test_invalid_toml_is_refused() -> None:
     for before in (
         *(b"[voice\n", b"a = 1\na = 2\n", b"\xff", b"\xef\xbb\xbf[voice]\n", b"\x00"),
         *(b"x = " + b"[" * 5000, b"[voice]\rx = 1\r"),

@@ -52,7 +52,7 @@ def test_settings_of_the_operator_say_themselves_where_it_leads(device: Device) 
     assert told(device) == [*START, "--config", str(config), "run"]
 
 
-def test_tun_02_credentials_that_are_none_start_nothing(device: Device) -> None:
+def test_tun_02_invalid_credentials_start_nothing(device: Device) -> None:
     for credentials, said in {
         "": "must be JSON",
         "{}": "TunnelID or TunnelName",

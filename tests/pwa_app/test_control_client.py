@@ -139,7 +139,7 @@ def test_an_answer_tells_which_members_it_has() -> None:
     assert found.given == {"today_usd", "tunnel", "tunnel.enabled"}
 
 
-def test_what_is_null_counts_as_left_out_wherever_it_stands() -> None:
+def test_null_counts_as_absent_everywhere() -> None:
     output = (
         b'{"checks": [{"name": "disk", "outcome": {"kind": "Pass", "detail": null}, "fix": null}]}'
     )
@@ -250,7 +250,7 @@ def most_at_once(ctl: FakeCtl) -> int:
     return most
 
 
-def test_who_finds_no_room_in_half_its_time_is_told_so(tmp_path: Path) -> None:
+def test_a_call_without_a_slot_in_half_its_time_says_so(tmp_path: Path) -> None:
     begun = tmp_path / "begun"
     begun.mkdir()
     program = script(tmp_path, f"> {begun}/$$; exec sleep 60")

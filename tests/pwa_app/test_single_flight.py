@@ -37,7 +37,7 @@ def gate() -> Gate:
     return Gate()
 
 
-def test_cli_08_who_asks_at_the_same_time_shares_one_run(gate: Gate) -> None:
+def test_cli_08_concurrent_callers_share_one_run(gate: Gate) -> None:
     flight = SingleFlight(4)
     asked = [flight.join("status", gate) for _ in range(32)]
     assert flight.join("cost", lambda: "cost").result(LONG_S) == "cost"
@@ -48,7 +48,7 @@ def test_cli_08_who_asks_at_the_same_time_shares_one_run(gate: Gate) -> None:
     assert flight.join("status", lambda: "fine").result(LONG_S) == "fine"
 
 
-def test_who_asks_after_the_end_gets_a_new_run(gate: Gate) -> None:
+def test_a_caller_after_the_end_gets_a_new_run(gate: Gate) -> None:
     flight = SingleFlight(4)
     gate.open.set()
     # At once after the result: nobody may find the run that has just ended.
@@ -78,7 +78,7 @@ def test_what_the_work_raises_reaches_all_and_is_not_kept() -> None:
     assert flight.join("status", lambda: "fine").result(LONG_S) == "fine"
 
 
-def test_cli_05_without_a_thread_who_asks_does_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cli_05_without_a_thread_the_caller_does_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_thread(thread: threading.Thread) -> NoReturn:
         raise RuntimeError("can't start new thread")
 

@@ -33,7 +33,7 @@ def test_fifteen_providers_ship_in_the_order_of_the_wizard() -> None:
     assert not SHIPPED.problems
 
 
-def test_every_kind_ships_and_each_shipped_provider_is_told_of() -> None:
+def test_every_kind_ships_and_each_shipped_provider_is_described() -> None:
     assert len({provider.kind for provider in SHIPPED.providers}) == 6
     assert all(provider.key_format for provider in SHIPPED.providers)
     assert all(provider.supported_models_hint for provider in SHIPPED.providers)
@@ -78,6 +78,6 @@ def test_env_03_a_hostile_name_of_a_variable_is_refused(
 
 
 @pytest.mark.parametrize("data", [b"[]", b"{}", b"null", b"", b'{"providers": {}}', b"\xff"])
-def test_what_is_no_catalogue_at_all_is_an_error(data: bytes) -> None:
+def test_a_file_that_is_not_a_catalogue_is_an_error(data: bytes) -> None:
     with pytest.raises(DecodingError):
         parse(data)

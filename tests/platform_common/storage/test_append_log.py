@@ -129,7 +129,7 @@ def test_nothing_is_made_of_what_is_missing(tmp_path: Path) -> None:
 # Putting aside.
 
 
-def test_a_file_that_is_put_aside_is_the_same_file_under_its_new_name(tmp_path: Path) -> None:
+def test_a_renamed_log_is_the_same_file_under_its_new_name(tmp_path: Path) -> None:
     append_line(tmp_path / "f", b"line", mode=0o640)
     before = (tmp_path / "f").stat()
     (tmp_path / "old").mkdir()
@@ -277,7 +277,7 @@ def test_fs_01_when_the_shorter_file_cannot_be_written_the_old_one_stays(
 
 
 @pytest.mark.parametrize(("where", "name"), [(os, "pread"), (os, "fsync"), (Path, "lstat")])
-def test_fs_03_a_disk_that_fails_under_the_lock_is_told(
+def test_fs_03_a_disk_error_under_the_lock_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: object, name: str
 ) -> None:
     (tmp_path / "f").write_bytes(b"old\n")

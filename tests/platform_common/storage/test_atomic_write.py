@@ -137,7 +137,7 @@ def test_fs_07_a_file_is_created_once_and_whatever_has_the_name_stays(
     assert picture(tmp_path) == before
 
 
-def test_of_many_who_create_one_file_one_succeeds(tmp_path: Path) -> None:
+def test_only_one_of_many_processes_creates_a_file(tmp_path: Path) -> None:
     start = threading.Barrier(8)
     outcomes: list[int | None] = []
 
@@ -188,7 +188,7 @@ def test_fs_03_what_could_not_be_made_durable_changes_nothing(
     assert names(tmp_path) == ["f"]
 
 
-def test_fs_03_a_folder_that_could_not_be_made_durable_leaves_a_doubt_and_is_told(
+def test_fs_03_a_failed_fsync_of_the_folder_is_reported_as_uncertain(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:

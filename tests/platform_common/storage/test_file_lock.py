@@ -24,7 +24,7 @@ def test_the_lock_is_a_private_file_beside_the_other(tmp_path: Path) -> None:
     assert stat.S_IMODE(lock.stat().st_mode) == 0o600
 
 
-def test_who_comes_second_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_second_caller_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
 
     def first_goes_on(_: float) -> None:
@@ -74,7 +74,7 @@ def test_fs_07_something_else_in_the_place_of_the_lock_is_refused(
     assert picture(tmp_path) == before
 
 
-def test_fs_03_a_lock_that_fails_or_has_no_folder_is_told(
+def test_fs_03_a_lock_that_fails_or_has_no_folder_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:

@@ -54,9 +54,7 @@ def test_leak_06_of_one_name_only_regular_files_of_that_name_go(tmp_path: Path) 
         remove_left_overs(tmp_path / "none")
 
 
-def test_leak_06_what_is_of_another_user_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_leak_06_files_of_other_users_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     theirs = tmp_path / temporary_name("f")
     theirs.touch()
     with another_user(tmp_path, monkeypatch):
@@ -65,7 +63,7 @@ def test_leak_06_what_is_of_another_user_stays(
     assert names(tmp_path) == [theirs.name]
 
 
-def test_a_left_over_that_just_went_is_none(
+def test_a_left_over_that_just_disappeared_is_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Whoever writes it renames it between our look at the folder and our look at the file.

@@ -188,7 +188,7 @@ def ruleset(chain: dict[str, Any], *rules: list[dict[str, Any]]) -> bytes:
     ],
     ids=["drops", "with-a-rule", "accepts", "other-hook", "accepts-all", "counts-first", "empty"],
 )
-def test_what_nobody_asked_for_must_be_dropped(table: bytes, kind: str) -> None:
+def test_unrequested_input_must_be_dropped(table: bytes, kind: str) -> None:
     assert judged(judge_firewall(table))[0] == kind
 
 

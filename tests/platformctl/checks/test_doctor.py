@@ -109,7 +109,7 @@ def test_a_device_without_anything_has_no_fails(device: Device) -> None:
     assert "0 failed, " in done.stdout.splitlines()[-1]
 
 
-def test_fails_make_the_exit_code_one_and_are_told_with_their_fix(device: Device) -> None:
+def test_fails_make_the_exit_code_one_and_are_shown_with_their_fix(device: Device) -> None:
     set_up(device)
     device.put("/etc/platform/limits.json", "{")
     done = device.ctl("doctor")
@@ -219,13 +219,15 @@ def test_how_it_went_is_kept_for_status(device: Device) -> None:
     assert json.loads(device.ctl("status", "--json").stdout)["doctor_fails"] == 1
 
 
-def test_who_may_not_keep_how_it_went_is_told_all_the_same(device: Device) -> None:
+def test_a_user_who_cannot_store_the_result_still_sees_it(device: Device) -> None:
     device.put("/run/platform", "a file in the way")
     done = device.ctl("doctor")
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_device_that_is_not_there_is_told_and_not_made(device: Device, tmp_path: Path) -> None:
+def test_a_missing_device_folder_is_reported_and_not_created(
+    device: Device, tmp_path: Path
+) -> None:
     device.root = tmp_path / "nowhere"
     finished = device.ctl("doctor", "--json")
     assert finished.returncode == 1

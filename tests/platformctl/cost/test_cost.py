@@ -113,7 +113,7 @@ def test_the_variable_names_another_ledger(device: Device, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("last", ["\n", ""], ids=["whole", "torn"])
-def test_lines_that_are_none_are_told_of_and_stop_nothing(device: Device, last: str) -> None:
+def test_invalid_lines_are_reported_and_stop_nothing(device: Device, last: str) -> None:
     device.put(LEDGER, line(cost_usd=1) + "\x00\x1b[31m\n" + line(cost_usd=2) + '{"timest' + last)
     done = device.call("cost", "--json")
     assert (done.returncode, json.loads(done.stdout)["today_usd"]) == (0, 3.0)
@@ -121,7 +121,7 @@ def test_lines_that_are_none_are_told_of_and_stop_nothing(device: Device, last: 
     assert done.stderr == f"warning: {ledger}: 2 lines could not be read and count as 0\n"
 
 
-def test_clk_01_a_day_that_has_not_come_is_told_of(device: Device) -> None:
+def test_clk_01_a_day_in_the_future_is_reported(device: Device) -> None:
     device.put(LEDGER, line(cost_usd=1) + line(-400, cost_usd=9))
     done = device.call("cost")
     assert "left out 1 line of a day that has not come" in done.stderr
@@ -224,7 +224,7 @@ def test_two_resets_of_one_second_lose_nothing(device: Device) -> None:
     [("y\n", 0, False), ("n\n", 1, True), ("\n", 1, True), ("\x04", 130, True)],
     ids=["yes", "no", "enter", "end-of-input"],
 )
-def test_a_reset_is_asked_for(device: Device, typed: str, status: int, kept: bool) -> None:
+def test_a_reset_needs_confirmation(device: Device, typed: str, status: int, kept: bool) -> None:
     path = device.put(LEDGER, line())
     ended, shown = typed_on(device, "cost", "reset", typed=typed)
     assert (ended, path.exists()) == (status, kept), shown

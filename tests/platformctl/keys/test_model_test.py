@@ -75,7 +75,7 @@ def test_another_provider_is_not_asked_at_the_address_of_the_active_one(
     assert server.requests == []
 
 
-def test_people_are_told_in_three_lines_and_how_it_went(device: Device, server: RawServer) -> None:
+def test_people_get_three_lines_and_the_result(device: Device, server: RawServer) -> None:
     choose(device, "openai", f"{server.url}/v1", f"OPENAI_API_KEY={CANARY}")
     done = device.ctl("model", "test")
     *facts, status, verdict = done.stdout.splitlines()
@@ -122,7 +122,7 @@ def test_a_given_key_is_tested_instead_of_the_stored_one_which_need_not_be_there
     assert sent == [f"Bearer {CANARY}"] * 2
 
 
-def test_what_is_not_given_beside_a_key_is_the_stored_value(
+def test_values_that_are_not_given_with_a_key_are_the_stored_ones(
     device: Device, server: RawServer
 ) -> None:
     for stored, lines, region in (

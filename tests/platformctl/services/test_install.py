@@ -84,7 +84,7 @@ def test_to_install_again_changes_nothing_and_what_was_disabled_stays_so(image: 
     assert not link.is_symlink()
 
 
-def test_what_is_masked_stays_so_and_keeps_nothing_else_from_being_installed(image: Path) -> None:
+def test_a_masked_unit_stays_masked_and_the_others_are_installed(image: Path) -> None:
     mask = image / "etc/systemd/system/platform-pwa.service"
     mask.parent.mkdir(parents=True)
     mask.symlink_to("/dev/null")
@@ -192,7 +192,7 @@ def test_only_root_switches_something_on(image: Path, monkeypatch: pytest.Monkey
     assert not (image / "usr").exists()
 
 
-def test_a_machine_without_systemd_or_with_a_folder_that_cannot_be_written_is_told_so(
+def test_a_machine_without_systemd_or_with_a_read_only_folder_is_reported(
     monkeypatch: pytest.MonkeyPatch, image: Path
 ) -> None:
     monkeypatch.setattr(service_checks, "_BOOTED", image / "run/systemd/system")
@@ -204,7 +204,7 @@ def test_a_machine_without_systemd_or_with_a_folder_that_cannot_be_written_is_to
         service_checks.check_system(image, LOCAL)
 
 
-def test_a_folder_that_is_not_there_or_that_no_unit_can_name_is_wrong_usage(image: Path) -> None:
+def test_a_missing_folder_or_one_that_no_unit_can_name_is_wrong_usage(image: Path) -> None:
     done = call("install", "--root", str(image / "none"))
     assert (done.exit_code, done.stdout) == (64, "")
     for folder in ("/opt/my programs", "/opt/100%", "relative", "/opt/a\nb", "/$x"):

@@ -70,7 +70,7 @@ def test_the_plan_lets_in_where_the_wizard_is_served(answered: Device) -> None:
     assert shown(answered) == before
 
 
-def test_secrets_are_masked_and_told_of(device: Device) -> None:
+def test_secrets_are_masked_and_listed(device: Device) -> None:
     answer(development(device.root))
     plan = shown(device)
     kept = {one["step"] for one in plan["secrets"]}
@@ -94,7 +94,7 @@ def test_phases_are_headings_and_files_have_mode_and_owner(answered: Device) -> 
     assert "\n    account = 0123456789\n    key = •••\n" in whole
 
 
-def test_what_is_missing_is_told(device: Device) -> None:
+def test_what_is_missing_is_reported(device: Device) -> None:
     put_answers(device, profile="gone", tunnel_choice="skip", tunnel_name="")
     state = json.loads(device.path(STATE_FILE).read_text())
     del state["answers"]["timezone"]

@@ -100,7 +100,7 @@ def test_without_a_file_it_begins_with_the_shipped_one(tmp_path: Path) -> None:
     assert "enabled = true" in text
 
 
-def test_a_device_without_voice_is_told_why_and_nothing_is_written(tmp_path: Path) -> None:
+def test_a_device_without_voice_gets_the_reason_and_nothing_is_written(tmp_path: Path) -> None:
     device = on("digitalocean", tmp_path)
     done, answer = device.call("voice", "enable", "--yes"), status(device)
     assert (done.returncode, device.path(CONFIG).exists()) == (1, False)
@@ -138,7 +138,7 @@ def test_a_wake_word_is_set(device: Device, word: str) -> None:
     ["", "hey agent", "x" * 33, "-x", "'", "a\nb", 'a"b', "a\\b", "a\u202eb", "a_b", b"\xff"],
     ids=ascii,
 )
-def test_what_is_no_wake_word_is_wrong_usage(device: Device, word: str | bytes) -> None:
+def test_an_invalid_wake_word_is_wrong_usage(device: Device, word: str | bytes) -> None:
     device.put(CONFIG, OPERATORS)
     done = device.ctl("voice", "set-wake-word", "--", os.fsdecode(word))
     assert (done.returncode, device.path(CONFIG).read_text()) == (64, OPERATORS)
@@ -185,7 +185,7 @@ def at_root(device: Device) -> Paths:
     return Paths(Path("/"), variables)
 
 
-def test_the_service_follows_the_switch_and_is_told_of_when_it_cannot(
+def test_the_service_follows_the_switch_and_a_failure_is_reported(
     device: Device, systemctl: Path, tmp_path: Path
 ) -> None:
     # A device in a folder never switches the services of this machine.

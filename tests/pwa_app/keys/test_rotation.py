@@ -120,7 +120,9 @@ def test_dev_stub_mode_says_what_it_would_do_and_starts_no_program(
 IDS = ["--help", "../x", "openai\n", "OpenAI", "a b", "é", "\0", "-", "o" * 10_000, "openai;id"]
 
 
-def test_key_11_what_is_no_id_becomes_no_argument(client: FlaskClient, ready: FakeCtl) -> None:
+def test_key_11_an_invalid_id_never_becomes_an_argument(
+    client: FlaskClient, ready: FakeCtl
+) -> None:
     for provider in IDS:
         for test in ("", "1"):
             said = rotate(client, provider, test=test)
@@ -358,7 +360,7 @@ def test_all_that_providers_need_is_tested_and_stored(client: FlaskClient, ready
     assert sent == AMAZON
 
 
-def test_what_was_stored_before_a_failure_is_told(client: FlaskClient, ready: FakeCtl) -> None:
+def test_values_stored_before_a_failure_are_reported(client: FlaskClient, ready: FakeCtl) -> None:
     ready.answer(SET_AMAZON.format(""), "Stored\n")
     said = f"error: not {SECRET_CANARY}\n"
     ready.answer(SET_AMAZON.format("--variable AWS_SECRET_ACCESS_KEY "), status=1, errors=said)

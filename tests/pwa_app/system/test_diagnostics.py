@@ -124,7 +124,7 @@ def test_each_part_holds_what_it_says(client: FlaskClient) -> None:
 
 
 @pytest.mark.parametrize("year", [1970, 1980, 2107, 2108])
-def test_a_clock_that_is_wrong_keeps_nobody_from_it(year: int, device: Device) -> None:
+def test_a_wrong_clock_keeps_nobody_out(year: int, device: Device) -> None:
     app = create_app(PwaSettings.from_env({"PLATFORM_ROOT": str(device.root), "PATH": ""}))
     with app.app_context():
         made = archive(context(), "device", datetime(year, 1, 1, tzinfo=UTC))
@@ -259,7 +259,7 @@ def test_it_stays_small_whatever_the_log_and_the_calls_hold(
     assert "doctor.json    It is larger than 262,144 bytes" in found["README.txt"]
 
 
-def test_who_asks_while_one_is_made_gets_the_same(
+def test_concurrent_requests_get_the_same_archive(
     client: FlaskClient, ctl: FakeCtl, joined: list[Hashable]
 ) -> None:
     ctl.answer("doctor --json", {}, held=True)
@@ -294,7 +294,7 @@ def test_the_same_answers_make_the_same_archive_but_for_its_time(client: FlaskCl
         "=" * 60 + " " + "-" * 60 + " " + "_" * 60,
     ],
 )
-def test_what_is_no_code_stays_readable(text: str) -> None:
+def test_ordinary_words_stay_readable(text: str) -> None:
     assert masked(text, Redactor().redact) == text
 
 

@@ -157,7 +157,7 @@ def test_without_a_microphone_that_works_voice_stays_off(
         ("disable", "error: <b>\x1b[1m\n", "not switched off: &lt;b&gt;\\x1b[1m"),
     ],
 )
-def test_why_it_could_not_be_switched_is_told_without_the_hint(
+def test_a_failed_switch_is_reported_without_the_hint(
     client: FlaskClient, fine: FakeCtl, action: str, errors: str, sentence: str
 ) -> None:
     fine.answer(ENABLE if action == "enable" else DISABLE, status=3, errors=errors)
@@ -211,7 +211,7 @@ def test_key_16_a_message_about_a_key_is_not_taken_by_this_page(client: FlaskCli
     assert "Provider and key are both required." in client.get("/app/keys").text
 
 
-def test_who_does_not_look_takes_no_message(client: FlaskClient) -> None:
+def test_a_request_without_a_viewer_takes_no_message(client: FlaskClient) -> None:
     client.post("/app/voice/enable")
     client.head("/app/voice")
     client.get("/app/voice", headers={"Sec-Purpose": "prefetch"})

@@ -196,7 +196,9 @@ def token_file(tmp_path: Path, owners: Owners) -> Path:
     return file
 
 
-def test_tok_09_root_believes_who_serves_in_their_folder(token_file: Path, owners: Owners) -> None:
+def test_tok_09_root_trusts_the_owner_of_the_tokens_folder(
+    token_file: Path, owners: Owners
+) -> None:
     assert launch_url.waiting_token(token_file) == TOKEN
     with pytest.raises(UnreadableError, match="another user"):
         TokenFile(token_file).read()

@@ -67,7 +67,7 @@ def test_a_phase_is_as_far_as_its_actions(row: str) -> None:
     assert phases(*cast("list[State]", states), running=False) == over
 
 
-def test_every_phase_is_told_of_and_one_without_actions_is_skipped() -> None:
+def test_every_phase_is_shown_and_one_without_actions_is_skipped() -> None:
     parts = progress(PLAN).parts
     assert [part.state for part in parts].count("skipped") == len(Phase) - 3
     assert [bool(part.rows) for part in parts] == [part.state != "skipped" for part in parts]

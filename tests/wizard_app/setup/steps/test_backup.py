@@ -128,7 +128,7 @@ def test_one_of_the_four_kinds_is_needed_by_any_of_three_names(step: StepPage) -
 @pytest.mark.parametrize(
     ("kind", "blank"), [("store_a", ""), ("store_b", "  "), ("store_c", " \t\r\n")]
 )
-def test_all_that_is_missing_is_told_at_once_or_alone(
+def test_everything_that_is_missing_is_reported_at_once(
     step: StepPage, kind: str, blank: str
 ) -> None:
     fields = GOOD[kind].keys() - {"kind"}
@@ -259,7 +259,9 @@ BAD_IN_A_CONF = ["a%(access_key_id)sc", "%(a)s", "%(", "a%(b"]
 
 
 @pytest.mark.parametrize(("kind", "field"), KEYS)
-def test_env_07_a_key_is_taken_whole_or_told_why_not(step: StepPage, kind: str, field: str) -> None:
+def test_env_07_a_key_is_accepted_whole_or_refused_with_a_reason(
+    step: StepPage, kind: str, field: str
+) -> None:
     label = LABELS[field.partition("_")[2]]
     for key in BAD_KEYS:
         said = f"{label} must be 4,096 letters, digits and signs"
