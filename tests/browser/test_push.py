@@ -150,7 +150,7 @@ def test_a_refusal_by_the_push_service_is_reported(open_page: OpenPage, app: Ser
     expect(page.get_by_text("did not give this browser a subscription")).to_be_visible()
 
 
-def test_what_the_device_refuses_the_browser_does_not_keep(
+def test_the_browser_does_not_keep_a_subscription_that_the_device_refuses(
     stranger: Page, app: Served, device: Device
 ) -> None:
     device.put(FILE, "{}\n" * 1000)
@@ -202,7 +202,7 @@ def test_a_blocked_permission_is_explained(open_page: OpenPage, app: Served) -> 
     assert marks(page)["permission"] == "No"
 
 
-def test_a_browser_without_push_is_told_what_is_missing(open_page: OpenPage, app: Served) -> None:
+def test_a_browser_without_push_learns_what_is_missing(open_page: OpenPage, app: Served) -> None:
     page = opened(open_page, app, "delete window.PushManager; navigator.standalone = false;")
     expect(page.get_by_text("something above is missing")).to_be_visible()
     expect(page.get_by_text("This browser does not support push messages.")).to_be_visible()

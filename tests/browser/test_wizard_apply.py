@@ -107,7 +107,7 @@ def test_the_page_tells_how_far_it_is_and_asks_by_itself(open_page: OpenPage, se
 
 
 @pytest.mark.long
-def test_what_was_opened_stays_open_and_keeps_the_focus(open_page: OpenPage, serve: Serve) -> None:
+def test_opened_details_stay_open_and_keep_the_focus(open_page: OpenPage, serve: Serve) -> None:
     commands = Commands(slow="platform-tunnel")
     url = serve(commands)
     page = open_page(f"{url}/wizard/review")

@@ -331,7 +331,7 @@ FORWARDED = {
 }
 
 
-def test_http_08_what_a_proxy_might_say_changes_nothing(client: FlaskClient) -> None:
+def test_http_08_proxy_headers_of_clients_change_nothing(client: FlaskClient) -> None:
     for path in ("/", "/healthz", "/nowhere", "/wizard/review", "/static/style.css"):
         plain, told = client.get(path), client.get(path, headers=FORWARDED)
         assert (plain.status, plain.data) == (told.status, told.data)

@@ -67,7 +67,7 @@ def test_the_console_shows_link_code_and_fingerprint(device: Device) -> None:
     assert digits == hashlib.sha256(certificate).hexdigest().upper()
 
 
-def test_tok_09_root_alone_may_read_what_the_console_shows(device: Device) -> None:
+def test_tok_09_only_root_can_read_the_text_of_the_console(device: Device) -> None:
     token = device.new_token()
     assert device.machine.rights(FILES[0]) == "600 root:root"
     # Root sees, and made, the link of another user's wizard.
@@ -99,7 +99,7 @@ def test_a_used_link_is_no_longer_shown(device: Device) -> None:
     assert not device.token()
 
 
-def test_a_screen_that_is_cleared_has_it_again_and_a_wizard_that_starts_anew_its_new_link(
+def test_a_cleared_screen_shows_the_link_again_and_a_restarted_wizard_its_new_one(
     device: Device,
 ) -> None:
     token = device.new_token()

@@ -79,7 +79,7 @@ def test_a_user_whom_the_mode_of_the_socket_lets_in_is_refused_all_the_same(
     assert helped.files() == before
 
 
-def test_a_group_of_the_user_lets_nobody_in(helped: Helped) -> None:
+def test_membership_in_the_users_group_lets_nobody_in(helped: Helped) -> None:
     os.setegid(NOBODY)
     try:
         with as_user(STRANGER), pytest.raises(PlatformError, match="may not use"):

@@ -220,12 +220,12 @@ HARM = {
 
 
 @pytest.mark.parametrize(("harm", "check", "detail"), HARM.values(), ids=HARM)
-def test_what_is_wrong_is_found(harm: str, check: str, detail: str, well: Machine) -> None:
+def test_problems_are_found(harm: str, check: str, detail: str, well: Machine) -> None:
     well.run("sh", "-ec", harm)
     assert doctor(well)[check] == ("Fail", detail)
 
 
-def test_what_only_root_may_see_is_skipped_for_others(well: Machine) -> None:
+def test_checks_that_need_root_are_skipped_for_others(well: Machine) -> None:
     well.run("mv", "/run/platform", "/run/away")
     done = well.call(
         "setpriv", "--reuid=agent", "--clear-groups", "platformctl", "doctor", "--json"

@@ -245,7 +245,7 @@ def test_fs_10_a_chat_answer_continues_while_the_wizard_restarts(wizard: Service
     assert "stopped" not in reply
 
 
-def test_what_the_services_start_has_neither_sockets_nor_their_variables(
+def test_programs_started_by_the_services_get_no_sockets_and_none_of_their_variables(
     dashboard: Service,
 ) -> None:
     told = "/run/platform/told"
@@ -268,7 +268,7 @@ def test_what_the_services_start_has_neither_sockets_nor_their_variables(
     assert re.findall(r"LISTEN_\w+|NOTIFY_SOCKET|socket:", found) == []
 
 
-def test_the_wizard_has_not_kept_what_made_its_certificate(wizard: Service) -> None:
+def test_the_wizard_does_not_keep_the_libraries_that_made_its_certificate(wizard: Service) -> None:
     restart(wizard)
     for process in (wizard.process(), *wizard.others()):
         assert "cryptography" not in wizard.machine.run("cat", f"/proc/{process}/maps")

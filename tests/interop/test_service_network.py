@@ -165,7 +165,7 @@ def test_settings_of_the_operator_replace_ours(cloudflared: Machine) -> None:
         pytest.param("mv /etc/platform/active-profile /run/a", "No profile is active", id="none"),
     ],
 )
-def test_what_only_a_person_can_mend_fails_once_and_says_why(
+def test_an_error_that_only_a_person_can_fix_fails_once_and_says_why(
     cloudflared: Machine, spoil: str, said: str
 ) -> None:
     cloudflared.run("sh", "-c", spoil)

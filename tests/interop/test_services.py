@@ -192,7 +192,7 @@ def test_wiz_06_no_process_of_ours_looks_into_another(booted: Machine, unit: str
     assert found["devices"] == []
 
 
-def test_the_helper_writes_what_it_must_and_nothing_else(booted: Machine) -> None:
+def test_the_helper_only_writes_what_it_must(booted: Machine) -> None:
     booted.run("sh", "-c", "mkdir -p /dev/snd /home/other && touch /dev/snd/controlC0")
     try:
         found = probed(

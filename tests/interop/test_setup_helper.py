@@ -158,7 +158,7 @@ def test_a_wizard_without_root_sets_up_everything(setup: Setup) -> None:
     assert setup.helped.has_logged("setup-apply by user 65534: done")
 
 
-def test_leak_01_and_wiz_11_what_went_wrong_comes_back_in_its_words_without_secrets(
+def test_leak_01_and_wiz_11_an_error_is_returned_in_its_own_words_without_secrets(
     setup: Setup,
 ) -> None:
     (setup.programs / "fails-nft").touch()

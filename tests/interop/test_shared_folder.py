@@ -148,7 +148,7 @@ def device(shared: Path) -> Paths:
     return Paths(root, {})
 
 
-def test_leak_06_a_wizard_of_another_user_starts_over_what_root_left(device: Paths) -> None:
+def test_leak_06_a_wizard_of_another_user_starts_over_roots_left_overs(device: Paths) -> None:
     execute([], device, lambda command: None, setup="x")
     key = device.on_device("/run/platform/mesh-vpn.key")
     key.write_text("secret")

@@ -49,7 +49,7 @@ def test_env_04_every_allowed_character_of_a_key_arrives(folder: Path, secret: s
 @pytest.mark.long
 @examples(250)
 @given(data=st.one_of(TEXTS, RUBBISH))
-def test_env_02_what_is_written_both_readers_see_and_nothing_else_changes(
+def test_env_02_both_readers_see_a_written_value_and_nothing_else_changes(
     folder: Path, data: bytes
 ) -> None:
     try:

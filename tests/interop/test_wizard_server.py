@@ -202,7 +202,7 @@ def test_a_second_wizard_of_the_same_device_leaves_the_first_its_link(
         enter(app, place.link())
 
 
-def test_what_a_killed_wizard_held_is_free_for_the_next(place: Place) -> None:
+def test_the_lock_of_a_killed_wizard_is_free_for_the_next(place: Place) -> None:
     with place.serve() as app:
         # Its worker lives on, and ends once it has seen that it is alone.
         os.kill(app.process.pid, signal.SIGKILL)

@@ -67,7 +67,7 @@ def test_a_value_is_read_back_as_it_was_given(value: str | float) -> None:
 
 
 @pytest.mark.parametrize("before", [b"voice = 1\n", b"[[voice]]\nenabled = false\n"])
-def test_what_cannot_be_changed_is_refused(before: bytes) -> None:
+def test_an_impossible_change_is_refused(before: bytes) -> None:
     with pytest.raises(DecodingError, match=r"a program cannot change \[voice\] enabled"):
         with_values(before, {ENABLED: True})
 

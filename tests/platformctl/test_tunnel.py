@@ -35,7 +35,7 @@ def test_a_named_tunnel_is_called_by_its_id_where_that_is_known(device: Device) 
         assert words == [*START, "run", "--credentials-file", str(file), "--url", GATEWAY, name]
 
 
-def test_copies_of_systemd_count_and_not_what_they_are_copies_of(
+def test_systemds_copies_are_used_instead_of_the_original_files(
     device: Device,
 ) -> None:
     device.put(CREDENTIALS, "{}")

@@ -125,7 +125,7 @@ _ERRORS = (MemoryError(), RuntimeError("no new thread"), RecursionError(), OSErr
 
 
 @pytest.mark.parametrize("error", _ERRORS, ids=lambda error: type(error).__name__)
-def test_cli_05_whatever_keeps_a_call_from_being_made_is_a_reason(error: Exception) -> None:
+def test_cli_05_any_obstacle_to_a_call_is_a_reason(error: Exception) -> None:
     cli = Saying()
     cli.error = error
     found = VIEWS["cost"].load(cli)
@@ -153,7 +153,7 @@ def test_null_counts_as_absent_everywhere() -> None:
     assert models.load(Saying(b"{}")).stub
 
 
-def test_a_text_may_be_long_and_what_no_page_can_show_is_a_dot() -> None:
+def test_a_text_may_be_long_and_unprintable_characters_become_a_dot() -> None:
     for sent, shown in (
         ("a\\u0000b\\u001b[1m\x7f\x9f\ufffe\U0001ffff ok\\n\\u00e4", "a·b·[1m···· ok\nä"),
         ("x" * 500_000, "x" * 500_000),

@@ -97,7 +97,7 @@ def test_responses_name_their_language_and_variants(client: FlaskClient, path: s
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/", "/static/style.css", "/app/push/vapid-public"])
-def test_what_is_in_no_language_names_none(client: FlaskClient, path: str) -> None:
+def test_responses_without_a_language_name_none(client: FlaskClient, path: str) -> None:
     answer = get(client, "de", path)
     assert answer.status_code < 400
     assert "Content-Language" not in answer.headers

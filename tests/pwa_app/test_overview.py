@@ -88,7 +88,7 @@ def test_cli_08_many_viewers_at_once_share_the_five_calls(
     assert sorted(ctl.words()) == FIVE
 
 
-def test_cli_01_a_slice_that_hangs_is_a_stub_and_holds_up_no_other(
+def test_cli_01_a_hanging_slice_is_a_stub_and_delays_no_other(
     impatient: Callable[[float], FlaskClient], ctl: FakeCtl
 ) -> None:
     set_answers(ctl, fine())

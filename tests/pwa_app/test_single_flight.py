@@ -55,7 +55,7 @@ def test_a_caller_after_the_end_gets_a_new_run(gate: Gate) -> None:
     assert [flight.join("status", gate).result(LONG_S) for _ in range(500)] == [*range(1, 501)]
 
 
-def test_after_forget_a_run_begins_that_sees_the_change(gate: Gate) -> None:
+def test_after_forget_a_new_run_sees_the_change(gate: Gate) -> None:
     flight = SingleFlight(4)
     before = flight.join("models", gate)
     gate.await_run()
@@ -68,7 +68,7 @@ def test_after_forget_a_run_begins_that_sees_the_change(gate: Gate) -> None:
     assert flight.join("models", gate).result(LONG_S) == 3
 
 
-def test_what_the_work_raises_reaches_all_and_is_not_kept() -> None:
+def test_an_exception_reaches_all_callers_and_is_not_kept() -> None:
     def fail() -> NoReturn:
         raise MemoryError
 

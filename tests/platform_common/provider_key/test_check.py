@@ -222,7 +222,7 @@ def test_key_04_a_redirect_is_not_followed() -> None:
     assert other.requests == []
 
 
-def test_nothing_compressed_is_asked_for_and_the_host_is_named() -> None:
+def test_no_compression_is_requested_and_the_host_is_named() -> None:
     with serving({"/models": LISTING}) as server:
         assert ask(server, limit_s=5).ok
         assert server.requests[0].headers["host"] == server.url.removeprefix("http://")

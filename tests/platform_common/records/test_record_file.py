@@ -143,7 +143,7 @@ def test_a_change_that_cannot_be_made_leaves_the_record(
     assert (tmp_path / "f").read_bytes() == b"old"
 
 
-def test_leak_06_an_edit_sweeps_what_killed_writers_of_this_record_left(tmp_path: Path) -> None:
+def test_leak_06_an_edit_sweeps_left_overs_of_killed_writers_of_this_record(tmp_path: Path) -> None:
     (tmp_path / temporary_name("f")).write_bytes(b"secret")
     (tmp_path / temporary_name("f")).write_bytes(b"secret")
     other = tmp_path / temporary_name("g")

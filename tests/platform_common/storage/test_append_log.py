@@ -98,7 +98,7 @@ def test_what_cannot_be_taken_back_either_is_a_torn_line_and_no_more(
     assert (tmp_path / "f").read_bytes() == b"old\nne\nnew\n"
 
 
-def test_nobody_waits_for_ever_for_the_end_of_a_file(
+def test_waiting_for_the_end_of_a_file_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "f").write_bytes(b"old\n")
@@ -111,7 +111,7 @@ def test_nobody_waits_for_ever_for_the_end_of_a_file(
     assert (tmp_path / "f").read_bytes() == b"old\n"
 
 
-def test_nothing_is_made_of_what_is_missing(tmp_path: Path) -> None:
+def test_failed_calls_create_no_file(tmp_path: Path) -> None:
     with pytest.raises(UnreadableError, match="none/f: No such file or directory"):
         append_line(tmp_path / "none" / "f", b"line")
     with pytest.raises(ValueError, match="a line must not contain a line feed"):
@@ -143,7 +143,7 @@ def test_a_renamed_log_is_the_same_file_under_its_new_name(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("kind", [*NOT_REGULAR, *LINKS, "file"])
-def test_fs_07_what_has_the_other_name_stays(tmp_path: Path, kind: str) -> None:
+def test_fs_07_a_file_with_the_target_name_stays(tmp_path: Path, kind: str) -> None:
     append_line(tmp_path / "f", b"line")
     aside = tmp_path / "aside"
     if kind == "file":

@@ -175,7 +175,7 @@ def fail_of(kind: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", fail)
 
 
-def test_fs_03_what_could_not_be_made_durable_changes_nothing(
+def test_fs_03_a_write_that_is_not_durable_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "f").write_bytes(b"old")

@@ -46,7 +46,7 @@ def test_the_second_caller_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert done == ["first", "second"]
 
 
-def test_nobody_waits_for_ever_and_a_lock_ends_with_its_block(tmp_path: Path) -> None:
+def test_waiting_for_a_lock_is_bounded_and_the_lock_ends_with_its_block(tmp_path: Path) -> None:
     with (
         changing(tmp_path / "f"),
         pytest.raises(LockedError, match="f is being changed by another program") as caught,

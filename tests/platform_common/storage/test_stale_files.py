@@ -79,7 +79,7 @@ def test_a_left_over_that_just_disappeared_is_ignored(
     assert names(tmp_path) == []
 
 
-def test_what_this_process_left_goes_when_the_block_fails(tmp_path: Path) -> None:
+def test_this_processs_left_overs_are_removed_if_the_block_fails(tmp_path: Path) -> None:
     other = ".f.1.01234567.tmp"
     for name in (temporary_name("f"), other):
         (tmp_path / name).touch()

@@ -62,7 +62,7 @@ MOUNTS = {
 
 
 @pytest.mark.parametrize(("lines", "read_only"), MOUNTS.values(), ids=MOUNTS)
-def test_what_is_written_to_must_not_be_mounted_read_only(lines: list[str], read_only: str) -> None:
+def test_writable_folders_must_not_be_mounted_read_only(lines: list[str], read_only: str) -> None:
     finding = judge_mounts("\n".join(lines), ["/", "/var/lib/platform", "/home", "/home/agent"])
     expected = ("Fail", f"{read_only} is mounted read-only") if read_only else ("Pass", "")
     assert judged(finding) == expected

@@ -180,7 +180,7 @@ def test_set_changes_what_is_given_and_keeps_the_rest(device: Device) -> None:
         *("set 5", "ledger --lines 0", "ledger --lines 10001", "ledger --lines x", "--json ledger"),
     ],
 )
-def test_what_cannot_be_meant_is_wrong_usage(device: Device, options: str) -> None:
+def test_meaningless_options_are_wrong_usage(device: Device, options: str) -> None:
     assert device.call("cost", *options.split()).returncode == 64
     assert not device.path(CAPS).exists()
 

@@ -172,7 +172,7 @@ def test_clk_01_lines_with_a_future_day_count_for_no_day_and_are_reported() -> N
     assert (by_day(result), result.month, result.future) == ({"2026-11-20": 3.0}, 3 * NANO, 1)
 
 
-def test_nothing_is_asked_for_behind_a_block_that_lies_before_every_window() -> None:
+def test_no_block_is_read_beyond_one_that_is_older_than_every_window() -> None:
     asked = []
 
     def blocks() -> Any:

@@ -203,7 +203,7 @@ def test_people_are_told_which_unit_to_restart_and_what_is_missing(device: Devic
     assert model(device, "bedrock")["configured"] is True
 
 
-def test_what_was_chosen_for_another_provider_is_forgotten(device: Device) -> None:
+def test_choices_for_another_provider_are_forgotten(device: Device) -> None:
     chosen = [device.put(f"/etc/platform/active-{name}", "x\n") for name in ("model", "endpoint")]
     device.put(ACTIVE, "custom\n")
     device.ctl(*SET, "custom", stdin=CANARY)
@@ -394,7 +394,7 @@ def test_key_14_twenty_programs_at_once_lose_nothing(device: Device) -> None:
     assert len(device.path(SECRETS).read_text().splitlines()) == len(ids)
 
 
-def test_leak_06_what_a_killed_writer_left_is_swept(device: Device) -> None:
+def test_leak_06_left_overs_of_a_killed_writer_are_swept(device: Device) -> None:
     left = device.put(f"/etc/platform/.secrets.env.99999.{'a' * 8}.tmp", CANARY, mode=0o600)
     other = device.put("/etc/platform/.other.tmp", "x")
     assert device.ctl(*SET, "openai", stdin=CANARY).returncode == 0

@@ -154,7 +154,7 @@ def test_values_that_are_not_given_with_a_key_are_the_stored_ones(
         pytest.param(CANARY * 3_000, "is longer than", id="too-long"),
     ],
 )
-def test_what_cannot_be_a_key_is_not_sent_and_not_shown(
+def test_an_impossible_key_is_not_sent_and_not_shown(
     device: Device, server: RawServer, sent: str, error: str
 ) -> None:
     stored = "AWS_SECRET_ACCESS_KEY=s\nAWS_REGION=eu-west-1"
@@ -205,7 +205,7 @@ def test_key_10_hosted_inference_takes_the_model_that_is_named_or_active(
         "no-address",
     ],
 )
-def test_what_cannot_be_tested_fails_with_its_reason_and_what_to_do(
+def test_an_impossible_test_fails_with_a_reason_and_what_to_do(
     device: Device, active: str, secrets: str, error: str
 ) -> None:
     if active:

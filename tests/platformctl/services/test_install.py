@@ -170,7 +170,7 @@ def test_a_disk_that_fills_up_leaves_everything_as_it_was(
     ],
     ids=["no-system", "no-programs", "no-tools"],
 )
-def test_what_cannot_be_done_is_said_before_anything_is_written(
+def test_an_impossible_installation_is_refused_before_anything_is_written(
     image: Path, spoilt: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if spoilt:

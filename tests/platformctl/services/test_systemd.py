@@ -79,7 +79,7 @@ def test_without_a_good_answer_a_unit_is_unavailable(
     assert unit_states(["a.service"]) == {"a.service": UnitState()}
 
 
-def test_cli_01_a_systemctl_that_hangs_holds_nobody_up(systemctl: Path) -> None:
+def test_cli_01_a_hanging_systemctl_delays_nobody(systemctl: Path) -> None:
     write(systemctl, "sleep 60")
     begun = time.monotonic()
     assert unit_states(["a.service"]) == {"a.service": UnitState()}

@@ -182,7 +182,7 @@ def test_a_journal_that_cannot_be_read_is_a_sentence(device: Device) -> None:
     ],
     ids=["others", "its-help", "its-plan"],
 )
-def test_nobody_pays_for_what_only_the_wizard_needs(statement: str, without: set[str]) -> None:
+def test_other_commands_do_not_load_the_wizard(statement: str, without: set[str]) -> None:
     code = f"{statement}\nimport sys\nassert not {without!r} & sys.modules.keys()"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 

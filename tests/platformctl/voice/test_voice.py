@@ -200,9 +200,7 @@ def test_the_service_follows_the_switch_and_a_failure_is_reported(
         voice.SWITCH(at_root(device), voice.Switch(on=True))
 
 
-def test_a_running_relay_is_to_be_started_anew_for_another_word(
-    device: Device, systemctl: Path
-) -> None:
+def test_a_running_relay_needs_a_restart_for_another_word(device: Device, systemctl: Path) -> None:
     done = device.call("voice", "set-wake-word", "computer", env={"PATH": os.environ["PATH"]})
     assert f"systemctl restart {voice.UNIT}" in done.stdout
     assert status(device).service_active
@@ -272,7 +270,7 @@ def test_without_a_microphone_it_says_which_was_looked_for(device: Device, tmp_p
     ],
     ids=["busy", "no-permission", "unplugged", "mute", "nothing", "without-end", "no-arecord"],
 )
-def test_what_arecord_says_becomes_a_sentence(
+def test_an_error_of_arecord_becomes_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, error: str
 ) -> None:
     folder = tmp_path / "bin"

@@ -107,7 +107,7 @@ def test_everything_that_the_calls_know_is_on_the_page(client: FlaskClient, ctl:
         assert text in said
 
 
-def test_what_was_not_reported_is_a_dash_not_0(client: FlaskClient, ctl: FakeCtl) -> None:
+def test_an_unreported_value_is_a_dash_and_not_0(client: FlaskClient, ctl: FakeCtl) -> None:
     STATES["empty"](ctl)
     text = page(client)
     body = words(text)

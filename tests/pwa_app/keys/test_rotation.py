@@ -141,7 +141,7 @@ def test_key_11_an_unknown_provider_is_refused(client: FlaskClient, ctl: FakeCtl
     )
 
 
-def test_what_can_be_no_key_is_refused_without_a_call(client: FlaskClient, ready: FakeCtl) -> None:
+def test_an_impossible_key_is_refused_without_a_call(client: FlaskClient, ready: FakeCtl) -> None:
     for key, why in (
         *((CANARY + more, "no key has") for more in (" x", "\nAWS_REGION=x", "…", "\0")),
         *((f"'{CANARY}'", "no key has"), (CANARY * 200, "is longer than 4,096 characters")),
@@ -230,7 +230,9 @@ def test_key_14_twenty_rotations_of_two_providers_at_once_lose_nothing(device: D
         assert stored[name].startswith(f"sk-{provider}-")
 
 
-def test_key_15_what_the_program_says_is_short_text(client: FlaskClient, ctl: FakeCtl) -> None:
+def test_key_15_the_programs_message_is_shown_as_short_text(
+    client: FlaskClient, ctl: FakeCtl
+) -> None:
     forms = (
         *(CANARY, quote(CANARY), base64.b64encode(CANARY.encode()).decode()),
         f"Authorization: Bearer {CANARY}",

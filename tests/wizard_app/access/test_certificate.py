@@ -84,7 +84,7 @@ def test_it_is_kept_until_the_name_is_another_or_it_has_ended(made: Path) -> Non
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "text", "other-key", "mode", "link"])
-def test_one_that_cannot_be_trusted_is_made_anew(made: Path, damage: str, tmp_path: Path) -> None:
+def test_an_untrusted_certificate_is_replaced(made: Path, damage: str, tmp_path: Path) -> None:
     data = made.read_bytes()
     contents = {"cut": data[:-100], "empty": b"", "text": b"\xff\0 nothing"}
     if damage == "other-key":

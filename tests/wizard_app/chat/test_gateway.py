@@ -245,7 +245,7 @@ def test_a_stream_is_understood_however_it_is_cut(*, chunked: bool) -> None:
         assert list(streamed(parts, lambda: None)) == ["Hé", "llo", "😀", "!"]
 
 
-def test_chat_02_a_stream_that_fails_gives_what_came_and_then_why() -> None:
+def test_chat_02_a_failing_stream_gives_the_part_so_far_and_the_reason() -> None:
     for came, parts, reason in (
         ("a", [], "its answer ended before it was complete"),
         ("", [], "its answer ended before it was complete"),
@@ -264,7 +264,7 @@ def test_chat_02_a_stream_that_fails_gives_what_came_and_then_why() -> None:
         assert reason in message
 
 
-def test_what_comes_after_the_end_of_an_answer_spoils_nothing_and_is_not_waited_for() -> None:
+def test_data_after_the_end_of_an_answer_is_ignored_and_not_waited_for() -> None:
     whole = events(delta("all", "stop"))
 
     def stays_open(_: Request, connection: socket.socket) -> None:

@@ -159,7 +159,7 @@ def test_turns_added_while_reading_are_not_included(history: ChatHistory) -> Non
     assert [one.content for _, one in (first, *lines)] == ["before"]
 
 
-def test_cleared_it_is_gone_and_begins_anew(history: ChatHistory) -> None:
+def test_a_cleared_history_is_gone_and_starts_again(history: ChatHistory) -> None:
     history.append(turn("user", "old"))
     history.append(turn("user", "older"))
     lines = history.lines()

@@ -193,7 +193,7 @@ def test_chat_02_a_failure_is_one_turn_and_the_question_is_there_once(
     assert client.get("/chat").status_code == 200
 
 
-def test_what_came_before_a_failure_is_kept_and_marked(talk: TALK, history: Path) -> None:
+def test_the_part_before_a_failure_is_kept_and_marked(talk: TALK, history: Path) -> None:
     with answering(events(delta("half of it"))) as server:
         client = talk(server.url, COMPLETIONS)
         came = stream(client, "hello")
@@ -420,7 +420,7 @@ def test_leaving_ends_the_request_and_keeps_what_arrived(talk: TALK, history: Pa
     assert (half["content"], half["stopped"]) == ("so far", True)
 
 
-def test_chat_07_what_cannot_be_saved_has_a_notice(client: FlaskClient, history: Path) -> None:
+def test_chat_07_an_unsaved_turn_has_a_notice(client: FlaskClient, history: Path) -> None:
     send(client, "saved")
     history.unlink()
     make("folder", history)

@@ -111,7 +111,7 @@ def test_without_a_network_the_text_says_so_and_gives_the_name() -> None:
     assert "█" not in shown
 
 
-def test_leak_02_what_another_user_says_changes_nothing_on_a_screen(tmp_path: Path) -> None:
+def test_leak_02_a_file_of_another_user_cannot_change_a_screen(tmp_path: Path) -> None:
     file = tmp_path / "wizard.token"
     for said in (
         *({"bases": ["https://x\x1b[2J"]}, {"bases": [r"https://\d"]}, {"bases": ["https://a\nb"]}),

@@ -81,7 +81,7 @@ def test_the_page_says_what_comes_next(
     assert re.findall(r'<li><a href="([^"]+)"', text)[0] == "http://127.0.0.1:8089"
 
 
-def test_what_was_not_chosen_is_not_spoken_of(ready: MakeReady) -> None:
+def test_parts_that_were_not_chosen_are_not_mentioned(ready: MakeReady) -> None:
     client = ready()
     client.post("/wizard/ssh", data={"ssh_keys": ""})
     client.post("/wizard/mesh-vpn", data={"skip": "1"})

@@ -142,9 +142,7 @@ def test_fs_07_a_linked_or_special_file_is_renamed(
 
 
 @pytest.mark.parametrize("kind", odd_files.NOT_REGULAR)
-def test_fs_07_what_comes_in_its_place_later_is_refused(
-    wizard: MakeWizard, stored: Path, kind: str
-) -> None:
+def test_fs_07_a_later_replacement_is_refused(wizard: MakeWizard, stored: Path, kind: str) -> None:
     client = _small(wizard)
     odd_files.make(kind, stored)
     refused = client.post("/wizard/colour", data={"colour": "red"})

@@ -129,7 +129,7 @@ def test_ssh_05_a_replaced_folder_is_not_used(place: Path, monkeypatch: pytest.M
     assert (place.parent.with_name("moved") / place.name).read_text() == "new\n"
 
 
-def test_leak_06_what_a_killed_try_left_in_the_folder_is_swept_though_it_was_given_away(
+def test_leak_06_left_overs_of_a_killed_attempt_are_swept_even_with_another_owner(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place.parent.mkdir()

@@ -80,7 +80,7 @@ def test_before_the_first_try_all_of_it_waits() -> None:
     assert found.current is found.parts[0]
 
 
-def test_what_was_done_before_a_restart_is_done_already() -> None:
+def test_an_action_done_before_a_restart_is_shown_as_done() -> None:
     plan = [Item(Phase.KEYS, KEYS, kept=True), Item(Phase.GATEWAY, GATEWAY)]
     found = progress(plan, tried("done", "done", "kept", "waiting"))
     assert [row.state for row in found.rows] == ["kept", "waiting"]

@@ -91,7 +91,7 @@ def meta(step: StepPage, kind: str, field: str, value: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("kind", GOOD)
-def test_env_11_of_a_store_only_what_is_no_secret_is_stored(step: StepPage, kind: str) -> None:
+def test_env_11_only_the_public_details_of_a_store_are_stored(step: StepPage, kind: str) -> None:
     # Fields of other stores, and of none, count for nothing.
     others = {name: "x" for other in GOOD.values() for name in other} | {"endpoint": "x"}
     step.take(others | {"secret": "s", "a_region": "r"} | GOOD[kind])

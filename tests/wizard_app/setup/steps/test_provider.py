@@ -127,7 +127,7 @@ UNUSUAL = [
 
 
 @pytest.mark.parametrize("skip", ["", "1"], ids=["tested", "untested"])
-def test_key_02_env_01_env_02_what_no_key_can_be_is_refused_before_any_request(
+def test_key_02_env_01_env_02_an_impossible_key_is_refused_before_any_request(
     here: StepPage, server: RawServer, skip: str
 ) -> None:
     for key in UNUSUAL:
@@ -192,7 +192,7 @@ RULES: Mapping[str, tuple[str, list[str], list[str], str]] = {
 
 
 @pytest.mark.parametrize("field", RULES)
-def test_what_breaks_the_rule_of_its_field_is_refused_and_what_follows_it_taken(
+def test_a_value_is_accepted_or_refused_by_the_rule_of_its_field(
     here: StepPage, server: RawServer, field: str
 ) -> None:
     chosen, good, bad, said = RULES[field]
@@ -305,7 +305,7 @@ SINKS = ("display_name", "key_format", "supported_models_hint", "default_model")
         ),
     ],
 )
-def test_http_14_what_a_catalogue_says_is_text(
+def test_http_14_texts_of_the_catalogue_are_escaped(
     steps: MakeStep, device: Device, payload: str, kind: str
 ) -> None:
     address = "http://127.0.0.1:9/v1"

@@ -254,7 +254,7 @@ def test_a_held_key_that_fails_its_test_stays_held(kept: StepPage) -> None:
     assert 'name="keep"' in page
 
 
-def test_nothing_is_kept_unasked_or_for_another_provider(kept: StepPage) -> None:
+def test_secrets_are_only_kept_on_request_and_for_the_same_provider(kept: StepPage) -> None:
     kept.refuse({"provider": "signed-cloud"} | UNTESTED)
     kept.refuse({"provider": "chat-compatible", "keep": "1"} | UNTESTED)
     kept.take(form("chat-reference", skip_validation="1"))

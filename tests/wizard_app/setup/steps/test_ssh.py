@@ -42,7 +42,7 @@ def ticked(page: str) -> list[str]:
     return re.findall(r'name="fetched" type="checkbox" value="([^"]*)" checked', page)
 
 
-def test_lines_are_stored_each_key_once_and_without_what_surrounds_them(step: StepPage) -> None:
+def test_each_key_is_stored_once_and_stripped(step: StepPage) -> None:
     every = [f"{prefix.strip()} {BLOB} someone@home" for prefix in PREFIXES]
     for sent, kept in {
         **{line: [line] for line in every},
@@ -91,7 +91,7 @@ def test_ssh_01_options_before_a_key_are_refused(step: StepPage) -> None:
         assert "Line 1 is not an SSH public key: it must start with the kind of the key" in page
 
 
-def test_ssh_02_nothing_but_a_line_feed_ends_a_line(step: StepPage) -> None:
+def test_ssh_02_only_a_line_feed_ends_a_line(step: StepPage) -> None:
     for between in "\v\f\x1c\x1d\x1e\x1f\x85\u2028\u2029\0\x7f\r\x1b\b\u200b\u202e\ufeff\u00a0":
         page = step.refuse({"ssh_keys": f'{KEY}{between}command="/bin/sh" {KEY}'})
         said = "Line 1 is not an SSH public key: it holds a character that no key has"
