@@ -1,4 +1,4 @@
-"""Setting up in a browser: what is seen while it goes on, when it fails, and at the end."""
+"""Setup in a browser: its progress, a failure, and the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a subject does is done again and again, each time with a fault at another system call.
+"""Repeats an operation, each time with a fault at another system call.
 
 A subject says what runs, what there is before it, and what must hold afterwards; a walk takes
 its system calls one by one. What must hold is the same for all of them:

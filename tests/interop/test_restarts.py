@@ -1,4 +1,4 @@
-"""Our services on a machine with systemd: restarted, killed and stopped while they are asked.
+"""Our services on a machine with systemd: restarted, killed and stopped under load.
 
 And a wizard that is restarted, or killed, while the device is set up: the helper goes on.
 """

@@ -1,4 +1,4 @@
-"""Where things are: one root, and what stands in for a file of the device."""
+"""Paths of the device: one root, and variables that override single files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cloudflared is told: where the tunnel leads, and no secret among its words."""
+"""The command line of cloudflared: where the tunnel leads, and no secret in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the checks of `doctor` make of what they are told; samples are those of real machines."""
+"""The judgements of `doctor`'s checks, on samples from real machines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The root helper's connection: what is told while an operation goes on, and to whom."""
+"""The root helper's connection: progress reports during an operation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking systemd, and what becomes of answers that are none."""
+"""Asking systemd for states, and handling invalid answers."""
 
 from __future__ import annotations
 
