@@ -1,4 +1,4 @@
-"""Manual pages of the programs, made from what their commands say of themselves."""
+"""Manual pages of the programs, generated from the help of their commands."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import click
 
 from platform_common.version import VERSION
 
-# What click calls lines that it is to leave as they are.
+# click's marker for a paragraph that it must not wrap.
 _VERBATIM = "\b\n"
 _CODE = re.compile(r"^ *([0-9]+) +(\S.*)$", re.MULTILINE)
 _WIDTH = 72
-# Signs that roff means otherwise, and those that it prints as typographers write them.
+# Characters that roff interprets, or prints as typographic ones.
 _SIGNS = {
     "\\": r"\e",
     "-": r"\-",
@@ -28,24 +28,24 @@ _SIGNS = {
 }
 _RECORDS = ("/etc/platform/", "Records of this device; records.md has what each is.")
 _SETTINGS = ("/etc/default/platform-appliance", "Settings of the services.")
-# Program to the files that its user asks about.
+# The files of each program.
 FILES: Mapping[str, Iterable[tuple[str, str]]] = {
     "platformctl": (
         _RECORDS,
         ("/etc/platform/secrets.env", "Keys of the providers; root and the gateways read it."),
-        ("/var/lib/platform/", "What the wizard and the dashboard keep."),
+        ("/var/lib/platform/", "State of the wizard and the dashboard."),
         ("/run/platform/control.sock", "Socket of the root helper."),
         _SETTINGS,
     ),
     "pwa-app": (
         _RECORDS,
         ("/var/lib/platform/vapid.pem", "Key that notifications are signed with."),
-        ("/var/lib/platform/push-subscriptions.jsonl", "Who is notified."),
+        ("/var/lib/platform/push-subscriptions.jsonl", "Browsers that are notified."),
         _SETTINGS,
     ),
     "wizard-app": (
-        ("/etc/platform/setup-complete", "While it is there the wizard does not start."),
-        ("/var/lib/platform/wizard-state.json", "Answers; no secret is among them."),
+        ("/etc/platform/setup-complete", "While it exists, the wizard does not start."),
+        ("/var/lib/platform/wizard-state.json", "Answers, without secrets."),
         ("/run/platform/wizard.token", "Launch token, while it is unused."),
         _SETTINGS,
     ),
@@ -58,7 +58,7 @@ _DOCUMENTS = "/usr/share/doc/platform-appliance/"
 
 
 def page(program: str, main: click.Group, moment: int) -> str:
-    """The manual page, section 1, of a program; `moment` is the time that it names."""
+    """Return the manual page (section 1) of a program, dated `moment`."""
     day = time.strftime("%Y-%m-%d", time.gmtime(moment))
     source = f"platform-appliance {VERSION}"
     context = click.Context(main, info_name=program, **main.context_settings)
@@ -67,10 +67,10 @@ def page(program: str, main: click.Group, moment: int) -> str:
     return "".join(
         f"{line}\n"
         for line in (
-            # A date is read by programs, too: as it is.
+            # Not escaped, because programs read the date.
             f'.TH {_quoted(program.upper())} 1 "{day}" {_quoted(source)} "Platform appliance"',
             '.SH "NAME"',
-            # apropos knows the two halves by this dash.
+            # apropos splits the line at this dash.
             f"{_escaped(program)} \\- {_escaped(first[0].lower() + first[1:].rstrip('.'))}",
             '.SH "SYNOPSIS"',
             *_synopsis(context),
@@ -91,7 +91,7 @@ def page(program: str, main: click.Group, moment: int) -> str:
 
 
 def _commands(context: click.Context) -> Iterator[str]:
-    """A part for each command that is not hidden, in the order of the program's own list."""
+    """Yield a section for each visible command, in the program's order."""
     group = context.command
     assert isinstance(group, click.Group)
     for name in group.list_commands(context):
@@ -119,12 +119,12 @@ def _synopsis(context: click.Context) -> Iterator[str]:
 
 def _options(context: click.Context) -> Iterator[str]:
     records = (parameter.get_help_record(context) for parameter in _parameters(context))
-    # click puts two blanks before what it adds in brackets.
+    # click puts two blanks before text in brackets.
     yield from _terms((names, text.replace("  [", " [")) for names, text in filter(None, records))
 
 
 def _parameters(context: click.Context) -> Iterator[click.Parameter]:
-    """All but the option for help of a command, which each has as the program has."""
+    """Yield all parameters, except a command's own help option."""
     helping = context.command.get_help_option(context)
     for parameter in context.command.get_params(context):
         if context.parent is None or parameter is not helping:
@@ -148,7 +148,7 @@ def _paragraphs(text: str | None) -> list[str]:
 
 
 def _prose(paragraphs: Iterable[str], before: str = "") -> Iterator[str]:
-    """Paragraphs; lines that click leaves as they are stay so here, too."""
+    """Yield paragraphs; lines that click does not wrap are not filled here either."""
     for paragraph in paragraphs:
         if before:
             yield before
@@ -163,19 +163,19 @@ def _prose(paragraphs: Iterable[str], before: str = "") -> Iterator[str]:
 
 
 def _lines(text: str) -> list[str]:
-    """A text that roff fills, in lines that people can read."""
+    """Wrap text that roff fills anyway, so that the source is readable."""
     return textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def _quoted(word: str) -> str:
-    """A text as one argument of a macro."""
+    """Quote text as one argument of a macro."""
     return f'"{_escaped(word)}"'
 
 
 def _escaped(text: str) -> str:
-    """A text as roff prints it, on a line of its own or in one."""
+    """Escape text for roff."""
     line = "".join(
         _SIGNS.get(sign, sign if sign.isascii() else f"\\[u{ord(sign):04X}]") for sign in text
     )
-    # A line that begins with a point is a request.
+    # A line that starts with a full stop is a roff request.
     return rf"\&{line}" if line.startswith(".") else line

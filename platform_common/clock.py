@@ -1,4 +1,4 @@
-"""The device's clock, which a board without a battery starts at 1970."""
+"""The device's clock, which starts in 1970 on a board without a battery."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from platform_common.version import VERSION
 
 
 def today() -> date:
-    """The day that the device believes it is, UTC."""
+    """Today by the device's clock, UTC."""
     return datetime.now(UTC).date()
 
 
 def now() -> str:
-    """The present moment: RFC 3339, UTC, whole seconds."""
+    """The current time: RFC 3339, UTC, whole seconds."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def is_implausible(day: date) -> bool:
-    """Whether `day` lies before this software was made."""
+    """Whether `day` is before the release of this software."""
     return day < _made()
 
 
 def plausible_day() -> date:
-    """Today; the day on which this software was made where the clock stands before that."""
+    """Today, but never before the day of this software's release."""
     return max(today(), _made())
 
 

@@ -1,8 +1,8 @@
-"""Answers of the control CLI that it prints and another of our programs reads.
+"""Answers of the control CLI that another of our programs reads.
 
-Every member has a default, so that any program that prints the same members
-can stand in; a member of another type makes the whole answer invalid.
-Amounts are US dollars, percentages are of the cap.
+Every member has a default, so that any program that prints the same members can be used
+instead; a member with a wrong type makes the whole answer invalid. Amounts are US dollars,
+percentages are of the cap.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Agent(Struct, frozen=True):
 
 
 class Tunnel(Struct, frozen=True):
-    """The tunnel to the outside."""
+    """The tunnel from the internet."""
 
     unit: str = ""
     active_state: str = UNAVAILABLE
@@ -34,7 +34,7 @@ class Tunnel(Struct, frozen=True):
 
 
 class ActiveProvider(Struct, frozen=True):
-    """Whose models are used; `model` and `endpoint` where others than the usual were chosen."""
+    """The active provider; `model` and `endpoint` are empty unless they were chosen."""
 
     id: str = ""
     display_name: str = ""
@@ -43,9 +43,9 @@ class ActiveProvider(Struct, frozen=True):
 
 
 class Status(Struct, frozen=True):
-    """`status`: `doctor_fails` is of the last run of `doctor`, None when there was none.
+    """`status`: `doctor_fails` is from the last run of `doctor`, None if there was none.
 
-    `channels` are the ids of those that were chosen when the device was set up.
+    `channels` are the ids that were chosen during setup.
     """
 
     profile_id: str = ""
@@ -61,7 +61,7 @@ class Status(Struct, frozen=True):
 
 
 class InstalledProfile(Struct, frozen=True):
-    """One profile, of `version` and of `profile list`."""
+    """A profile in `version` and `profile list`."""
 
     id: str = ""
     display_name: str = ""
@@ -70,7 +70,7 @@ class InstalledProfile(Struct, frozen=True):
 
 
 class Version(Struct, frozen=True):
-    """`version`: what runs here."""
+    """`version`: the installed versions."""
 
     binary_version: str = ""
     channel: str = ""
@@ -84,7 +84,7 @@ CostState = Literal["ok", "warn", "tripped"]
 
 
 class Day(Struct, frozen=True):
-    """What one day (UTC) cost."""
+    """The cost of one day (UTC)."""
 
     date: str = ""
     usd: float = 0.0
@@ -117,14 +117,14 @@ class Cost(Struct, frozen=True):
 
 
 class Outcome(Struct, frozen=True):
-    """How a check of `doctor` went."""
+    """The outcome of a check of `doctor`."""
 
     kind: Literal["Pass", "Warn", "Fail", "Skip"] = "Skip"
     detail: str = ""
 
 
 class Check(Struct, frozen=True):
-    """One check of `doctor`; `fix` says what to do, for a Fail or a Warn."""
+    """One check of `doctor`; for a Fail or a Warn, `fix` says what to do."""
 
     name: str = ""
     outcome: Outcome = Outcome()
@@ -132,7 +132,7 @@ class Check(Struct, frozen=True):
 
 
 class Verdict(Struct, frozen=True):
-    """`doctor`: whether the device is well."""
+    """`doctor`: all checks and their counts."""
 
     checks: tuple[Check, ...] = ()
     fails: int = 0
@@ -144,8 +144,8 @@ class Verdict(Struct, frozen=True):
 class Model(Struct, frozen=True):
     """One provider of `model list`.
 
-    `variables` are all that its key consists of, `key_env_var` the first of them;
-    `takes_address` says that this one is the address of a server, not a key.
+    `variables` are all variables of its key, `key_env_var` first; with `takes_address`, that one
+    holds the address of a server instead of a key.
     """
 
     id: str = ""
@@ -163,9 +163,9 @@ class Model(Struct, frozen=True):
 
 
 class ModelTest(Struct, frozen=True):
-    """`model test`: whether the provider takes the key; `error` is empty when it does.
+    """`model test`: whether the provider accepts the key; `error` is empty if it does.
 
-    `warning` says of a pass why it does not show the key to be right; else it is empty.
+    `warning` says why a pass does not prove the key; otherwise it is empty.
     """
 
     provider: str = ""
@@ -178,7 +178,7 @@ class ModelTest(Struct, frozen=True):
 
 
 class VoiceSettings(Struct, frozen=True):
-    """Whether the device listens, for what, and with which models."""
+    """Whether the device listens, for which word, and with which models."""
 
     enabled: bool = False
     wake_word: str = "agent"
@@ -195,7 +195,7 @@ class VoiceEngine(Struct, frozen=True):
 
 
 class VoiceRelay(Struct, frozen=True):
-    """Where what was heard goes, and as what."""
+    """Where the recognised text is sent, and with which labels."""
 
     socket_path: str = "/run/platform/relay.sock"
     voice_reply_socket: str = "/run/platform/voice-reply.sock"
@@ -206,7 +206,7 @@ class VoiceRelay(Struct, frozen=True):
 class VoiceStatus(Struct, frozen=True):
     """`voice status`: the settings, whether the device supports voice, whether it runs.
 
-    Without support `reason` says why, and `unblock` what would help.
+    Without support, `reason` says why, and `unblock` what would change that.
     """
 
     voice: VoiceSettings = VoiceSettings()
@@ -232,5 +232,5 @@ class VoiceCheck(Struct, frozen=True):
 
 
 def to_json(view: object) -> Any:
-    """A view, or several, as what `json.dumps` takes."""
+    """Convert one or several answers for `json.dumps`."""
     return msgspec.to_builtins(view)

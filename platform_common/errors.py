@@ -1,4 +1,4 @@
-"""The root of every error that a person may see."""
+"""The base of every error that a person may see."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from platform_common.message import Sentence, quoted
 
 
 class PlatformError(Exception):
-    """A failure in one sentence, with what to do next where that helps.
+    """A failure in one sentence, with what to do next if that helps.
 
-    `message` is a complete sentence without its full stop and never holds a
-    secret; `hint` is a second one, or empty. A page has them as `said` and `advice`,
-    in its language where they were given as a `Sentence`.
+    `message` is a complete sentence without its full stop and never contains a secret; `hint` is
+    a second one, or empty. Pages use `said` and `advice`, which are translated if they were
+    given as a `Sentence`.
     """
 
     def __init__(self, message: str | Sentence, *, hint: str | Sentence = "") -> None:
@@ -25,7 +25,7 @@ class PlatformError(Exception):
 
 
 class WrongUsageError(PlatformError):
-    """A value, or a file of settings, that cannot be used as it was given."""
+    """A value or a settings file that cannot be used."""
 
 
 class UnreadableError(PlatformError):
@@ -33,7 +33,7 @@ class UnreadableError(PlatformError):
 
     @classmethod
     def of(cls, what: object, error: OSError) -> UnreadableError:
-        """The error for `what` (a path or an address) in the system's own words."""
+        """Make the error for `what` (a path or an address) from the system's message."""
         forbidden = error.errno in (errno.EACCES, errno.EPERM) and os.geteuid() != 0
         hint = "Run this as root, or as another user who may do that." if forbidden else ""
         return cls(f"{what}: {error.strerror or error}", hint=hint)

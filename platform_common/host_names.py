@@ -1,6 +1,6 @@
-"""The names that this machine answers to: a shield against DNS rebinding.
+"""Checks the `Host` header against the names of this machine, as a defence against DNS rebinding.
 
-A foreign page can call itself by our address, but not by our name.
+A foreign site can point its own name at our address, but it cannot use our names.
 """
 
 from __future__ import annotations
@@ -20,16 +20,15 @@ ALLOWED_HOSTS_VARIABLE = "PLATFORM_ALLOWED_HOSTS"
 
 
 def allowed_hosts(value: str) -> frozenset[str]:
-    """The names in `PLATFORM_ALLOWED_HOSTS`, separated by commas or blanks.
+    """Parse `PLATFORM_ALLOWED_HOSTS`, names separated by commas or blanks.
 
-    A port behind one says nothing. Raises `WrongUsageError` for what is no name, such
-    as a URL or a pattern.
+    Ports are ignored. Raises `WrongUsageError` for anything but names, such as URLs and patterns.
     """
     names = {entry: name_of(entry) for entry in re.split(r"[\s,]+", value) if entry}
     for entry, name in names.items():
         if name is None:
             raise WrongUsageError(
-                f"{ALLOWED_HOSTS_VARIABLE} holds {entry!a}, which is no host name",
+                f"{ALLOWED_HOSTS_VARIABLE} contains {entry!a}, which is not a host name",
                 hint="Give names such as dashboard.example.org, separated by commas.",
             )
     return frozenset(filter(None, names.values()))
@@ -40,8 +39,8 @@ def host_is_ours(
 ) -> bool:
     """Whether a request with this `Host` header is meant for us (contract, section 5).
 
-    Addresses are, as no foreign name can lead to one; so are loopback's names,
-    those of the local network, the machine's own, and those in `allowed`.
+    Allowed are addresses, because another site's name cannot be one; names of loopback and of
+    the local network; the machine's own name; and those in `allowed`.
     """
     name = name_of(header)
     if name is None:
@@ -54,7 +53,7 @@ def host_is_ours(
 
 
 def name_of(header: str) -> str | None:
-    """The name or address in a `Host` header; None for what is no host at all."""
+    """The name or address in a `Host` header; None if it is not valid."""
     if header.startswith("["):
         name, closed, rest = header[1:].partition("]")
         if not closed or (rest and not _is_port(rest)) or ":" not in name:
@@ -75,7 +74,7 @@ def _is_port(text: str) -> bool:
 
 def _is_address(name: str) -> bool:
     try:
-        # An interface (`fe80::1%eth0`) is this machine's own word, and no browser sends it.
+        # Zone ids (`fe80::1%eth0`) are local to this machine; browsers do not send them.
         return ipaddress.ip_address(name) is not None and "%" not in name
     except ValueError:
         return False

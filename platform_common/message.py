@@ -1,4 +1,4 @@
-"""A sentence for people that is put into their language only where it is shown."""
+"""A sentence for people that is translated where it is shown."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 
 class Sentence:
-    """`text` with named places in braces, and what goes there.
+    """`text` with placeholders in braces, and their values.
 
-    Values are not translated, but for those that are sentences. What goes to the place
-    `why` is what a program said, in English.
+    Values are not translated unless they are sentences. The value of `why` is the output of a
+    program, in English.
     """
 
     __slots__ = ("text", "values")
@@ -19,7 +19,7 @@ class Sentence:
         self.values = values
 
     def said(self, translate: Callable[[str], str]) -> str:
-        """The sentence as `translate`, of a catalogue, puts its text."""
+        """The sentence, with its text translated by `translate`."""
         text = translate(self.text)
         if not self.values:
             return text
@@ -44,7 +44,7 @@ class Sentence:
 
 
 def listed(items: Sequence[Sentence | str]) -> Sentence:
-    """One or several, with commas between them."""
+    """Join one or several items with commas."""
     whole = Sentence("{some}", some=items[0])
     for item in items[1:]:
         whole = Sentence("{some}, {another}", some=whole, another=item)
@@ -52,5 +52,5 @@ def listed(items: Sequence[Sentence | str]) -> Sentence:
 
 
 def quoted(words: str) -> Sentence:
-    """What a program said, as a sentence of its own."""
+    """A program's message as a sentence of its own."""
     return Sentence("{why}", why=words)

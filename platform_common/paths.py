@@ -1,4 +1,4 @@
-"""Where things are on the device: one root, and what may stand in for a file of it."""
+"""Paths on the device: one root, and variables that override single files."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ AGENT_HOME = "/home/agent"
 
 
 class Place(Struct, frozen=True):
-    """Where a configuration file is looked for: its variable, the device, the package.
+    """The places of a configuration file: its variable, the device, the package.
 
-    `device` is an absolute path on the device; an empty `variable` or `shipped`
-    means that there is none.
+    `device` is an absolute path on the device; an empty `variable` or `shipped` means that there
+    is none.
     """
 
     device: str
@@ -26,7 +26,7 @@ class Place(Struct, frozen=True):
 
 
 class Found(Struct, frozen=True):
-    """A file to read; `shipped` when it is the default inside the package."""
+    """A file to read; `shipped` if it is the default in the package."""
 
     path: Path
     shipped: bool = False
@@ -63,7 +63,7 @@ _SHARED_VARIABLES = (
 
 
 class Paths:
-    """Paths of one device: `root` is `/`, or the folder that stands for the device."""
+    """Paths of one device: `root` is `/`, or a folder that stands for the device."""
 
     def __init__(self, root: Path, variables: Mapping[str, str]) -> None:
         self.root = root
@@ -71,19 +71,19 @@ class Paths:
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Paths:
-        """The device that `PLATFORM_ROOT` names, `/` by default."""
+        """The device at `PLATFORM_ROOT`, `/` by default."""
         return cls(Path(env.get(ROOT_VARIABLE) or "/"), env)
 
     @property
     def is_machine(self) -> bool:
-        """Whether the device is the machine that we run on, not a folder of it."""
+        """Whether the device is this machine and not a folder."""
         return self.root == Path("/")
 
     def on_device(self, path: str) -> Path:
-        """Where the device's absolute `path` is; `~/` is the home of agent."""
+        """The real path of the device's absolute `path`; `~/` is the home of agent."""
         whole = AGENT_HOME + path[1:] if path.startswith("~/") else path
         if not whole.startswith("/") or ".." in whole.split("/"):
-            raise PlatformError(f"{path!a} is no path on the device")
+            raise PlatformError(f"{path!a} is not a path on the device")
         return self.root / whole.lstrip("/")
 
     def named(self, variable: str) -> Path | None:
@@ -92,7 +92,7 @@ class Paths:
         return Path(value) if value else None
 
     def variables(self) -> dict[str, str]:
-        """The variables by which another program finds the same device, in whatever folder."""
+        """The variables that make another program use the same device, in any working directory."""
         return {
             name: str(path.absolute())
             for name in _SHARED_VARIABLES
@@ -100,14 +100,13 @@ class Paths:
         }
 
     def writable(self, place: Place) -> Path:
-        """Where to write `place`: what its variable names, or its path on the device."""
+        """Where to write `place`: the path in its variable, or its path on the device."""
         return self.named(place.variable) or self.on_device(place.device)
 
     def find(self, place: Place) -> Found:
         """Where to read `place`: its variable, the device, the shipped default.
 
-        Whatever lies at the device path counts, readable or not: a default never
-        hides a file that is broken.
+        Anything at the device path counts, readable or not: a default never hides a broken file.
         """
         path = self.writable(place)
         if not place.shipped or self.named(place.variable) or _anything_at(path):
@@ -115,7 +114,7 @@ class Paths:
         return Found(data_path(place.shipped), shipped=True)
 
     def has(self, place: Place) -> bool:
-        """Whether `place` is there, such as the mark of an offline build."""
+        """Whether `place` exists, such as the mark of an offline build."""
         return _anything_at(self.writable(place))
 
 

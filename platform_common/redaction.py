@@ -1,8 +1,8 @@
-"""Text without the secrets in it: known values in every usual form, and what is shaped like a key.
+"""Masks secrets in text: known values in every usual form, and anything shaped like a key.
 
-Other people's programs print keys. What they wrote goes through here before it is
-shown, sent or kept. Every pattern takes time in proportion to the text, whatever
-that text is: each looks at a run of characters once, or is bounded.
+Other programs print keys, so their output goes through here before it is shown, sent or stored.
+Every pattern takes linear time for any input: it looks at each run of characters once, or is
+bounded.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from urllib.parse import quote
 from platform_common.secret import Secret
 
 MASK = "•••"
-# Shorter values are words that stand in any text.
+# Shorter values also occur as ordinary words.
 _SHORTEST_KNOWN = 8
-# Values that lie among the keys and are none: the address of a server, the name of a region.
+# Values in the file of keys that are not secret: server addresses, region names.
 _NO_SECRET = re.compile(r"https?://[\w.:\[\]-]+(?:/v\d+)?/*|[a-z]{2}(?:-[a-z]+){1,3}-\d{1,2}")
 
-# A letter or a digit of a key, and that no such thing stands in front.
+# A character of a key, and the condition that none comes before.
 _IN_KEY = r"[A-Za-z0-9_-]"
 _START = rf"(?<!{_IN_KEY})"
 _WITH_DIGIT = rf"(?=[A-Za-z_-]*+[0-9]){_IN_KEY}"
@@ -30,17 +30,17 @@ _KEYS = re.compile(
     rf"|(?:hf|gsk|gh[oprsu]|github_pat|r8|fw)_{_WITH_DIGIT}{{16,}}+"
     rf"|AIza{_IN_KEY}{{30,}}+"
     r"|(?:AKIA|ASIA)[0-9A-Z]{16,}+"
-    # A token of three parts, such as those that JSON Web Tokens are.
+    # A token of three parts, such as a JSON Web Token.
     rf"|eyJ{_IN_KEY}{{10,}}+\.{_IN_KEY}{{10,}}+(?:\.{_IN_KEY}*+)?"
     r")"
-    # The token of a bot, as it also stands in addresses: `/bot1234567890:AA…`.
+    # A bot token, which also occurs in URLs: `/bot1234567890:AA…`.
     rf"|(?<![0-9])[0-9]{{8,10}}:AA{_IN_KEY}{{30,}}+"
 )
 _PRIVATE_KEY = re.compile(
     r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,40}-----|\Z)", re.DOTALL
 )
 _VALUE = r"[^\s\"'`,;&<>(){}\[\]\\•]"
-# What is no sentence: it holds a digit, or is longer than words are.
+# Not prose: it contains a digit, or is longer than words are.
 _NO_WORD = rf"(?:(?=[^\s0-9\"'`,;&<>]{{0,200}}+[0-9]){_VALUE}{{8,}}+|{_VALUE}{{20,}}+)"
 _SCHEMES = re.compile(rf"(?i)(\b(?:bearer|basic)[ \t]{{1,8}}){_NO_WORD}")
 _NAMES = (
@@ -48,7 +48,7 @@ _NAMES = (
     r"|authorization|token|secret|passwd|password|passphrase|credentials?)"
 )
 _NAME_WORDS = ("key", "auth", "token", "secret", "pass", "credential")
-# `name=value`, and `"name": "value"`; in `name: value` the value must be no word.
+# `name=value` and `"name": "value"`; in `name: value` the value must not be a word.
 _ASSIGNED = re.compile(
     rf"(?i)({_NAMES}(?:=[\"']?|[\"'][ \t]{{0,8}}[:=][ \t]{{0,8}}[\"']?))"
     rf"(?!(?:null|none|true|false)\b){_VALUE}++"
@@ -57,8 +57,8 @@ _SAID = re.compile(rf"(?i)({_NAMES}[ \t]{{0,8}}[:=][ \t]{{0,8}}[\"']?)(?![/~]){_
 _PASSWORD = re.compile(rf"(?i)(pass(?:word|wd|phrase)[ \t]{{0,8}}[:=][ \t]{{0,8}}[\"']?){_VALUE}++")
 _QUERY = re.compile(r"(?i)([?&](?:key|auth|sig|signature|code|pw)=)[^&\s\"'<>•]++")
 _IN_ADDRESS = re.compile(r"(://[^\s/:@\"']{0,256}+:)[^\s/@\"'•]{1,256}+(?=@)")
-# Each pattern, what takes the place of its finding, and the words without one of which it
-# finds nothing: most lines hold none of them, and looking for a word costs next to nothing.
+# Each pattern, its replacement, and words of which one must occur for it to match: most lines
+# have none of them, and searching for a word is very cheap.
 _SHAPES: tuple[tuple[re.Pattern[str], str, tuple[str, ...]], ...] = (
     (_PRIVATE_KEY, MASK, ("-----begin ",)),
     (_KEYS, MASK, ("-", "_", "aiza", "akia", "asia", "eyj", ":aa")),
@@ -70,22 +70,22 @@ _SHAPES: tuple[tuple[re.Pattern[str], str, tuple[str, ...]], ...] = (
 
 
 class Redactor:
-    """Masks `secrets`, and what is shaped like one; its `repr` shows none."""
+    """Masks `secrets`, and anything shaped like one; its `repr` shows none."""
 
     __slots__ = ("_forms",)
 
     def __init__(self, secrets: Iterable[Secret] = ()) -> None:
         forms = {form for secret in secrets for form in _forms(secret.reveal())}
-        # The longest first: one may hold another.
+        # The longest first, because one may contain another.
         self._forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
 
     @property
     def longest(self) -> int:
-        """How long the longest form of a known secret is."""
+        """The length of the longest form of a known secret."""
         return max(map(len, self._forms), default=0)
 
     def redact(self, text: str) -> str:
-        """`text` with a mask in the place of every secret."""
+        """Replace every secret in `text` by a mask."""
         for form in self._forms:
             text = text.replace(form, MASK)
         lower = text.lower()
@@ -99,7 +99,7 @@ class Redactor:
 
 
 def _forms(value: str) -> Iterator[str]:
-    """How a secret may stand in a text: as it is, in an address, in base64."""
+    """The forms of a secret in a text: plain, URL-encoded, base64."""
     if len(value) < _SHORTEST_KNOWN or _NO_SECRET.fullmatch(value):
         return
     yield value
@@ -112,10 +112,10 @@ def _forms(value: str) -> Iterator[str]:
 
 
 def _encoded(data: bytes) -> Iterator[str]:
-    """What base64 has of `data` in all its texts, such as that of `user:password`.
+    """The base64 characters of `data` inside longer text, such as `user:password`.
 
-    Where it begins among three bytes decides, and the characters at its ends
-    depend on its neighbours.
+    They depend on its position modulo three bytes; characters at the ends depend on the
+    neighbours and are left out.
     """
     yield base64.b64encode(data).decode().rstrip("=")
     for before, dropped in ((0, 0), (1, 2), (2, 3)):

@@ -1,4 +1,4 @@
-"""What ships inside the package: schemas, data files, templates."""
+"""Files shipped in the package: schemas, data, templates."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from platform_common import data
 
 
 def schema(name: str) -> dict[str, Any]:
-    """The JSON Schema `schemas/<name>.schema.json` as parsed JSON."""
+    """Return the parsed JSON Schema `schemas/<name>.schema.json`."""
     text = (_folder("platform_common.schemas") / f"{name}.schema.json").read_text("utf-8")
     return cast("dict[str, Any]", json.loads(text))
 
 
 def data_path(name: str) -> Path:
-    """Where the shipped data file or folder `name` lies."""
+    """The path of the shipped data file or folder `name`."""
     return Path(data.__path__[0]) / name
 
 
@@ -26,17 +26,17 @@ def templates() -> Path:
 
 
 def compiled_templates() -> Path:
-    """Where they are as Python modules, in a package that has them so."""
+    """The folder of the templates compiled to Python modules, if the package has them."""
     return templates() / "compiled"
 
 
 def units() -> Path:
-    """The folder of the systemd units, and of the users and folders that they need."""
+    """The folder of the systemd units and of the definitions of their users and folders."""
     return _folder("platform_common.systemd")
 
 
 def _folder(package: str) -> Path:
-    # Here, as the bench row of `platformctl version` misses with it.
+    # Here, because at the top the bench row of `platformctl version` misses.
     from importlib.resources import files
 
     return Path(str(files(package)))

@@ -9,14 +9,14 @@ from typing import NoReturn
 from platform_common.errors import PlatformError
 
 _LONGEST = 4096
-# What systemd's reader, ours and an HTTP header alike take as it stands.
+# Characters that systemd, our reader and an HTTP header all take unchanged.
 _UNFIT = re.compile(r"[^\x21-\x7e]|[\"'\\`]")
 _SHOWN = "•••"
 _PREFIX_LENGTH = 6
 
 
 class SecretError(PlatformError):
-    """A value that cannot be a secret; the message does not show it."""
+    """A value that cannot be a secret; the message does not contain it."""
 
 
 class Secret:
@@ -28,11 +28,11 @@ class Secret:
         self._value = value
 
     def reveal(self) -> str:
-        """The value itself, for whoever must send or store it."""
+        """Return the value itself, to send or store it."""
         return self._value
 
     def masked(self) -> str:
-        """Enough of it to recognise which key this is: at most a quarter of it, then `…`."""
+        """Enough of the value to recognise it: at most a quarter, then `…`."""
         return self._value[: min(_PREFIX_LENGTH, len(self._value) // 4)] + "…"
 
     def __repr__(self) -> str:
@@ -49,13 +49,13 @@ class Secret:
 
 
 def parse_secret(text: str, what: str = "key") -> Secret:
-    """The secret that `text` holds, without the blanks at its ends.
+    """Parse `text`, without the blanks at its ends.
 
     1 to 4,096 printable ASCII characters without blanks, quotes, backslash or
     back-tick (contract of `secrets.env`). Raises `SecretError`.
     """
     secret = Secret(text.strip(" \t\r\n"))
-    # What shows the variables of a traceback finds none that holds it.
+    # So that no variable of the traceback holds the value.
     del text
     if not secret.reveal():
         raise SecretError(f"The {what} is empty")
@@ -63,16 +63,15 @@ def parse_secret(text: str, what: str = "key") -> Secret:
         raise SecretError(f"The {what} is longer than {_LONGEST:,} characters")
     if _UNFIT.search(secret.reveal()):
         raise SecretError(
-            f"The {what} holds a character that no key has"
+            f"The {what} contains a character that no key has"
             " (a blank, a line feed, a quote, a backslash, a back-tick, or one outside ASCII)",
-            hint="Copy it again, without what surrounds it.",
+            hint="Copy it again, without anything around it.",
         )
     return secret
 
 
 def keep_out_of_core_files() -> None:
-    """Have this process, and what it starts, leave no core file, which would hold its secrets."""
+    """Disable core files, which would contain secrets, for this process and its children."""
     _, most = resource.getrlimit(resource.RLIMIT_CORE)
-    # One byte, not none: that also stops Linux from passing the memory on to a program
-    # that collects crashes, for which it takes no notice of 0 (`do_coredump`).
+    # 1, not 0: with 0, Linux still pipes the memory to a crash collector (`do_coredump`).
     resource.setrlimit(resource.RLIMIT_CORE, (0 if most == 0 else 1, most))

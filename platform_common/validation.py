@@ -1,4 +1,4 @@
-"""Names and addresses in records: what an id, a variable, a unit or a URL may be.
+"""Checks of names and addresses in records: ids, variables, units, URLs.
 
 Each check raises `ValueError` with what is wrong.
 """
@@ -13,7 +13,7 @@ _ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 _REGION = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)+")
 _UNIT = re.compile(r"(?!-)[A-Za-z0-9:_.@-]{1,247}\.service")
-# What the loader, a shell, an interpreter or this system reads: a key never goes there.
+# Variables that the loader, a shell, an interpreter or this system reads: never used for a key.
 _TAKEN = frozenset(
     [
         *("PATH", "HOME", "SHELL", "USER", "LOGNAME", "PWD", "OLDPWD", "TERM", "LANG", "TZ"),
@@ -39,13 +39,13 @@ _LOOPBACK = re.compile(r"127(?:\.[0-9]{1,3}){3}|localhost|\[::1\]")
 
 
 def check_id(name: str) -> None:
-    """An id of ours: of a provider, a profile, a channel."""
+    """Check an id of a provider, profile or channel."""
     if len(name) > _LONGEST_ID or not _ID.fullmatch(name):
         raise ValueError("must be lower-case letters and digits, in parts joined by hyphens")
 
 
 def check_variable(name: str) -> None:
-    """A variable of `secrets.env`, which becomes one of a gateway's environment."""
+    """Check a variable of `secrets.env`, which becomes an environment variable of a gateway."""
     if not _VARIABLE.fullmatch(name):
         raise ValueError("must be the name of a variable: capital letters, digits, underscores")
     if name in _TAKEN or name.startswith(_TAKEN_STARTS):
@@ -53,21 +53,21 @@ def check_variable(name: str) -> None:
 
 
 def check_region(name: str) -> None:
-    """A region of a cloud, which becomes part of a host's name."""
+    """Check a cloud region, which becomes part of a host name."""
     if len(name) > _LONGEST_ID or not _REGION.fullmatch(name):
         raise ValueError("must be the name of a region, such as us-east-1")
 
 
 def check_unit(name: str) -> None:
-    """A service of systemd, safe as an argument."""
+    """Check the name of a systemd service, safe as an argument."""
     if not _UNIT.fullmatch(name):
         raise ValueError("must be the name of a systemd service, such as x-gateway.service")
 
 
 def check_http_url(url: str) -> str:
-    """A URL with a host and without a user name, which is returned: the host.
+    """Check a URL with a host and without a user name, and return the host.
 
-    What a log or a page must not show, such as a password, has no place in it.
+    It must not contain anything that a log or a page must not show, such as a password.
     """
     found = _URL.fullmatch(url) if len(url) <= _LONGEST_URL else None
     if found is None or int(found["port"] or 1) > _HIGHEST_PORT:
@@ -76,19 +76,19 @@ def check_http_url(url: str) -> str:
         raise ValueError("must not hold a user name or a password")
     try:
         urlsplit(url)
-    except ValueError:  # What is in brackets is no address.
+    except ValueError:  # The text in brackets is not an address.
         raise ValueError("must be an http or https URL in plain ASCII") from None
     return found["host"]
 
 
 def check_base_url(url: str) -> None:
-    """Like `check_http_url`, for an address that paths are added to."""
+    """Like `check_http_url`, for an address to which paths are added."""
     check_http_url(url)
     if "?" in url or "#" in url:
         raise ValueError("must end with its path, without ? and #")
 
 
 def check_loopback_url(url: str) -> None:
-    """Like `check_http_url`, for an address of this device alone."""
+    """Like `check_http_url`, for an address on this device."""
     if not _LOOPBACK.fullmatch(check_http_url(url)):
         raise ValueError("must be an address of this device, such as http://127.0.0.1:8080/")

@@ -1,4 +1,4 @@
-"""Answers that only the control CLI itself reads: from the root helper, and to print."""
+"""Answers that only platformctl reads or prints, such as those of the root helper."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class LedgerEntry(Struct, frozen=True):
 
 
 class Ledger(Struct, frozen=True):
-    """`cost ledger`: its newest messages, oldest first, and lines among them that are none."""
+    """`cost ledger`: its newest messages, oldest first, and the number of unreadable lines."""
 
     entries: tuple[LedgerEntry, ...] = ()
     unreadable_lines: int = 0
 
 
 class ModelSet(Struct, frozen=True):
-    """`model set`: the variable that was stored, and which of that provider's have no value.
+    """`model set`: the stored variable, and the provider's variables without a value.
 
-    `unit` is the gateway that sees it once it is restarted; empty when none is active.
+    `unit` is the gateway, which needs a restart to use it; empty if no profile is active.
     """
 
     provider: str = ""

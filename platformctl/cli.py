@@ -1,4 +1,4 @@
-"""The command line `platformctl`: which commands there are, and what an error ends in."""
+"""The command line `platformctl`: its commands, and the exit codes of errors."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ class _Group(CommandGroup):
 @click.version_option(VERSION, prog_name="platformctl")
 @click.pass_context
 def main(ctx: click.Context) -> None:
-    """Show and change what this device knows about itself.
+    """Show the state of this device, and change its settings.
 
     \b
     Exit codes:
-      0   done and good
-      1   it failed, or a check failed
+      0   success
+      1   failure, or a failed check
       64  wrong usage
     """  # noqa: D301 - \b keeps the lines apart, for click
     prepare(ctx)
     ctx.obj = paths = Paths.from_env(os.environ)
     if not paths.root.is_dir():
-        warn(PlatformError(f"There is no folder {paths.root}, which PLATFORM_ROOT names"))
+        warn(PlatformError(f"PLATFORM_ROOT is {paths.root}, but there is no such folder"))
 
 
 def program() -> None:
-    """The program `platformctl`."""
+    """Run the program `platformctl`."""
     run_and_leave(main)

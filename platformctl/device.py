@@ -1,4 +1,4 @@
-"""What runs on this device: its release, its kernel, its target, its profiles."""
+"""The installed versions: release, kernel, target and profiles."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ T = TypeVar("T")
 
 
 class ListedProfiles(Struct, frozen=True):
-    """The installed profiles, and what is wrong with other files or the choice of one."""
+    """The installed profiles, and problems with other files or with the active profile."""
 
     profiles: tuple[InstalledProfile, ...] = ()
     problems: tuple[RecordError, ...] = ()
 
 
 class ProfileVerdict(Struct, frozen=True):
-    """Whether the definition of a profile in `file` can be used; why not, in one sentence."""
+    """Whether the profile definition in `file` can be used; `error` says why not."""
 
     file: str
     ok: bool
@@ -45,7 +45,7 @@ class ProfileVerdict(Struct, frozen=True):
 
 
 def version(paths: Paths) -> tuple[Version, list[RecordError]]:
-    """The versions of everything, and the records that could not say theirs."""
+    """Collect all versions, and the errors of records that could not be read."""
     problems: list[RecordError] = []
 
     def known(read: Callable[[], T], otherwise: T) -> T:
@@ -72,7 +72,7 @@ def version(paths: Paths) -> tuple[Version, list[RecordError]]:
 
 
 def profile_list(paths: Paths) -> ListedProfiles:
-    """What profiles there are, and which is active.
+    """List the profiles and mark the active one.
 
     Raises `RecordError` when they cannot be listed.
     """
@@ -97,7 +97,7 @@ def profile_list(paths: Paths) -> ListedProfiles:
 
 
 def check_profiles(paths: Paths, named: Sequence[str]) -> tuple[ProfileVerdict, ...]:
-    """Whether each of `named` (profile ids or files) can be used; without any, all installed.
+    """Check each of `named` (profile ids or files); if empty, all installed profiles.
 
     Raises `RecordError` when the installed ones cannot be listed.
     """

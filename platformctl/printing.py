@@ -1,4 +1,4 @@
-"""Text for people: aligned columns, colour where there is a terminal."""
+"""Text for people: aligned columns, and colour on a terminal."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ _WIDEST = 60
 
 
 def styled(text: str, colour: str = "", *, bold: bool = False, dim: bool = False) -> str:
-    """`text`, made safe for a terminal, in a colour."""
-    if not text:  # Codes around nothing are no blanks that could be cut off.
+    """Escape `text` for a terminal, and colour it."""
+    if not text:  # Colour codes around empty text would keep trailing blanks from being stripped.
         return ""
     return click.style(printable(text), fg=colour or None, bold=bold or None, dim=dim or None)
 
 
 def print_facts(facts: Sequence[tuple[str, str]]) -> None:
-    """A column of dim labels and a column of values; values come from `styled`."""
+    """Print a column of dim labels and a column of values, which come from `styled`."""
     width = max((len(label) for label, _ in facts), default=0)
     for label, value in facts:
         click.echo(f"{styled(label.ljust(width), dim=True)}{_GAP}{value}".rstrip())
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Rows under a dim head, each column as wide as its widest cell; cells come from `styled`.
+    """Print rows below a dim head; cells come from `styled`.
 
-    Where that is more than the terminal has, the widest columns become narrower
-    and their cells go on below. Elsewhere a cell that is far too wide sticks out alone.
+    On a terminal that is too narrow, the widest columns are narrowed and their cells wrap.
+    Elsewhere only a cell that is far too wide sticks out.
     """
     table = [[styled(name, dim=True) for name in head], *rows]
     widths = [
@@ -58,7 +58,7 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def _narrowed(widths: list[int], columns: int) -> list[int]:
-    """`widths` for a line of `columns`, unless that is too narrow for any table."""
+    """Reduce `widths` to a line of `columns`, unless that is too narrow for any table."""
     widths = [min(width, columns) for width in widths]
     while sum(widths) + len(_GAP) * (len(widths) - 1) > columns and max(widths) > _NARROWEST:
         widths[widths.index(max(widths))] -= 1
@@ -66,7 +66,7 @@ def _narrowed(widths: list[int], columns: int) -> list[int]:
 
 
 def _terminal_columns() -> int:
-    """How many characters a line of the terminal holds; 0 where there is none."""
+    """The width of the terminal in characters; 0 without a terminal."""
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns
     except (AttributeError, OSError, ValueError):
@@ -74,7 +74,7 @@ def _terminal_columns() -> int:
 
 
 def _pieces(cell: str, width: int) -> list[str]:
-    """`cell`, or as many lines of `width` as it takes, each in the style of the whole."""
+    """Wrap `cell` into lines of `width`, each in the style of the whole."""
     text = click.unstyle(cell)
     if len(text) <= width:
         return [cell]

@@ -1,4 +1,4 @@
-"""Asking before something is done that cannot be taken back, or that people must agree to."""
+"""Prompts before actions that cannot be undone or that need consent."""
 
 from __future__ import annotations
 
@@ -13,22 +13,20 @@ yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
 def at_terminal() -> bool:
-    """Whether there is somebody to ask; a program may have been started without any input."""
+    """Whether standard input is a terminal; it may be closed."""
     return bool(sys.stdin and sys.stdin.isatty())
 
 
 def agree(question: str, *, yes: bool) -> None:
-    """Ask on the terminal unless `yes`; raises `PlatformError` without a yes."""
+    """Ask on the terminal unless `yes`; raises `PlatformError` if the answer is not yes."""
     if yes:
         return
     if not at_terminal():
-        raise WrongUsageError(
-            "There is no terminal to ask on", hint="Give --yes if you agree to it."
-        )
+        raise WrongUsageError("There is no terminal to ask on", hint="To agree, add --yes.")
     if not click.confirm(question, err=True):
         raise PlatformError("Nothing was changed")
 
 
 def ask_secret(name: str) -> Secret:
-    """A secret, typed on the terminal, which does not show it; raises `SecretError`."""
+    """Ask for a secret on the terminal without showing it; raises `SecretError`."""
     return parse_secret(click.prompt(name, hide_input=True, err=True))

@@ -34,14 +34,14 @@ T = TypeVar("T")
 
 
 class Now(NamedTuple):
-    """The state, and what kept us from knowing a part of it, once each."""
+    """The state, and each problem that left a part of it unknown."""
 
     status: Status
     problems: tuple[PlatformError, ...]
 
 
 def status(paths: Paths) -> Now:
-    """The state of the device; what cannot be known has its default and is a problem."""
+    """The state of the device; unknown parts have their default and cause a problem."""
     problems: dict[str, PlatformError] = {}
 
     def known(look: Callable[[Paths], T], default: T) -> T:
@@ -91,13 +91,13 @@ def _endpoint(paths: Paths) -> str:
     address = _line_of(ACTIVE_ENDPOINT)(paths)
     try:
         check_base_url(address or "http://none")
-    except ValueError as error:  # It is not shown: it may hold a password.
+    except ValueError as error:  # Not shown: it may contain a password.
         raise PlatformError(f"{paths.writable(ACTIVE_ENDPOINT)}: {error}") from None
     return address
 
 
 def _provider_name(paths: Paths, provider_id: str) -> str:
-    """What the catalogue calls it; its id without one, which is for others to complain about."""
+    """The name in the catalogue, otherwise the id; other commands report the bad catalogue."""
     if not provider_id:
         return ""
     try:
@@ -108,7 +108,7 @@ def _provider_name(paths: Paths, provider_id: str) -> str:
 
 
 def _channels(paths: Paths) -> tuple[str, ...]:
-    """Those that were chosen; none when the answers are not there, or not for us to read."""
+    """The chosen channels; empty if there are no answers or this user cannot read them."""
     try:
         return record_file.read(Found(paths.writable(WIZARD_STATE)), parse_channels)
     except PlatformError:

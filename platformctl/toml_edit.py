@@ -1,4 +1,4 @@
-"""Changing values in a TOML file that people edit too: all else stays as they wrote it."""
+"""Changes values in a TOML file that people also edit; everything else stays unchanged."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from typing import Any
 from platform_common.formats.decode import DecodingError, utf8
 
 Value = str | bool | int | float
-# The time that tomlkit takes grows with the square of this.
+# tomlkit's time grows with the square of the size.
 _LIMIT_BYTES = 64 << 10
 _BY_HAND = "Change it with an editor."
 
 
 def with_values(data: bytes, values: Mapping[tuple[str, str], Value]) -> bytes:
-    """The TOML `data` with the value of each `(section, key)`, which are made if need be.
+    """Return the TOML `data` with the value of each `(section, key)`, created if necessary.
 
-    Comments, order, line ends and every other value stay. Raises `DecodingError`
-    for what is no TOML, or where that cannot be done.
+    Comments, order, line ends and all other values stay. Raises `DecodingError` for invalid
+    TOML, or if that is not possible.
     """
-    # Here, for it takes as long to import as a short command may.
+    # Here, because importing it takes as long as a short command may.
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
     if len(data) > _LIMIT_BYTES:
         raise DecodingError(
-            f"the file is larger than {_LIMIT_BYTES:,} bytes, too large to be changed by program",
+            f"the file is larger than {_LIMIT_BYTES:,} bytes, too large to be changed by a program",
             hint=_BY_HAND,
         )
     before = utf8(data)
@@ -46,7 +46,7 @@ def with_values(data: bytes, values: Mapping[tuple[str, str], Value]) -> bytes:
     if not kept:
         names = ", ".join(f"[{section}] {key}" for section, key in values)
         raise DecodingError(
-            f"the file is of a form in which {names} cannot be changed by program",
+            f"the file is written in a way in which a program cannot change {names}",
             hint=_BY_HAND,
         )
     return after.encode()
@@ -59,8 +59,8 @@ def _with_line_ends_of(before: str, after: str) -> str:
 
 
 def _others(text: str, values: Mapping[tuple[str, str], Value]) -> Any:
-    """All that the TOML `text` says but those values and the sections that hold nothing else."""
-    # Numbers as they are written: NaN is not equal to itself.
+    """The TOML `text` without those values, and without sections that contain nothing else."""
+    # Numbers as text, because NaN is not equal to itself.
     tree = tomllib.loads(text, parse_float=str)
     for section, key in values:
         tree[section] = {name: v for name, v in tree.get(section, {}).items() if name != key}

@@ -1,7 +1,7 @@
-"""The tunnel to this device from the internet: what cloudflared is told to do.
+"""The tunnel from the internet to this device: the command line of cloudflared.
 
-It leads to the gateway of the active profile, and to nothing else; the dashboard has
-no login. What is secret stays in a file.
+It leads only to the gateway of the active profile, because the dashboard has no login.
+Secrets stay in files.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from wizard_app.setup.steps.tunnel import Credentials, tunnel_of
 
 PROGRAM = "cloudflared"
 _FOLDER = "/etc/platform/tunnel"
-# What systemd calls its copies: after the name that the unit has for their folder.
+# The names of systemd's copies start with the name that the unit gives their folder.
 _COPY = "tunnel_"
 _CREDENTIALS, _CONFIG = "credentials.json", "config.yml"
 _LIMIT_BYTES = 64 << 10
@@ -29,8 +29,8 @@ _LIMIT_BYTES = 64 << 10
 def command(paths: Paths, copies: Path | None) -> list[str]:
     """The command line of cloudflared: by `config.yml`, as a named tunnel, or as a quick one.
 
-    `copies` is where systemd put what is in the folder of the tunnel. Raises
-    `PlatformError` when there is no gateway to lead to, or credentials are none.
+    `copies` is systemd's copy of the tunnel's folder. Raises `PlatformError` without a gateway
+    or with invalid credentials.
     """
     credentials = _file(paths, copies, _CREDENTIALS)
     config = _file(paths, copies, _CONFIG)
@@ -53,14 +53,14 @@ def _gateway(paths: Paths) -> str:
     profile = active_profile(paths)
     if profile is None:
         raise PlatformError(
-            "No profile is active, so there is no assistant that a tunnel could lead to",
+            "No profile is active, so there is no assistant for a tunnel to reach",
             hint="Set the device up with the wizard, then run: systemctl restart platform-tunnel",
         )
     return gateway_url(profile)
 
 
 def _named(credentials: Path) -> list[str]:
-    """The options of a named tunnel, and its name: by its id nobody has to be asked for it."""
+    """The options of a named tunnel, and its id, for which cloudflared needs no account."""
     try:
         data = read_own(credentials, _LIMIT_BYTES)
     except FileNotFoundError as error:
@@ -69,7 +69,7 @@ def _named(credentials: Path) -> list[str]:
     if isinstance(name, Sentence):
         raise PlatformError(
             f"The credentials of the tunnel cannot be used: {name}",
-            hint=f"Put those of your tunnel at {_FOLDER}/{_CREDENTIALS}.",
+            hint=f"Save your tunnel's credentials as {_FOLDER}/{_CREDENTIALS}.",
         )
     known = shaped(load_strict(data), Credentials).id
     return ["--credentials-file", str(credentials), known if isinstance(known, str) else name]

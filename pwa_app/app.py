@@ -1,4 +1,4 @@
-"""The dashboard: the factory that puts its pages and their collaborators together."""
+"""The factory of the dashboard app."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pwa_app.voice import page as voice
 def create_app(settings: PwaSettings, *, cli: ControlCli | None = None) -> Flask:
     """The dashboard app (spec, dashboard web app; contract, section 5).
 
-    `cli` stands in for the control CLI that the settings name.
+    `cli` replaces the control CLI that the settings name.
     """
     app = new_application(
         "pwa_app",

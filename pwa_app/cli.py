@@ -20,8 +20,8 @@ def main(ctx: click.Context) -> None:
 
     \b
     Exit codes:
-      0  done
-      1  it failed
+      0  success
+      1  failure
       2  wrong usage
     """  # noqa: D301 - \b keeps the lines apart, for click
     prepare(ctx)
@@ -45,8 +45,8 @@ Examples:
 def serve(bind: str) -> None:
     """Serve the dashboard until it is told to end.
 
-    This program becomes a gunicorn server with one process and many threads. Its
-    settings come from the environment, and are listed in docs/reference/pwa-app.md.
+    Runs gunicorn with one process and many threads. The settings are environment
+    variables, which docs/reference/pwa-app.md lists.
     """
     try:
         from platform_common.web.serving.server import serve as serve_app
@@ -55,11 +55,11 @@ def serve(bind: str) -> None:
     except ModuleNotFoundError as error:
         raise PlatformError(
             f"The package {error.name} is not installed",
-            hint="Install this program with what it needs: platform-appliance[web,push].",
+            hint="Install it with: pip install 'platform-appliance[web,push]'",
         ) from error
     serve_app(create_app(PwaSettings.from_env(os.environ)), bind)
 
 
 def program() -> None:
-    """The program `pwa-app`."""
+    """Run the program `pwa-app`."""
     run_and_leave(main)

@@ -1,4 +1,4 @@
-"""What the pages work with: made once with the app, the same for every request."""
+"""The pages' collaborators, created once with the app and shared by all requests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pwa_app.settings import PwaSettings
 from pwa_app.single_flight import SingleFlight
 
 _NAME = "pwa_app"
-# More than there are different calls, so that none waits for a thread because others hang.
+# More than there are different calls, so that hanging calls do not hold up others.
 _CALLS_AT_ONCE = 32
 
 
@@ -32,14 +32,14 @@ class Context(NamedTuple):
     journal: Journal
 
     def load(self, view: View[V]) -> Slice[V]:
-        """The answer to one call, shared with who asks for the same now."""
+        """The answer to one call, shared by concurrent requests for the same call."""
         (found,) = self.load_all([view])
         return found
 
     def load_all(self, views: Sequence[View[Any]]) -> list[Slice[Any]]:
-        """The answers to several calls, which run side by side."""
+        """The answers to several calls, made in parallel."""
         if self.cli.sample is not None:
-            # No program is started, so there is nothing to wait for or to share.
+            # The stub starts no program, so there is nothing to wait for or to share.
             return [view.load(self.cli) for view in views]
         join = self.single_flight.join
         runs = [join(view.words, partial(view.load, self.cli)) for view in views]
@@ -47,7 +47,7 @@ class Context(NamedTuple):
 
 
 def install(app: Flask, settings: PwaSettings, cli: ControlCli) -> None:
-    """Give `app` its context."""
+    """Register the context with `app`."""
     secrets = KnownSecrets(settings.paths)
     journal = Journal(secrets, settings.journal_dir, limit_s=settings.call_limit_s)
     app.extensions[_NAME] = Context(
@@ -61,6 +61,6 @@ def context() -> Context:
 
 
 def taken(shot: SingleShot) -> Flash | None:
-    """The message that waits, for who will see the page: it is shown once."""
+    """Take the waiting message, but only if somebody will see the page: it is shown once."""
     looks = request.method == "GET" and "prefetch" not in request.headers.get("Sec-Purpose", "")
     return shot.take() if looks else None

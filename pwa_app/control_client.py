@@ -1,7 +1,7 @@
-"""The control CLI as the apps see it: calls that answer with JSON, each on its own.
+"""Calls of the control CLI, each of which answers with JSON.
 
-A call that fails, hangs, or prints something else never fails a page: it is a
-slice of defaults, with the reason.
+A call that fails, hangs, or prints something else never fails a page: it becomes a slice of
+defaults with the reason.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ CALL_LIMIT_S = 10.0
 _AT_ONCE = 8
 _LONGEST_REASON = 200
 _WRONG_USAGE = 64
-# What our programs, and click, put before what went wrong; a hint may follow it.
+# The prefixes of error messages by our programs and click; a hint may follow.
 _ERROR = re.compile(r"^error: (.*\S)", re.MULTILINE | re.IGNORECASE)
 
 
 class ControlCli(Protocol):
-    """Whatever answers the calls of the control CLI; `sample` says why its answers are made up."""
+    """Answers the calls of the control CLI; `sample` says why the answers are samples, if so."""
 
     @property
     def sample(self) -> Sentence | None:
-        """Why no answer is real; None when they are."""
+        """Why all answers are samples; None if they are real."""
 
     def run(
         self, words: Sequence[str], *, stdin: bytes = b"", limit_s: float | None = None
     ) -> Finished:
-        """Make one call, in `limit_s` instead of the usual limit where that is given.
+        """Make one call, within `limit_s` if given, else the usual limit.
 
-        Raises `ProcessError` when it cannot be made or does not end.
+        Raises `ProcessError` if it cannot be made or does not end.
         """
 
 
 class BusyError(ProcessError):
-    """As many calls as may be are under way already."""
+    """The maximum number of calls is already running."""
 
 
 class SubprocessCli:
-    """The program at `program`, with `variables` in its environment; eight at once at most."""
+    """Runs `program` with `variables` in its environment, at most eight times at once."""
 
     sample = None
 
@@ -67,10 +67,10 @@ class SubprocessCli:
     def run(
         self, words: Sequence[str], *, stdin: bytes = b"", limit_s: float | None = None
     ) -> Finished:
-        """Make one call; raises `ProcessError`. Its limit counts from now, not from its start."""
+        """Make one call; raises `ProcessError`. The limit includes waiting for a free slot."""
         limit_s = limit_s or self._limit_s
         deadline = time.monotonic() + limit_s
-        # Who would get less than half of its time does not begin.
+        # A call that would have less than half of its time left is not started.
         if not self._slots.acquire(timeout=limit_s / 2):
             raise BusyError("The control CLI is busy with other calls")
         try:
@@ -85,9 +85,9 @@ class SubprocessCli:
 
 
 class Slice(Struct, Generic[V], frozen=True):
-    """What one call answered; a `reason` says why its value is but the default.
+    """The result of one call; a `reason` says why its value is only the default.
 
-    `given` are the members that the answer holds, `tunnel.enabled` for one inside another.
+    `given` are the members present in the answer, with names such as `tunnel.enabled`.
     """
 
     value: V
@@ -96,15 +96,15 @@ class Slice(Struct, Generic[V], frozen=True):
 
     @property
     def stub(self) -> bool:
-        """Whether the value stands in for an answer."""
+        """Whether the value is a default instead of an answer."""
         return self.reason is not None
 
 
 class View(Struct, Generic[V], frozen=True):
-    """One call of the control CLI: its words, how to read its answer, what stands in for it.
+    """One call of the control CLI: its arguments, a reader of its answer, and the default.
 
-    `read` gets the JSON of the answer, without members that are null and with a dot for
-    each character that a page cannot show.
+    `read` gets the JSON of the answer without null members, and with unprintable characters
+    replaced by "·".
     """
 
     words: tuple[str, ...]
@@ -113,7 +113,7 @@ class View(Struct, Generic[V], frozen=True):
     limit_s: float | None = None
 
     def load(self, cli: ControlCli) -> Slice[V]:
-        """The answer, whatever the exit status; never raises for a call that went wrong."""
+        """The answer, whatever the exit status; never raises if the call fails."""
         try:
             finished = cli.run(self.words, limit_s=self.limit_s)
             try:
@@ -123,7 +123,7 @@ class View(Struct, Generic[V], frozen=True):
                 return Slice(self.default, self._why(finished, error))
         except ProcessError as error:
             return Slice(self.default, quoted(plain(error.message)))
-        except (MemoryError, OSError, RuntimeError) as error:  # No room or no thread is left.
+        except (MemoryError, OSError, RuntimeError) as error:  # There is no memory, or no thread.
             why = type(error).__name__
             return Slice(
                 self.default, Sentence("{call} could not run: {why}", call=self._name, why=why)
@@ -134,7 +134,7 @@ class View(Struct, Generic[V], frozen=True):
         return " ".join(self.words)
 
     def _why(self, finished: Finished, error: DecodingError) -> Sentence:
-        """Why there is no answer: in the words of the program, if it failed without one."""
+        """Why there is no answer: the program's own message, if it failed."""
         if not finished.status or finished.output.strip():
             return Sentence(
                 "{call} did not answer as expected: {why}",
@@ -153,11 +153,12 @@ class View(Struct, Generic[V], frozen=True):
 
 
 def object_view(words: Sequence[str], default: V, *, limit_s: float | None = None) -> View[V]:
-    """The view of a call whose answer is an object of the shape of `default`."""
+    """A view of a call whose answer is an object with the type of `default`."""
     return View(tuple(words), partial(shaped, shape=type(default)), default, limit_s)
 
 
-# The bench row "pages a second of a bare app" misses without it: most answers repeat.
+# Cached, because most answers repeat; without it the bench row "pages a second of a bare app"
+# misses.
 @lru_cache(8)
 def _read(output: bytes, read: Callable[[Any], V]) -> tuple[V, frozenset[str]]:
     tree = read_answer(output)
@@ -165,25 +166,25 @@ def _read(output: bytes, read: Callable[[Any], V]) -> tuple[V, frozenset[str]]:
 
 
 def read_answer(output: bytes) -> Any:
-    """The JSON of an answer as `View.read` gets it; raises `DecodingError`."""
+    """Parse the JSON of an answer for `View.read`; raises `DecodingError`."""
     return _showable(from_json(output, cast("type[Any]", Any)))
 
 
 def error_message(finished: Finished) -> str:
-    """Why a call failed, in the program's words: its last `error:` line, else its last line."""
+    """The program's error message: its last `error:` line, else its last line."""
     said = (finished.errors.strip() or finished.output.strip()).decode("utf-8", "replace")
     errors = _ERROR.findall(said)
     return errors[-1] if errors else finished.last_line
 
 
 def plain(text: str) -> str:
-    """The text for a page: one line, not long, without what no page could show."""
+    """The text for a page: one short line; unprintable characters become "·"."""
     text = " ".join(_visible(text).split())
     return text if len(text) <= _LONGEST_REASON else text[: _LONGEST_REASON - 1] + "…"
 
 
 def _members(tree: Any, at: str = "") -> Iterator[str]:
-    """The names of the members in `tree`, and in the objects inside it."""
+    """The names of the members in `tree` and in the objects inside it."""
     if isinstance(tree, dict):
         for name, value in tree.items():
             yield at + name

@@ -1,4 +1,4 @@
-"""The five answers of the dashboard, and the other calls that its pages make."""
+"""The five calls of the dashboard, and the other calls of its pages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class DeviceLimitation(Struct, frozen=True):
 
 
 class DeviceLimits(Struct, frozen=True):
-    """`limits`: the limits record; its words may be others than those that our own has."""
+    """`limits`: the limits record; its values may differ from those of our own."""
 
     target: str = ""
     tier: str = ""
@@ -41,7 +41,7 @@ class _Providers(Struct, frozen=True):
 
 
 def read_models(tree: Any) -> tuple[Model, ...]:
-    """The answer to `model list`: an array, or an object that holds it as `providers`."""
+    """Parse the answer to `model list`: an array, or an object with it as `providers`."""
     if isinstance(tree, dict):
         return shaped(tree, _Providers).providers
     return shaped(tree, tuple[Model, ...])
@@ -57,7 +57,7 @@ OVERVIEW: tuple[View[Any], ...] = (STATUS, VERSION, LIMITS, COST, DOCTOR)
 
 
 class Overview(NamedTuple):
-    """What the dashboard shows, in the order of `OVERVIEW`."""
+    """The answers for the dashboard, in the order of `OVERVIEW`."""
 
     status: Slice[Status]
     version: Slice[Version]
@@ -67,12 +67,12 @@ class Overview(NamedTuple):
 
     @property
     def all_stub(self) -> bool:
-        """Whether all of it does."""
+        """Whether all answers are stubs."""
         return all(found.stub for found in self)
 
 
 class State(NamedTuple):
-    """The state of a unit for people: `kind` is ok, warn, bad or none."""
+    """The state of a unit for people; `kind` is ok, warn, bad or none."""
 
     kind: str
     word: Sentence
@@ -92,11 +92,11 @@ _STATES = {
 
 
 def state_of(active_state: str) -> State:
-    """What systemd's word for the state of a unit means; unknown for any other word."""
+    """Translate systemd's word for the state of a unit; unknown for any other word."""
     return _STATES.get(active_state, _UNKNOWN)
 
 
 def gateway_state(status: Status) -> State:
-    """The state of the gateway, wherever the answer holds it."""
+    """The state of the gateway, from either member that may have it."""
     found = state_of(status.active_state)
     return found if found.kind != "none" else state_of(status.agent.active_state)

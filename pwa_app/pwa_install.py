@@ -1,4 +1,4 @@
-"""Installing the dashboard as an app: its webmanifest, its service worker, its offline page."""
+"""For installing the dashboard as an app: webmanifest, service worker, offline page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from platform_common.web.factory import called, say, spoken
 _START = "/app/dashboard"
 _OFFLINE = "/offline"
 _WORKER = "sw.js"
-# What the offline page is made of.
+# The files of the offline page.
 _OFFLINE_FILES = ("style.css", "app.js", "icon.svg")
 _ICONS = (
     ("icon.svg", "any", "image/svg+xml", "any"),
@@ -36,7 +36,7 @@ blueprint = Blueprint("installing", __name__)
 
 @blueprint.get("/manifest.webmanifest")
 def webmanifest() -> Response:
-    """What a browser needs to know to install the dashboard."""
+    """Return what a browser needs to install the dashboard."""
     device = called()
     members = {
         "id": _START,
@@ -64,11 +64,11 @@ def webmanifest() -> Response:
 
 @blueprint.get("/sw.js")
 def service_worker() -> Response:
-    """The service worker, led by what it must know of this device and this version."""
+    """Return the service worker, preceded by facts about this device and version."""
     offline_page = render_template("pwa/offline.html")
     assets = _assets()
     built = {
-        # Whatever a page that is kept would show differently makes another version.
+        # Anything that would change a cached page changes the version.
         "version": hashlib.sha256(f"{assets.tag}{offline_page}".encode()).hexdigest()[:16],
         "offline": _OFFLINE,
         "files": [assets.url(name) for name in _OFFLINE_FILES],
@@ -77,7 +77,7 @@ def service_worker() -> Response:
         "title": called(),
         "body": say(Sentence("This device has news for you.")),
     }
-    # JSON in ASCII is the same value in JavaScript.
+    # ASCII JSON has the same meaning in JavaScript.
     head = f'"use strict";\nconst BUILT = {json.dumps(built)};\n'
     script = head.encode("ascii") + assets.files[_WORKER].data
     response = Response(script, content_type="text/javascript; charset=utf-8")
@@ -87,7 +87,7 @@ def service_worker() -> Response:
 
 @blueprint.get(_OFFLINE)
 def offline() -> str:
-    """What the service worker shows when the device does not answer."""
+    """Return the page that the service worker shows when the device does not answer."""
     return render_template("pwa/offline.html")
 
 

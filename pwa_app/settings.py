@@ -16,7 +16,7 @@ _CONTROL_CLI = "platformctl"
 
 
 class PwaSettings(Struct, frozen=True, kw_only=True):
-    """The settings of one dashboard; without `control_cli` it shows sample values only."""
+    """The settings of one dashboard; without `control_cli` it shows only sample values."""
 
     paths: Paths
     control_cli: str | None

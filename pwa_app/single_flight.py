@@ -1,4 +1,4 @@
-"""Work that several callers want at the same time, done once for all of them."""
+"""Runs work once for all callers that want it at the same time."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ T = TypeVar("T")
 
 
 class SingleFlight:
-    """Work under way, shared by all who want the same at the same time.
+    """Running work, shared by all callers that want the same at the same time.
 
-    No result is kept: whoever asks after the work has ended starts it anew.
+    Results are not kept: a caller that comes after the end starts a new run.
     """
 
     def __init__(self, at_once: int) -> None:
@@ -22,7 +22,7 @@ class SingleFlight:
         self._under_way: dict[Hashable, Future[Any]] = {}
 
     def join(self, key: Hashable, work: Callable[[], T]) -> Future[T]:
-        """The run of `work` that is under way for `key`, or a new one."""
+        """Return the running `work` for `key`, or start it."""
         with self._lock:
             found = self._under_way.get(key)
             if found is not None:
@@ -32,22 +32,22 @@ class SingleFlight:
         try:
             self._pool.submit(self._run, key, future, work)
         except RuntimeError:
-            # No thread is available, or the app is ending: the caller does the work.
+            # No thread is available, or the app is ending: run it in the caller's thread.
             self._run(key, future, work)
         return future
 
     def forget(self, key: Hashable) -> None:
-        """Start a new run for whoever asks from now on: what it reads has changed."""
+        """Make later callers start a new run, because what it reads has changed."""
         with self._lock:
             self._under_way.pop(key, None)
 
     def _run(self, key: Hashable, future: Future[T], work: Callable[[], T]) -> None:
         with self._lock:
-            # A pool that could not start a thread has kept the work all the same.
+            # A pool that could not start a thread has still queued the work.
             if future.running() or future.done():
                 return
             future.set_running_or_notify_cancel()
-        # Nobody may join once there is a result: who has the answer may ask again at once.
+        # Removed before the result is set: a caller that has it may ask again at once.
         try:
             result = work()
         except BaseException as error:  # noqa: BLE001 - it is raised where the result is awaited

@@ -34,7 +34,7 @@ _UNIT = "openclaw.service"
 
 
 class StubCli:
-    """Answers every call that a page makes; `reason` says why it stands in."""
+    """Answers every call of the pages; `reason` says why it is used."""
 
     def __init__(self, reason: Sentence) -> None:
         self.sample: Sentence | None = reason
@@ -42,7 +42,7 @@ class StubCli:
     def run(
         self, words: Sequence[str], *, stdin: bytes = b"", limit_s: float | None = None
     ) -> Finished:
-        """The sample answer; a call without one fails as an unknown command does."""
+        """Return the sample answer; a call without one fails like an unknown command."""
         answer = _answers(datetime.now(UTC).date()).get(tuple(words))
         if answer is None:
             return Finished(64, b"", b"error: there are no sample values for this call\n")

@@ -54,7 +54,7 @@ def main(ctx: click.Context) -> None:
 
     \b
     Exit codes:
-      0  done and good
+      0  success
       1  a check failed: signature, hash, size, set of files, rollback, stale
       2  wrong usage
       3  the manifest is not valid

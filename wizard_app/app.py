@@ -1,4 +1,4 @@
-"""The wizard: the factory that puts its pages and their collaborators together."""
+"""The factory of the wizard app."""
 
 from __future__ import annotations
 
@@ -33,15 +33,14 @@ def create_app(
 ) -> Flask:
     """The wizard app (spec, first-boot wizard; contract, section 6).
 
-    Its launch token is at its place when this returns. `steps` stand in for the usual
-    ones, and `clock`, in seconds, for what the age of a session is told by. Raises
-    `PlatformError` when the token cannot be written, or the wizard's state can neither be
-    read nor put aside.
+    When this returns, the launch token is written. `steps` replaces the usual steps, and
+    `clock`, in seconds, measures the age of sessions. Raises `PlatformError` if the token cannot
+    be written, or if the wizard's state can neither be read nor renamed.
     """
     app = new_application(
         "wizard_app",
         static=[Path(wizard_app.__path__[0]) / "static"],
-        # Setting up gives the machine another name: who came by this one is to see the end.
+        # Setup renames the machine; browsers that use the old name must see the last page.
         allowed_hosts=settings.allowed_hosts | {socket.gethostname().lower().rstrip(".")},
         after_preferences="/wizard",
         device_name=lambda: device_name(settings.paths, settings.device),

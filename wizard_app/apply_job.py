@@ -1,4 +1,4 @@
-"""Setting up, as the pages see it: started once, with its progress and its outcome."""
+"""The setup job for the pages: starts it once, and has its progress and outcome."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from wizard_app.wizard import Wizard
 class Outcome(NamedTuple):
     """The outcome of a request to set up; `why` and `advice` explain a failure.
 
-    `busy` when another request is being carried out; `changed` when the plan is not the one
-    that was shown; `what` is the action that failed, if one did.
+    `busy` if another setup is running; `changed` if the plan differs from the one that was
+    shown; `what` is the failed action, if any.
     """
 
     done: bool = False
@@ -49,21 +49,21 @@ class Outcome(NamedTuple):
 
 
 class Applying:
-    """Setting up the device of one wizard, one at a time."""
+    """Sets up the device of one wizard, one attempt at a time."""
 
     def __init__(self, wizard: Wizard, device: Paths, execute: Execute) -> None:
         self._wizard = wizard
         self._device = device
         self._execute = execute
         self._lock = threading.Lock()
-        # The plan that is being carried out, if any, and what became of its actions, by id.
+        # The running plan, if any, and the states of its actions by id.
         self.running: Plan | None = None
         self.progress: Mapping[str, Reported] = {}
-        # How the last try of this process ended.
+        # The outcome of this process's last attempt.
         self.last = Outcome()
 
     def apply(self, seen: str = "") -> Outcome:
-        """Set up what was answered; `seen` is the digest of the plan that was shown, if any."""
+        """Apply the answers; `seen` is the digest of the plan that was shown, if any."""
         if not self._lock.acquire(blocking=False):
             return Outcome(busy=True)
         try:
@@ -79,7 +79,7 @@ class Applying:
             return needless
         try:
             with one_at_a_time(self._device):
-                # While we waited, another process may have finished.
+                # Another process may have completed setup while this one waited.
                 return self._act(self._wizard.settle(snapshot.machine), seen)
         except LockedError:
             return Outcome(busy=True)
@@ -104,24 +104,24 @@ class Applying:
         return self.last
 
     def _note(self, action: SetupProgress) -> None:
-        # A new mapping, as pages read the old one in other threads.
+        # A new mapping, because pages in other threads read the old one.
         self.progress = {**self.progress, action.id: action}
 
 
 def _needless(snapshot: Snapshot) -> Outcome | None:
-    """The outcome if there is nothing to do, or something is missing; else None."""
+    """Return the outcome if there is nothing to do or something is missing, else None."""
     if snapshot.state.step == DONE:
         return Outcome(done=True)
     return Outcome() if snapshot.lacks() else None
 
 
 def executor(settings: WizardSettings) -> Execute:
-    """How this wizard sets up: the machine, or a folder, in which commands are only recorded.
+    """How this wizard sets up a device: the machine, or a folder that only records commands.
 
-    On a machine a wizard that is not root asks the root helper, where there is one.
+    On a machine, a wizard without root asks the root helper if there is one.
     """
     device = settings.paths
-    # A killed wizard may have left secrets behind; each try looks for them as well.
+    # A killed wizard may have left secrets behind; each attempt looks for them too.
     with contextlib.suppress(PlatformError), _root_alone(settings):
         tidy(device)
     run = on_machine(device) if settings.production else recorded(device.root / COMMANDS)
@@ -139,7 +139,7 @@ def executor(settings: WizardSettings) -> Execute:
 
 
 def _root_alone(settings: WizardSettings) -> contextlib.AbstractContextManager[None]:
-    """Keep the root helper from setting up the machine meanwhile; only root can."""
+    """Keep the root helper from setting up the machine at the same time; only root can."""
     if settings.production and os.geteuid() == 0:
         return completion.alone(settings.paths)
     return contextlib.nullcontext()

@@ -23,16 +23,16 @@ from wizard_app.setup.serving_file import Serving, ServingFile
 from wizard_app.setup.settings import WizardSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
-_ONCE = "Open one of these links, or scan the code; it lets one browser in, once:"
+_ONCE = "Open one of these links or scan the code. It works once, in one browser:"
 
 
 def _device(command: F) -> F:
-    """The options by which every command finds the same wizard."""
+    """Options that select the wizard, the same for every command."""
     production = click.option(
         "--production", is_flag=True, help="Set up this machine; without it, a folder."
     )
     dev_out = click.option(
-        "--dev-out", metavar="DIR", help="Folder to set up in place of a machine [dev-out]."
+        "--dev-out", metavar="DIR", help="Folder to set up instead of a machine [dev-out]."
     )
     return production(dev_out(command))
 
@@ -48,8 +48,8 @@ def main(ctx: click.Context) -> None:
 
     \b
     Exit codes:
-      0  done
-      1  it failed
+      0  success
+      1  failure
       2  wrong usage
     """  # noqa: D301 - \b keeps the lines apart, for click
     prepare(ctx)
@@ -70,8 +70,8 @@ Examples:
     metavar="HOST:PORT",
     help="Address to listen on; [IPV6]:PORT and unix:/PATH are addresses too.",
 )
-@click.option("--token", metavar="HEX", help="First launch token; one is made by default.")
-@click.option("--no-token", is_flag=True, help="Let everybody in; not in production.")
+@click.option("--token", metavar="HEX", help="First launch token; random by default.")
+@click.option("--no-token", is_flag=True, help="Let everyone in; not in production.")
 @_device
 @click.option(
     "--certfile",
@@ -83,22 +83,24 @@ Examples:
     "--keyfile",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Private key of the certificate, PEM; by default it is in the same file.",
+    help="Private key of the certificate, PEM; by default in the same file.",
 )
 @click.option(
-    "--behind-proxy", is_flag=True, help="A proxy ends https, and says so with X-Forwarded-Proto."
+    "--behind-proxy",
+    is_flag=True,
+    help="A proxy provides https, and says so with X-Forwarded-Proto.",
 )
 def serve(bind: str, certfile: Path | None, keyfile: Path | None, **options: Any) -> None:
     """Serve the wizard until it is told to end.
 
-    This program becomes a gunicorn server with one process and many threads, and prints
-    the link that opens the wizard. Further settings come from the environment, and are
-    listed in docs/reference/wizard-app.md.
+    Runs gunicorn with one process and many threads, and prints the link that opens the
+    wizard. Further settings are environment variables, which
+    docs/reference/wizard-app.md lists.
     """
     if keyfile and not certfile:
-        raise WrongUsageError("A key is of no use alone", hint="Give its --certfile, too.")
+        raise WrongUsageError("--keyfile needs --certfile", hint="Give both, or neither.")
     try:
-        # The other commands need none of its libraries, which may not be installed.
+        # The other commands do not need its libraries, which may not be installed.
         from wizard_app.server import Certificate, serve_wizard
 
         settings = _settings(**options)
@@ -107,7 +109,7 @@ def serve(bind: str, certfile: Path | None, keyfile: Path | None, **options: Any
     except ModuleNotFoundError as error:
         raise PlatformError(
             f"The package {error.name} is not installed",
-            hint="Install this program with what it needs: platform-appliance[web,wizard].",
+            hint="Install it with: pip install 'platform-appliance[web,wizard]'",
         ) from error
 
 
@@ -122,14 +124,14 @@ Examples:
 @_device
 @_JSON
 def launch_url(*, as_json: bool, **options: Any) -> None:
-    """Show again the link that opens the wizard, while it is unused."""
+    """Show the launch link again, as long as it is unused."""
     settings = _settings(**options)
     serving = served(settings.token_file)
     token = waiting_token(settings.token_file)
     if not token:
         raise PlatformError(
-            "The launch link was used, or this wizard asks for none",
-            hint="Make another with wizard-app new-token.",
+            "The launch link was used, or this wizard does not need one",
+            hint="Make a new one with: wizard-app new-token",
         )
     _show(serving, token, as_json=as_json)
 
@@ -152,7 +154,7 @@ def new_token(*, as_json: bool, **options: Any) -> None:
     settings = _settings(**options)
     serving = served(settings.token_file)
     token = sessions.new_token()
-    # Root writes it for whoever serves.
+    # Root writes it for the user of the wizard.
     owner = ServingFile(settings.token_file).owner()
     TokenFile(settings.token_file).write(token, owner)
     _show(serving, token, as_json=as_json)
@@ -166,11 +168,11 @@ Examples:
 )
 @_device
 def console(**options: Any) -> None:
-    """Show the link, and its code, on the screen of the device.
+    """Show the link and its QR code on the screen of the device.
 
-    It is a part of the text before a login, on screens and on serial lines, until the
-    device is set up or this program is told to end. It follows the addresses of the
-    device, and is gone when the link was used.
+    The text appears before each login, on screens and on serial lines, until the device
+    is set up or this program is told to end. It follows the addresses of the device, and
+    disappears when the link has been used.
     """
     keep_shown(_settings(**options))
 
@@ -183,11 +185,13 @@ def _settings(
     no_token: bool = False,
     behind_proxy: bool = False,
 ) -> WizardSettings:
-    """What the environment says, and the options on top."""
+    """The settings from the environment and the options, which take precedence."""
     if token is not None and no_token:
         raise WrongUsageError("--token and --no-token exclude each other")
     if token == "":
-        raise WrongUsageError("That is no launch token", hint="Without --token one is made.")
+        raise WrongUsageError(
+            "The launch token is not valid", hint="Leave out --token for a random one."
+        )
     options = {
         "WIZARD_PRODUCTION": "1" if production else None,
         "WIZARD_DEV_OUT": dev_out,
@@ -200,9 +204,9 @@ def _settings(
 
 
 def _show(serving: Serving, token: str, *, as_json: bool = False, unit: bool = False) -> None:
-    """Print the launch URLs, on a terminal with the first as a code, and the fingerprint.
+    """Print the launch URLs and the fingerprint, and on a terminal the first URL as a QR code.
 
-    For a `unit` of systemd, whose output is kept in the journal, only how to see them.
+    For a systemd `unit`, whose output goes to the journal, only print how to see them.
     """
     urls = serving.urls(token)
     if as_json:
@@ -211,9 +215,9 @@ def _show(serving: Serving, token: str, *, as_json: bool = False, unit: bool = F
     if unit and token and _is_journal():
         click.echo("To see the link that opens the wizard: wizard-app launch-url")
         return
-    click.echo(_ONCE if token else "Open one of these links; everybody is let in:", err=True)
+    click.echo(_ONCE if token else "Open one of these links. Everyone is let in:", err=True)
     if not serving.bases:
-        click.echo("(put the address of the proxy or the server before it)", err=True)
+        click.echo("(add the address of the proxy or the server in front)", err=True)
     for url in urls:
         click.echo(url)
     if serving.fingerprint:
@@ -223,11 +227,11 @@ def _show(serving: Serving, token: str, *, as_json: bool = False, unit: bool = F
 
 
 def _is_journal() -> bool:
-    """Whether what is printed goes into the log of a service."""
+    """Whether standard output goes to the journal."""
     status = os.fstat(1)
     return os.environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
 
 
 def program() -> None:
-    """The program `wizard-app`."""
+    """Run the program `wizard-app`."""
     run_and_leave(main)

@@ -1,4 +1,4 @@
-"""Serving the wizard: its certificate, its launch token, then gunicorn."""
+"""Serves the wizard: certificate, launch token, then gunicorn."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from wizard_app.setup import serving_file
 from wizard_app.setup.serving_file import Serving
 from wizard_app.setup.settings import WizardSettings
 
-# A worker whose server was killed ends by itself, and holds its place until then.
+# If the server was killed, its worker ends by itself, but keeps the lock until then.
 _WAIT_S = 5.0
 
 
 class Certificate(NamedTuple):
-    """PEM files; without `key` it is in the first one, too."""
+    """PEM files; without `key`, the first one has both."""
 
     file: Path
     key: Path | None = None
@@ -45,10 +45,10 @@ def serve_wizard(
 ) -> NoReturn:
     """Serve the wizard until a signal ends this process.
 
-    `given` is the certificate to use; in production one is made where none is and no
-    proxy has one. `show` gets the launch token once it is written. Raises `PlatformError`.
+    `given` is the certificate to use; in production one is made unless there is one, or a proxy
+    provides https. `show` gets the launch token once it is written. Raises `PlatformError`.
     """
-    # Before anything is written: another program may listen there already.
+    # Before anything is written, because another program may already listen there.
     served = addresses(bind)
     with _alone(settings.token_file):
         _serve(settings, served, given, show)
@@ -63,7 +63,7 @@ def _serve(
     used = given or _own_certificate(settings)
     gunicorn: dict[str, Any] = {}
     if not settings.behind_proxy:
-        # No header of a client says whether a request came over https.
+        # Clients' headers must not decide whether a request came over https.
         gunicorn["secure_scheme_headers"] = {}
     bind = " ".join(served)
     serving = Serving(
@@ -86,19 +86,19 @@ def _serve(
 def _alone(token_file: Path) -> Iterator[None]:
     """Keep any other wizard from setting up the same device until the block ends.
 
-    Each would put its own answers in place of the other's. A lock, unlike a number of a
-    process, does not outlast a power cut.
+    Each would overwrite the other's answers. Unlike a PID file, a lock does not survive a power
+    cut.
     """
     make_folder(token_file.parent)
     place = token_file.with_name(f".{token_file.name}.served.lock")
-    # Not for writing: a disk can be made read-only as long as no such file is open.
+    # Opened read-only: a file open for writing would prevent remounting the disk read-only.
     descriptor = opened_lock(place, os.O_RDONLY)
     try:
         try:
             hold(descriptor, place, wait_s=_WAIT_S)
         except LockedError as error:
             raise PlatformError(
-                "Another wizard sets up this device already",
+                "Another wizard is already running for this device",
                 hint="See its link with wizard-app launch-url, or end it first;"
                 " another --dev-out is another device.",
             ) from error
@@ -108,11 +108,11 @@ def _alone(token_file: Path) -> Iterator[None]:
 
 
 def _own_certificate(settings: WizardSettings) -> Certificate | None:
-    """The wizard's own certificate, made if need be; None where it serves plain HTTP."""
+    """The wizard's own certificate, made if necessary; None if it serves plain HTTP."""
     if not settings.production or settings.behind_proxy:
         return None
-    # Loading it takes 60 ms, which in dev mode would show in the bench ("from the start to the
-    # first answer of /healthz").
+    # Loading it takes 60 ms; in dev mode the bench row "from the start to the first answer of
+    # /healthz" would miss.
     from wizard_app.access.certificate import own_certificate
 
     reached = [*own_addresses(), *serving_file.interface_addresses()]
@@ -120,7 +120,7 @@ def _own_certificate(settings: WizardSettings) -> Certificate | None:
 
 
 def _bases(settings: WizardSettings, served: Sequence[str], scheme: str) -> tuple[str, ...]:
-    """The beginnings of the launch URLs; behind a proxy the names that it may be called by."""
+    """The base URLs of the launch URLs; behind a proxy, its allowed names."""
     if settings.behind_proxy:
         return tuple(f"https://{name}" for name in sorted(settings.allowed_hosts))
     found = chain.from_iterable(serving_file.bases(address, scheme) for address in served)

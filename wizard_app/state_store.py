@@ -1,4 +1,4 @@
-"""What the wizard keeps between requests: the state, on the disk as well, and the secrets."""
+"""What the wizard keeps between requests: the state, which is also on disk, and secrets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wizard_app.setup.state_file import StateFile
 
 
 class StateStore:
-    """The state and the pending secrets; callers keep changes from overlapping."""
+    """The state and the pending secrets; callers must serialise changes."""
 
     def __init__(self, file: StateFile) -> None:
         self.file = file
@@ -23,10 +23,10 @@ class StateStore:
         self._process = os.getpid()
 
     def now(self) -> Kept:
-        """The state and the secrets as they are now.
+        """The current state and secrets.
 
-        A forked process reads the file anew: gunicorn replaces a worker that ended by a copy
-        of the server, which has not seen that worker's changes.
+        A forked process reads the file again: when a worker ends, gunicorn forks a new one from the
+        server, which has not seen the old worker's changes.
         """
         if self._process != os.getpid():
             with self._reading:
@@ -36,7 +36,7 @@ class StateStore:
         return self._kept
 
     def keep(self, state: WizardState, pending: PendingSecrets) -> Sentence | None:
-        """Replace both, the state on the disk first; returns why that failed."""
+        """Replace both, the state on disk first; return why that failed, or None."""
         try:
             self.file.save(state)
         except PlatformError as error:
@@ -45,11 +45,11 @@ class StateStore:
         return None
 
     def forget_secrets(self) -> None:
-        """Hold no secret any more; the state stays."""
+        """Forget all secrets; the state stays."""
         self._kept = Kept(self.now().state)
 
     def accept_done(self) -> None:
-        """Take over the file's state if another process has completed the setup."""
+        """Adopt the state in the file if another process has completed setup."""
         stored = self.file.stored()
         if stored is not None and stored.step == DONE:
             self._kept = Kept(stored)

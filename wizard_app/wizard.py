@@ -1,4 +1,4 @@
-"""The wizard's course: which page comes next, what a form changes, and what is kept of it."""
+"""The flow of the wizard: which page comes next, and what a form changes."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from wizard_app.setup.state_file import StateFile
 from wizard_app.setup.steps.base import Accepted, Again, AnyStep, Form, Passed
 from wizard_app.state_store import StateStore, not_saved
 
-# The field of a form, and of a page's address, that says where to go on.
+# The field of a form and of a URL that says where to continue.
 RETURN = "return"
 _STALE = 409
 
 
 class Refused(NamedTuple):
-    """Why nothing was changed, and the status that says so."""
+    """Why nothing was changed, and the HTTP status."""
 
     why: Sentence
     status: int = 200
 
 
 class Wizard:
-    """One setup of one device; safe for several threads."""
+    """One setup of one device; thread-safe."""
 
     def __init__(self, settings: WizardSettings, steps: Sequence[AnyStep]) -> None:
         self._settings = settings
@@ -51,7 +51,7 @@ class Wizard:
 
     @property
     def state(self) -> WizardState:
-        """The step reached and the answers, as they are now."""
+        """The current step and answers."""
         return self._store.now().state
 
     def snapshot(self, machine: Machine | None = None) -> Snapshot:
@@ -59,25 +59,25 @@ class Wizard:
         return Snapshot(self.steps, machine or Machine(self._settings), self._store.now())
 
     def after(self, slug: str) -> str:
-        """The value of `step` that follows."""
+        """The next value of `step`."""
         return self._order[self._order.index(slug) + 1]
 
     def before(self, slug: str) -> str | None:
-        """The value of `step` that comes before; None for the first."""
+        """The previous value of `step`; None for the first."""
         place = self._order.index(slug)
         return self._order[place - 1] if place else None
 
     @property
     def count(self) -> int:
-        """How many pages there are to answer, review among them."""
+        """The number of pages to answer, including review."""
         return len(self.steps) + 1
 
     def number(self, slug: str) -> int:
-        """The place of a step, from 1."""
+        """The position of a step, from 1."""
         return self._order.index(slug) + 1
 
     def page(self, step: AnyStep) -> Page:
-        """A step with what was answered, or what may be suggested."""
+        """A step with its answer, or its suggestions."""
         snapshot = self.snapshot()
         asked, answer = snapshot.asked(step), snapshot.answer(step)
         if answer is None:
@@ -85,9 +85,9 @@ class Wizard:
         return shown(snapshot, step, step.filled(answer), Again(step.check(answer, asked)))
 
     def submit(self, step: AnyStep, form: Form) -> Page | str:
-        """What a form leads to: its page again, or the value of `step` to go on with.
+        """Handle a form; return its page again, or the value of `step` to continue with.
 
-        What is stored is stored durably before this returns, and in memory only then.
+        Changes are durable before this returns, and in memory only after that.
         """
         before = self.snapshot()
         outcome = step.parse(form, before.asked(step))
@@ -99,10 +99,10 @@ class Wizard:
         return shown(now, step, step.typed(form), again, notice)
 
     def take_over(self, answers: Answers, *, replace: bool) -> str | Refused:
-        """Replace all answers by `answers`; returns the value of `step` to go on with.
+        """Replace all answers by `answers`; return the value of `step` to continue with.
 
         Refused without `replace` if there are answers already. Secrets of steps whose answer
-        stays the same are still held.
+        stays the same are kept.
         """
         machine = Machine(self._settings)
         shapes = [step.answer_type for step in self.steps.values()]
@@ -126,13 +126,13 @@ class Wizard:
 
     @property
     def settled(self) -> bool:
-        """Whether the answers are being applied, and cannot be changed meanwhile."""
+        """Whether setup is running, so that answers cannot be changed."""
         return self._settled
 
     def settle(self, machine: Machine | None = None) -> Snapshot:
-        """Keep the answers from changing until `reopen`, and return them.
+        """Block changes of the answers until `reopen`, and return them.
 
-        If another process has completed the setup, it is complete here, too.
+        If another process has completed setup, it is complete here too.
         """
         with self._changing:
             self._settled = True
@@ -140,24 +140,24 @@ class Wizard:
             return self.snapshot(machine)
 
     def reopen(self) -> None:
-        """Let answers be changed again."""
+        """Allow changes of the answers again."""
         self._settled = False
 
     def finish(self) -> Sentence | None:
-        """Mark the setup as done and forget all secrets; returns why that failed."""
+        """Mark setup as done and forget all secrets; return why that failed, or None."""
         with self._changing:
             state = msgspec.structs.replace(self.state, step=DONE, completed_at=clock.now())
             return self._store.keep(state, PendingSecrets())
 
     def forget_secrets(self) -> None:
-        """Hold no secret any more; the answers stay."""
+        """Forget all secrets; the answers stay."""
         with self._changing:
             self._store.forget_secrets()
 
     def _take(
         self, step: AnyStep, form: Form, accepted: Accepted[Any], before: Snapshot
     ) -> Again | None:
-        """Test and store the answer of a form; returns what the page shows if that fails."""
+        """Test and store the answer of a form; return what the page shows if that fails."""
         if before.is_stale(step, form) and not before.has(step, accepted):
             return Again(status=_STALE)
         passed = accepted.test() if accepted.test else Passed()
@@ -191,9 +191,9 @@ class Wizard:
         return None
 
     def _forget_stored(self, step: AnyStep, machine: Machine, kept: Kept) -> Sentence | None:
-        """Count stored secrets as lost when others replace them.
+        """Mark stored secrets as not stored when new ones replace them.
 
-        Otherwise the device would keep the old ones if a restart loses the new ones.
+        Otherwise, if a restart loses the new ones, the device would keep the old ones.
         """
         snapshot = Snapshot(self.steps, machine, kept)
         ids = {one.id for _, one in snapshot.actions(step) if one.secrets} & snapshot.applied
@@ -212,7 +212,7 @@ class Wizard:
             return REVIEW
         if form.get(RETURN) != REVIEW:
             return self.after(step.slug)
-        # A change from the review page leads back there, or first to what it made unfit.
+        # A change from the review page leads back there, or first to a step that it made invalid.
         unfit_before = {lack.step for lack in before.unfit()}
         unfit = (lack.step.slug for lack in now.unfit() if lack.step not in unfit_before)
         return next(unfit, REVIEW)

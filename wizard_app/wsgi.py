@@ -18,13 +18,13 @@ _token = _settings.token or new_token()
 _mine = os.getpid()
 
 app = create_app(msgspec.structs.replace(_settings, token=_token))
-# Where the server listens is its own affair.
+# The app does not know where the server listens.
 ServingFile(_settings.token_file).write(Serving(_mine, behind_proxy=_settings.behind_proxy))
 
 
 @atexit.register
 def _clear() -> None:
-    # A process that was made of this one ends before it, and one in its place has a token too.
+    # Only this process removes the token: forked workers end earlier and are replaced.
     if os.getpid() == _mine:
         TokenFile(_settings.token_file).remove(_token)
         ServingFile(_settings.token_file).clear(_mine)

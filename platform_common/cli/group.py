@@ -1,4 +1,4 @@
-"""What the command lines share: known errors as one sentence, JSON, and an exit code."""
+"""Shared by the command lines: errors as one sentence, JSON output, exit codes."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _AS_JSON = "platform_common.as_json"
 class CommandGroup(click.Group):
     """Turns every known error into a sentence on stderr and an exit code.
 
-    A program says which code belongs to which error, and, where its `--json`
-    has one, what document stands for a failure. Of its commands each is the attribute
-    `command` of one of its `modules`, which is imported when it is called or listed.
+    A program decides which code an error gets and, if its `--json` covers failures, what document
+    describes one. Each command is the attribute `command` of one of its `modules`, which is
+    imported when the command is called or listed.
     """
 
     usage_exit_code = 2
@@ -36,33 +36,33 @@ class CommandGroup(click.Group):
         return [*self.modules, *super().list_commands(ctx)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that name, imported now."""
+        """Import and return the command with that name."""
         if cmd_name not in self.modules:
             return super().get_command(ctx, cmd_name)
         command: click.Command = import_module(self.modules[cmd_name]).command
         return command
 
     def exit_code(self, error: PlatformError) -> int:
-        """The exit code that stands for `error`: that of wrong usage, or 1."""
+        """The exit code for `error`: that of wrong usage, or 1."""
         return self.usage_exit_code if isinstance(error, WrongUsageError) else 1
 
     def failure(self, exit_code: int, error: PlatformError) -> Any:
-        """The JSON document for a failed call; None for none."""
+        """The JSON document for a failed call, or None."""
         return None
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Note whether JSON is wanted, then do as click does."""
-        # Here and not by the option, which a command with another wrong option never reaches.
+        """Note whether JSON is wanted, then parse."""
+        # Not in the option's callback, which is not reached if another option is wrong.
         ctx.meta[_AS_JSON] = "--json" in (args[: args.index("--")] if "--" in args else args)
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
             return self._misused(ctx, error)
-        except OSError as error:  # Help is printed here.
+        except OSError as error:  # Printing help happens here.
             return self._broken(ctx, error)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; what it raises becomes a sentence and an exit code."""
+        """Run the command; turn what it raises into a sentence and an exit code."""
         try:
             return super().invoke(ctx)
         except PlatformError as error:
@@ -80,7 +80,7 @@ class CommandGroup(click.Group):
         self._end(ctx, self.usage_exit_code, PlatformError(error.format_message()))
 
     def _broken(self, ctx: click.Context, error: OSError) -> NoReturn:
-        # Whoever reads our output has enough: click ends the program quietly.
+        # The reader of our output closed the pipe: click ends the program quietly.
         if error.errno == errno.EPIPE:
             raise error
         if error.filename is None:
@@ -99,7 +99,7 @@ class CommandGroup(click.Group):
 
 
 def tell(error: PlatformError, *, word: str = "error", colour: str = "red") -> None:
-    """Say on stderr what went wrong, and what to do next."""
+    """Print on stderr what went wrong, and what to do next."""
     said = click.style(f"{word}:", fg=colour, bold=True)
     click.echo(f"{said} {printable(error.message)}", err=True)
     if error.hint:
@@ -107,7 +107,7 @@ def tell(error: PlatformError, *, word: str = "error", colour: str = "red") -> N
 
 
 def warn(error: PlatformError) -> None:
-    """Say on stderr what is wrong but did not stop us."""
+    """Print a warning on stderr."""
     tell(error, word="warning", colour="yellow")
 
 
@@ -117,7 +117,7 @@ def print_json(document: Any) -> None:
 
 
 def prepare(ctx: click.Context) -> None:
-    """Before any command: no core files, colours as is wanted, SIGTERM as an ordinary end."""
+    """Prepare for any command: no core files, colour settings, SIGTERM as an ordinary exit."""
     keep_out_of_core_files()
     if os.environ.get("NO_COLOR"):
         ctx.color = False
@@ -125,20 +125,20 @@ def prepare(ctx: click.Context) -> None:
 
 
 class Text(click.ParamType[str]):
-    """Text that can be written again: UTF-8, in whatever locale."""
+    """A text argument that is valid UTF-8, in any locale."""
 
     name = "text"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Refuse what no text is."""
-        # Bytes that are not UTF-8 arrive as lone surrogates, which no JSON can hold.
+        """Refuse text that is not valid UTF-8."""
+        # Bytes that are not UTF-8 arrive as lone surrogates, which JSON cannot contain.
         if any("\ud800" <= c <= "\udfff" for c in value):
             self.fail(f"{value!a} is not UTF-8.", param, ctx)
         return value
 
 
 def _discard_output() -> None:
-    """Keep this program from failing once more, now over telling what stdout did not take."""
+    """Keep Python from failing again at exit, when it flushes stdout."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -11,9 +11,8 @@ from typing import NoReturn
 def run_and_leave(main: Callable[[], object]) -> NoReturn:
     """Run `main` and end the process with its exit status.
 
-    The interpreter is not torn down object by object: with that the bench row of
-    `platformctl version` misses. `main` must have closed and removed its own files.
-    Whatever `main` raises other than `SystemExit` is raised.
+    Skips Python's shutdown: with it, the bench row of `platformctl version` misses. `main` must
+    have closed and removed its own files. Other exceptions than `SystemExit` are raised.
     """
     ended: SystemExit = SystemExit()
     try:
@@ -22,7 +21,7 @@ def run_and_leave(main: Callable[[], object]) -> NoReturn:
         ended = raised
     status = ended.code or 0
     try:
-        # A stream that was closed before we started is None.
+        # A stream that was closed before the program started is None.
         for stream in filter(None, (sys.stdout, sys.stderr)):
             stream.flush()
     except OSError:

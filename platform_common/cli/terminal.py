@@ -1,4 +1,4 @@
-"""Figures for people on a terminal."""
+"""Numbers for people on a terminal."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def human_size(size_bytes: int) -> str:
-    """`size_bytes` in the binary unit that a person would choose, such as `1.5 GiB`."""
-    # Whole numbers throughout: a manifest may name a size that no float can hold.
+    """Format `size_bytes` in a suitable binary unit, such as `1.5 GiB`."""
+    # Integers throughout, because a manifest may contain a size too large for a float.
     power = min(max(size_bytes.bit_length() - 1, 0) // 10, len(_UNITS) - 1)
     if not power:
         return f"{size_bytes} B"

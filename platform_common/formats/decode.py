@@ -1,8 +1,7 @@
-"""From bytes that we did not write to typed values; an error names the place.
+"""Decodes untrusted bytes into typed values; errors name the place.
 
-Shapes are `msgspec.Struct` classes: names, types, defaults, and what must hold
-of a value in `__post_init__`, as a `ValueError("<member>: <what is wrong>")`.
-Members that a shape does not name are ignored.
+Shapes are `msgspec.Struct` classes: names, types, defaults, and rules in `__post_init__`,
+which raise `ValueError("<member>: <what is wrong>")`. Unknown members are ignored.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from platform_common.formats.strict_json import JsonError, load_strict
 
 T = TypeVar("T")
 _PLACE = re.compile(r"(?P<problem>.*) - at `(?:key in )?\$?\.?(?P<place>.*)`", re.DOTALL)
-# A rule of our own, in `__post_init__`, may name the member that it is about.
+# Our own rules in `__post_init__` may name the member themselves.
 _MEMBER = re.compile(r"(?P<member>[a-z][a-z0-9_]*(?:\[[0-9]+\])?): ")
 _LONGEST = 200
 _learning = threading.Lock()
@@ -28,11 +27,11 @@ _learnt: set[type[Any]] = set()
 
 
 class DecodingError(PlatformError):
-    """Bytes that are not what they should be: `<place>: <what is wrong>`."""
+    """Invalid content: `<place>: <what is wrong>`."""
 
 
 def from_json(data: bytes, shape: type[T]) -> T:
-    """The value of type `shape` that strict JSON `data` holds; raises `DecodingError`."""
+    """Decode strict JSON as a `shape`; raises `DecodingError`."""
     try:
         return shaped(load_strict(data), shape)
     except JsonError as error:
@@ -40,7 +39,7 @@ def from_json(data: bytes, shape: type[T]) -> T:
 
 
 def from_toml(data: bytes, shape: type[T]) -> T:
-    """The value of type `shape` that TOML `data` holds; raises `DecodingError`."""
+    """Decode TOML as a `shape`; raises `DecodingError`."""
     try:
         tree = tomllib.loads(utf8(data))
     except tomllib.TOMLDecodeError as error:
@@ -53,7 +52,7 @@ def from_toml(data: bytes, shape: type[T]) -> T:
 
 
 def utf8(data: bytes) -> str:
-    """The text of a file; raises `DecodingError` for another encoding or a byte-order mark."""
+    """Decode UTF-8; raises `DecodingError` for another encoding or a byte-order mark."""
     if data.startswith(b"\xef\xbb\xbf"):
         raise DecodingError("the file starts with a byte-order mark")
     try:
@@ -64,7 +63,7 @@ def utf8(data: bytes) -> str:
 
 
 def shaped(tree: Any, shape: type[T], at: str = "") -> T:
-    """`tree`, as JSON or TOML gives it, as a `shape`; raises `DecodingError`.
+    """Convert the parsed JSON or TOML `tree` to a `shape`; raises `DecodingError`.
 
     `at` is the place of `tree` in its file, such as `providers[3]`.
     """
@@ -79,10 +78,10 @@ def shaped(tree: Any, shape: type[T], at: str = "") -> T:
 
 
 def _learn(shape: type[Any]) -> None:
-    """Let msgspec find out what `shape` is made of, in one thread.
+    """Let msgspec inspect `shape` in one thread.
 
-    It does so at first use, and ends the process (0.20 to 0.22) when another thread
-    uses what it has only half found out.
+    It does so at first use, and versions 0.20 to 0.22 crash the process if another thread uses a
+    half-inspected type.
     """
     with _learning:
         msgspec.json.Decoder(shape)
@@ -90,7 +89,7 @@ def _learn(shape: type[Any]) -> None:
 
 
 def check_member(name: str, check: Callable[[str], None], value: str) -> None:
-    """Run `check`; its error then says that it is about the member `name`."""
+    """Run `check` and put the member `name` in front of its error."""
     try:
         check(value)
     except ValueError as error:
@@ -98,7 +97,7 @@ def check_member(name: str, check: Callable[[str], None], value: str) -> None:
 
 
 def _sentence(text: str, at: str) -> str:
-    """Msgspec's words, with the place in front: `providers[3].kind: expected str, got int`."""
+    """Put the place before msgspec's message: `providers[3].kind: expected str, got int`."""
     found = _PLACE.fullmatch(text)
     problem = (found["problem"] if found else text).replace("`", "")
     places = [at, found["place"] if found else ""]

@@ -1,8 +1,8 @@
-"""Reading JSON that we did not write: one strict loader for the whole project.
+"""The project's one loader for untrusted JSON.
 
-Python's own reader takes NaN, keeps the last of two equal members, and lets a
-lone surrogate through that nothing can write again. Here each of these is an
-error (RFC 8259, I-JSON RFC 7493).
+Python's own parser accepts NaN, keeps the last of two equal members, and accepts lone
+surrogates, which cannot be encoded again. Here each of these is an error (RFC 8259, I-JSON
+RFC 7493).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class DuplicateMemberError(JsonError):
 
 
 def load_strict(data: bytes) -> Any:
-    """The one JSON value that `data` holds; raises `JsonError` for anything else."""
+    """Parse exactly one JSON value; raises `JsonError`."""
     if data.startswith(b"\xef\xbb\xbf"):
         raise JsonError("the JSON starts with a byte-order mark")
     try:
@@ -76,7 +76,7 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _deeper_than(limit: int, value: Any) -> bool:
-    """Whether `value` is nested so deeply that a message or a copy of it might fail."""
+    """Whether `value` is nested so deeply that copying or showing it might fail."""
     level: list[Any] = [[value]]
     for _ in range(limit + 1):
         level = [

@@ -1,9 +1,8 @@
 """One HTTP request to an address that somebody typed, bounded in time and bytes.
 
-No redirect is followed, no proxy, password file or other setting of the
-environment is looked at, nothing is unpacked, and certificates are verified.
-Errors never repeat what a library says: it may hold the address or a header, and
-with them a key.
+No redirect is followed, no proxy, netrc file or other setting of the environment is used,
+nothing is decompressed, and certificates are verified. Errors never repeat a library's message,
+which may contain the address or a header, and so a key.
 """
 
 from __future__ import annotations
@@ -32,17 +31,17 @@ T = TypeVar("T")
 LIMIT_BYTES = 1 << 20
 _PIECE_BYTES = 1 << 16
 _PORTS = {"http": 80, "https": 443}
-# How long nobody notices that an answer is not wanted any more.
+# How often to check whether the answer is still wanted.
 _LOOK_AGAIN_S = 0.25
 
 
 class Bounds(Struct, frozen=True, kw_only=True):
-    """What an exchange may take, and with whom.
+    """Limits of an exchange, and which servers are allowed.
 
-    `limit_s` bounds everything together, from the look-up of the name to the last
-    byte, and `limit_bytes` the head and the body of the answer. `ca_file` replaces
-    the authorities that the system trusts. With `loopback` the server must be on this
-    device. `is_wanted`, where given, is called repeatedly while nothing arrives.
+    `limit_s` is the limit for everything together, from the name look-up to the last byte;
+    `limit_bytes` is for the head and the body of the answer. `ca_file` replaces the system's
+    authorities. With `loopback`, the server must be on this device. `is_wanted`, if given, is
+    called repeatedly while nothing arrives.
     """
 
     limit_s: float
@@ -53,7 +52,7 @@ class Bounds(Struct, frozen=True, kw_only=True):
 
 
 class Answer(Struct, frozen=True):
-    """What the server said; `body` is empty unless the status is 2xx."""
+    """The server's response; `body` is empty unless the status is 2xx."""
 
     status: int
     location: str = ""
@@ -61,9 +60,9 @@ class Answer(Struct, frozen=True):
 
 
 class _Connection(io.RawIOBase):
-    """A connection on which everything together is bounded in time, and reading in bytes.
+    """A connection with one deadline for everything and a byte limit for reading.
 
-    It is the socket that `http.client` writes to, and the file that it reads from.
+    `http.client` uses it both as the socket to write to and as the file to read from.
     """
 
     _socket: socket.socket
@@ -74,12 +73,13 @@ class _Connection(io.RawIOBase):
         self._left_bytes = bounds.limit_bytes
 
     def open(self) -> socket.socket:
-        """Connect to the server, with TLS where its address says so."""
+        """Connect to the server, with TLS for an https address."""
         host = cast("str", self._parts.hostname)
         port = self._parts.port or _PORTS[self._parts.scheme]
         opened = connect(host, port, self._deadline, loopback=self._bounds.loopback)
         if self._parts.scheme == "https":
-            with opened:  # Wrapping takes it over; whatever fails before that closes it.
+            # wrap_socket takes the socket over; if anything fails before that, `with` closes it.
+            with opened:
                 opened.settimeout(left(self._deadline))
                 context = ssl.create_default_context(cafile=self._bounds.ca_file)
                 opened = context.wrap_socket(opened, server_hostname=host)
@@ -87,27 +87,27 @@ class _Connection(io.RawIOBase):
         return opened
 
     def attempt(self, work: Callable[[], T]) -> T:
-        """Do `work`; whatever a library raises there becomes an `ExchangeError`."""
+        """Run `work`; turn any library exception into an `ExchangeError`."""
         try:
             return work()
         except (OSError, http.client.HTTPException, ValueError) as error:
             failure = self.error(error)
-        # Raised out here, so that it carries no other exception along.
+        # Raised outside the handler, so that the original exception is not chained.
         raise failure
 
     def error(self, error: Exception) -> ExchangeError:
-        """What happened, in our own words."""
+        """Describe the failure in our own words."""
         return exchange_error(error, self._parts.netloc, self._parts.hostname, self._bounds.limit_s)
 
     def hurry(self, limit_s: float) -> None:
-        """End everything within `limit_s` from now."""
+        """Shorten the deadline to `limit_s` from now."""
         self._deadline = min(self._deadline, time.monotonic() + limit_s)
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
-        """Read what has come; raises what sockets raise, or `UnwantedError`."""
+        """Read what has arrived; raises what sockets raise, or `UnwantedError`."""
         if not self._left_bytes:
             raise TooMuchError
         count = self._received(memoryview(buffer)[: self._left_bytes])
@@ -134,7 +134,7 @@ class _Connection(io.RawIOBase):
 
 
 class Incoming:
-    """An answer whose body has yet to be read."""
+    """A response whose body has not been read yet."""
 
     def __init__(
         self, response: http.client.HTTPResponse, connection: _Connection, server: str
@@ -150,7 +150,7 @@ class Incoming:
         return 200 <= self.status < 300
 
     def pieces(self) -> Iterator[bytes]:
-        """The body as it comes; raises `ExchangeError`, also when less comes than announced."""
+        """Yield the body as it arrives; raises `ExchangeError`, also if it is too short."""
         if self._response.headers.get("Content-Encoding", "identity").lower() != "identity":
             raise ExchangeError(
                 Sentence(
@@ -169,7 +169,7 @@ class Incoming:
 
 
 def server_of(url: str) -> str:
-    """The host that `url` names, with its port where that is not the usual one."""
+    """The host of `url`, with its port unless it is the default."""
     return urlsplit(url).netloc
 
 
@@ -181,10 +181,10 @@ def fetch(
     limit_bytes: int = LIMIT_BYTES,
     ca_file: Path | None = None,
 ) -> Answer:
-    """Ask for `url`, which must be http or https without a user name.
+    """Send a GET to `url`, which must be http or https without a user name.
 
-    The bounds are those of `Bounds`. Raises `ExchangeError`, for a longer answer
-    `TooLongAnswerError`, or `RefusedAddressError`.
+    The limits are those of `Bounds`. Raises `ExchangeError`, `TooLongAnswerError` for a longer
+    response, or `RefusedAddressError`.
     """
     bounds = Bounds(limit_s=limit_s, limit_bytes=limit_bytes, ca_file=ca_file)
     with exchanged(url, headers, bounds) as incoming:
@@ -196,10 +196,10 @@ def fetch(
 def exchanged(
     url: str, headers: Mapping[str, str], bounds: Bounds, *, body: bytes | None = None
 ) -> Iterator[Incoming]:
-    """Send a request, with `body` a POST, for as long as the block lasts.
+    """Send a request, a POST if there is a `body`; the connection closes after the block.
 
-    `url` and the errors are as for `fetch`; also raises `UnwantedError` once the answer
-    is not wanted any more.
+    `url` and the errors are as for `fetch`; also raises `UnwantedError` once the answer is no
+    longer wanted.
     """
     parts = urlsplit(url)
     connection = _Connection(parts, bounds)

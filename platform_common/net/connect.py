@@ -1,8 +1,7 @@
-"""TCP connections to addresses that somebody typed: bounded in time, and not to anywhere.
+"""TCP connections to addresses that a user typed, with a deadline and refused destinations.
 
-This machine and its network are legal, for models run at home. Link-local and
-reserved addresses are not, where clouds keep the secrets of their machines; nor
-are our own web pages.
+This machine and its network are allowed, for models run at home. Link-local and reserved
+addresses, where clouds keep the secrets of their machines, and our own web pages are not.
 """
 
 from __future__ import annotations
@@ -23,21 +22,21 @@ from platform_common.net.networks import IPV4_SUFFIXES, REFUSED, Address, is_in
 _SocketAddress = tuple[socket.AddressFamily, tuple[Any, ...]]
 
 OWN_PORTS = frozenset({8088, 8089})
-# Addresses of documentation: nothing is sent by connecting a datagram socket to them.
+# Documentation addresses; connecting a datagram socket to them sends nothing.
 _OUTSIDE = {socket.AF_INET: "192.0.2.1", socket.AF_INET6: "2001:db8::1"}
 FAMILIES = frozenset(_OUTSIDE)
 
 
 class RefusedAddressError(PlatformError):
-    """An address that nothing is sent to."""
+    """An address to which nothing is sent."""
 
 
 def connect(host: str, port: int, deadline: float, *, loopback: bool = False) -> socket.socket:
-    """A connection to the first address of `host` that takes one, before `deadline`.
+    """Connect to the first address of `host` that accepts, before `deadline`.
 
-    With `loopback` every address of it must be this machine's own. Nothing has been
-    sent on it. Raises `RefusedAddressError`, and what sockets raise: `OSError`,
-    `UnicodeError`. The deadline is on the monotonic clock.
+    With `loopback`, all its addresses must be this machine's own. Nothing has been sent when
+    this returns. Raises `RefusedAddressError`, and `OSError` and `UnicodeError` of sockets. The
+    deadline is on the monotonic clock.
     """
     addresses = list(_resolved(host, port, deadline))
     for _, (ip, *_) in addresses:
@@ -67,12 +66,12 @@ def connect(host: str, port: int, deadline: float, *, loopback: bool = False) ->
             connection.close()
             raise _own_page(host, port)
         return connection
-    # The system sorts the most promising address to the front.
+    # The system puts the most promising address first.
     raise failures[0]
 
 
 def left(deadline: float) -> float:
-    """How many seconds are left; raises `TimeoutError` when none are."""
+    """The seconds until `deadline`; raises `TimeoutError` if there are none."""
     seconds = deadline - time.monotonic()
     if seconds <= 0:
         raise TimeoutError
@@ -80,12 +79,12 @@ def left(deadline: float) -> float:
 
 
 def is_refused(ip: str) -> bool:
-    """Whether nothing is sent to the address `ip`, however it is written."""
+    """Whether nothing may be sent to the address `ip`, however it is written."""
     return any(is_in(reading, REFUSED) for reading in _readings(ip))
 
 
 def own_addresses(families: Collection[socket.AddressFamily] = FAMILIES) -> list[str]:
-    """The addresses by which this machine speaks to others, at most one of each family."""
+    """The addresses that this machine uses for other hosts, at most one of each family."""
     found = []
     for family, outside in _OUTSIDE.items():
         if family in families:
@@ -99,12 +98,12 @@ def own_addresses(families: Collection[socket.AddressFamily] = FAMILIES) -> list
 
 
 def is_offline() -> bool:
-    """Whether this device has no way to anywhere else."""
+    """Whether this device has no route to any other host."""
     return not own_addresses()
 
 
 def _resolved(host: str, port: int, deadline: float) -> Iterator[_SocketAddress]:
-    """The addresses of `host`, looked up on a thread: no time-out bounds the system's resolver."""
+    """Look up `host` in a thread, because the system's resolver has no time limit of its own."""
     answers: SimpleQueue[list[_SocketAddress] | OSError | UnicodeError] = SimpleQueue()
 
     def look_up() -> None:
@@ -150,7 +149,7 @@ def _is_this_machine(ip: str) -> bool:
 
 
 def _readings(ip: str) -> Iterator[Address]:
-    """What `ip` stands for: itself, and the address of IPv4 that it carries."""
+    """The address `ip`, and the IPv4 address embedded in it, if any."""
     address = ipaddress.ip_address(ip)
     yield address
     if isinstance(address, ipaddress.IPv6Address):

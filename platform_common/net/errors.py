@@ -1,7 +1,6 @@
-"""Why there is no answer: each cause in a sentence of ours.
+"""Why there is no answer: a sentence of ours for each cause.
 
-What the libraries say of it is not used: it may hold a whole address, and with it
-a key.
+The libraries' messages are not used: they may contain a whole address, and so a key.
 """
 
 from __future__ import annotations
@@ -34,25 +33,25 @@ _UNREACHABLE = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN,
 
 
 class ExchangeError(PlatformError):
-    """There is no answer that can be used; the message names the server and holds no secret."""
+    """There is no usable answer; the message names the server and contains no secret."""
 
 
 class TooLongAnswerError(ExchangeError):
-    """The answer is longer than it may be."""
+    """The answer is too long."""
 
 
 class UnwantedError(PlatformError):
-    """Whoever asked went away before the answer came."""
+    """The client left before the answer came."""
 
 
 class TooMuchError(ValueError):
-    """More bytes than we take."""
+    """More bytes than allowed."""
 
 
 def exchange_error(
     error: Exception, server: str, host: str | None, limit_s: float
 ) -> ExchangeError:
-    """What happened, in a sentence of ours; special cases come before general ones."""
+    """Describe a failure in a sentence of ours; special cases come before general ones."""
     match error:
         case ssl.SSLCertVerificationError():
             return _distrusted(error.verify_code, server)
@@ -118,7 +117,7 @@ def _distrusted(verify_code: int, server: str) -> ExchangeError:
 
 
 def wrong_clock() -> ExchangeError:
-    """The error for a device whose clock is not set."""
+    """The error for a device with an unset clock."""
     return ExchangeError(
         Sentence("The device's clock is wrong ({day})", day=today()),
         hint=Sentence("Connect the device to the internet, or set the clock with timedatectl."),

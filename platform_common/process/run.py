@@ -1,7 +1,7 @@
-"""Other programs, run to their end.
+"""Runs other programs to their end.
 
-Each gets a list of arguments, an environment without our secrets, a process
-group of its own, a time limit and an output limit; never a shell.
+Each gets a list of arguments, an environment without our secrets, a process group of its own,
+a time limit and an output limit; never a shell.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ __all__ = ["Finished", "ProcessError", "TooLongError", "run"]
 
 
 class Finished(NamedTuple):
-    """How a program ended: its status (negative for a signal) and what it printed.
+    """The result of a program: its status (negative for a signal) and its output.
 
-    `errors` is its standard error, where that is not a part of `output`.
+    `errors` is its standard error, unless that is a part of `output`.
     """
 
     status: int
@@ -40,13 +40,13 @@ class Finished(NamedTuple):
 
     @property
     def last_line(self) -> str:
-        """What it said last, on standard error if anything is there."""
+        """The last line of standard error, or of the output if that is empty."""
         said = (self.errors.strip() or self.output.strip()).decode("utf-8", "replace")
         return said.rpartition("\n")[2].strip()
 
 
 class TooLongError(ProcessError):
-    """A program that printed more than it may."""
+    """A program printed more than its limit."""
 
 
 def run(
@@ -57,11 +57,11 @@ def run(
     variables: Mapping[str, str] = NO_VARIABLES,
     limit_bytes: int = OUTPUT_LIMIT_BYTES,
 ) -> Finished:
-    """Run `argv` in `/` to its end, with `stdin` for it to read; nothing of it stays behind.
+    """Run `argv` in `/` to its end, with `stdin` as its input; kill what it leaves running.
 
-    `variables` are in its environment beside the few that every program gets. Raises
-    `ProcessError` when it cannot be started or takes longer than `timeout_s`, and
-    `TooLongError` when either of its outputs is over `limit_bytes`.
+    `variables` are added to the few environment variables that every program gets. Raises
+    `ProcessError` if it cannot be started or takes longer than `timeout_s`, and `TooLongError` if
+    one of its outputs exceeds `limit_bytes`.
     """
     process = started(argv, stderr=subprocess.PIPE, directory="/", variables=variables)
     pipes = [cast("IO[bytes]", pipe) for pipe in (process.stdin, process.stdout, process.stderr)]
@@ -89,9 +89,9 @@ def _exchange(
     deadline: float,
     limit_bytes: int,
 ) -> tuple[bytes, bytes]:
-    """What the program prints until it ends, or until that is too much.
+    """Collect the program's output until it ends or exceeds its limit.
 
-    Raises `TimeoutError` past the deadline.
+    Raises `TimeoutError` after the deadline.
     """
     to_it, *from_it = (pipe.fileno() for pipe in pipes)
     printed = {descriptor: bytearray() for descriptor in from_it}
@@ -108,7 +108,7 @@ def _exchange(
                 raise TimeoutError
             if ended.fileno() in ready:
                 kill_group(process)
-                # What it printed is in the pipes by now: who else holds them does not count.
+                # Its output is in the pipes by now; do not wait for others that hold them open.
                 if printed.keys().isdisjoint(ready):
                     break
             if to_it in ready and not (stdin := _passed_on(to_it, stdin)):
@@ -124,7 +124,7 @@ def _exchange(
 
 
 def _passed_on(descriptor: int, data: bytes) -> bytes:
-    """What of `data` the pipe did not take yet; nothing when nobody reads it any more."""
+    """Write to the pipe and return the rest of `data`; empty if the reader is gone."""
     try:
         return data[os.write(descriptor, data[:CHUNK_BYTES]) :]
     except BlockingIOError:

@@ -1,4 +1,4 @@
-"""Starting, ending and becoming other programs: the only module that does.
+"""Starts, kills and becomes other programs; no other module does.
 
 Each gets an environment without our secrets and a session of its own; never a shell.
 """
@@ -15,19 +15,19 @@ from typing import IO, NamedTuple, NoReturn
 
 from platform_common.errors import PlatformError
 
-# What a program may print, and how much of it is read at once.
+# The limit of a program's output, and of a single read.
 OUTPUT_LIMIT_BYTES = 1 << 20
 CHUNK_BYTES = 1 << 16
 NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
-# By then a process that was killed is gone, unless it cannot be.
+# A killed process is gone by then, unless it cannot be killed.
 _UNKILLABLE_S = 2.0
 _PASSED_ON = ("PATH", "HOME", "TMPDIR")
-# Where systemd hears from a service that it is ready.
+# The socket on which a service tells systemd that it is ready.
 _NOTIFIED = "NOTIFY_SOCKET"
 
 
 class ProcessError(PlatformError):
-    """A program that could not be started, hung, or printed without end."""
+    """A program could not be started, hung, or printed too much."""
 
 
 def hung(name: str, timeout_s: float) -> ProcessError:
@@ -47,13 +47,13 @@ def started(
     directory: str | None = None,
     variables: Mapping[str, str] = NO_VARIABLES,
 ) -> subprocess.Popen[bytes]:
-    """The program `argv`, in `directory`; `variables` are in its environment beside a few of ours.
+    """Start `argv` in `directory`, with `variables` added to a few of our environment variables.
 
-    Raises `ProcessError` when it cannot be started.
+    Raises `ProcessError` if it cannot be started.
     """
     environment = _environment(_PASSED_ON)
     try:
-        # Python before 3.11.4 loses pipes of its own making when descriptors run out.
+        # Before 3.11.4, Python leaks the pipes that it creates itself if descriptors run out.
         with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
             ends = [_pipe(theirs, ours, "wb"), _pipe(theirs, ours, "rb")]
             if stderr == subprocess.PIPE:
@@ -71,7 +71,7 @@ def started(
     except OSError as error:
         raise not_started(argv[0], error) from error
     except (ValueError, RuntimeError, subprocess.SubprocessError) as error:
-        # Such as a NUL in an argument, or that Python is about to end.
+        # For example, a NUL in an argument, or the interpreter is shutting down.
         raise ProcessError(f"{argv[0]} could not be started: {error}") from None
     process.stdin, process.stdout = (end.ours for end in ends[:2])
     process.stderr = ends[2].ours if len(ends) > 2 else None
@@ -79,7 +79,7 @@ def started(
 
 
 def become(argv: list[str]) -> NoReturn:
-    """Go on as the program `argv`, as a service does; raises `ProcessError` when it cannot be."""
+    """Replace this process by the program `argv`; raises `ProcessError` if that fails."""
     environment = _environment((*_PASSED_ON, _NOTIFIED))
     try:
         os.execvpe(argv[0], argv, environment)  # noqa: S606 - without a shell, as it should be
@@ -94,14 +94,14 @@ def _environment(passed_on: Sequence[str]) -> dict[str, str]:
 
 
 class _Ends(NamedTuple):
-    """A pipe: the end that a program gets, and ours."""
+    """A pipe: the program's end, and ours."""
 
     theirs: int
     ours: IO[bytes]
 
 
 def _pipe(theirs: contextlib.ExitStack, ours: contextlib.ExitStack, mode: str) -> _Ends:
-    """A pipe whose ends are closed with their stacks; `mode` is what we do with ours."""
+    """Open a pipe whose ends are closed with their stacks; `mode` is that of our end."""
     reading, writing = os.pipe()
     end, kept = (reading, writing) if mode == "wb" else (writing, reading)
     theirs.callback(os.close, end)
@@ -109,16 +109,16 @@ def _pipe(theirs: contextlib.ExitStack, ours: contextlib.ExitStack, mode: str) -
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill the program with everything that it started, as far as we may."""
+    """Kill the program and everything that it started, as far as permitted."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """Kill it and take its status.
+    """Kill the program and collect its status.
 
-    One that cannot be killed, as it runs as another user or waits for a dead disk, holds
-    nobody up; `subprocess` takes its status when another program is started.
+    A process that cannot be killed, because it belongs to another user or waits for a dead disk,
+    holds nothing up; `subprocess` collects its status when another program is started.
     """
     kill_group(process)
     with contextlib.suppress(subprocess.TimeoutExpired):

@@ -1,4 +1,4 @@
-"""The key test: does a provider take this key? One for the control CLI and the wizard.
+"""The key test: whether a provider accepts a key.
 
 Every message is a sentence of ours, without the key in any form.
 """
@@ -29,7 +29,7 @@ _slots = threading.BoundedSemaphore(_AT_ONCE)
 
 
 class BusyError(PlatformError):
-    """As many keys as may be are being tested already."""
+    """The maximum number of key tests is already running."""
 
 
 def check_key(
@@ -41,11 +41,10 @@ def check_key(
     limit_s: float = LIMIT_S,
     ca_file: Path | None = None,
 ) -> Outcome:
-    """Ask `provider` whether it takes `credentials` (values by variable), in `limit_s` at most.
+    """Ask `provider` whether it accepts `credentials` (values by variable), within `limit_s`.
 
-    `endpoint` stands in for the provider's own. Whatever goes wrong is an outcome
-    that is not ok; raises only `BusyError`, when four tests are running and none
-    ends within two seconds.
+    `endpoint` replaces the provider's own. Every failure is a result that is not ok; raises only
+    `BusyError`, if four tests are running and none ends within two seconds.
     """
     began = time.monotonic()
     request = None

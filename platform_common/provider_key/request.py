@@ -1,4 +1,4 @@
-"""The request that tests a key: one for each kind of provider, made without any IO."""
+"""Builds the request that tests a key, for each kind of provider, without I/O."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _RUNTIME_HOST = re.compile(
 
 
 class IncompleteError(PlatformError):
-    """Something is missing, or cannot be right, before anything is sent."""
+    """A value is missing or invalid, so nothing was sent."""
 
 
 class KeyRequest(Struct, frozen=True):
-    """A GET; its `repr` shows the base address alone, for the rest may hold the key."""
+    """A GET; its `repr` only shows the base address, because the rest may contain the key."""
 
     endpoint: str
     url: str
@@ -37,7 +37,7 @@ class KeyRequest(Struct, frozen=True):
 
 
 class _Asking(NamedTuple):
-    """Which path is asked for, and how so many of the credentials are put into the request."""
+    """The requested path, and the function that adds the first `takes` credentials."""
 
     path: str
     attach: Callable[..., KeyRequest]
@@ -47,9 +47,9 @@ class _Asking(NamedTuple):
 def build_request(
     provider: Provider, credentials: Mapping[str, Secret], *, endpoint: str = "", model: str = ""
 ) -> KeyRequest:
-    """What to ask `provider`; `credentials` are by variable, `endpoint` is instead of the default.
+    """Build the request; `credentials` are by variable, `endpoint` replaces the default.
 
-    Raises `IncompleteError` or `SecretError`, which show no value.
+    Raises `IncompleteError` or `SecretError`, which contain no value.
     """
     names = provider.variables
     absent = [name for name in names if name not in credentials]
@@ -79,7 +79,7 @@ def _base(url: str, what: str) -> str:
     try:
         check_base_url(url)
     except ValueError as error:
-        # Where the address is, a key may have been put by mistake: it is not shown.
+        # Not shown: a key may have been entered in place of the address by mistake.
         problem = str(error)
     else:
         return url.rstrip("/")
@@ -118,7 +118,7 @@ def _signed(request: KeyRequest, access_key: str, secret_key: str, region: str) 
 
 
 def _control_url(url: str, region: str) -> str:
-    """The address that lists models, in `region`; an address that is not Amazon's stays."""
+    """The address that lists models in `region`; an address that is not Amazon's is unchanged."""
     parts = urlsplit(url)
     found = _RUNTIME_HOST.fullmatch(parts.hostname or "")
     if not found:

@@ -21,10 +21,10 @@ _LONGEST_HOST = 255
 
 
 class KeyCheck(Struct, frozen=True):
-    """How a test went, for a program; `message` is what to say, `hint` the next step.
+    """The result of a test for programs; `message` is for people, `hint` the next step.
 
-    `ok` is a pass; `proved` that the pass shows the key to be right. `models` is
-    how many the provider listed, None when it listed none.
+    `ok` means that it passed, `proved` that the key is right. `models` is the number of listed
+    models, None without a list.
     """
 
     ok: bool
@@ -38,7 +38,7 @@ class KeyCheck(Struct, frozen=True):
 
 
 class Outcome(NamedTuple):
-    """How a test went, with the same sentences for a page in another language."""
+    """The result of a test, with the same sentences in translatable form."""
 
     check: KeyCheck
     said: Sentence
@@ -87,14 +87,14 @@ _FAILURES = (
 )
 _REJECTED = Sentence("{name} rejected this key (HTTP {status})")
 _ASKS_FOR_KEY = Sentence("{server} requires a key, but {name} has none (HTTP {status})")
-# Google says 400 to what is none of its keys.
+# Google answers 400 for an invalid key.
 _REJECTIONS: Mapping[Kind, tuple[int, ...]] = {"query-key": (400, 401, 403)}
 
 
 def outcome(
     said: Sentence, advice: Sentence | None = None, *, ok: bool = False, **more: Any
 ) -> Outcome:
-    """An outcome in these words; `more` are further members of its `KeyCheck`."""
+    """Make an outcome with these sentences; `more` are further members of its `KeyCheck`."""
     hint = "" if advice is None else str(advice)
     return Outcome(KeyCheck(ok=ok, message=str(said), hint=hint, **more), said, advice)
 
@@ -102,7 +102,7 @@ def outcome(
 def verdict(
     provider: Provider, credentials: Mapping[str, Secret], request: KeyRequest, answer: Answer
 ) -> Outcome:
-    """What an answer says about the key."""
+    """Judge the key by the response."""
     status, server = answer.status, server_of(request.url)
     if 200 <= status < 300:
         return _passed(provider, server, answer)
@@ -125,7 +125,7 @@ def _rejected(provider: Provider) -> tuple[Sentence, Sentence | None]:
     if provider.takes_address:
         return _ASKS_FOR_KEY, None
     if provider.kind == "signed-cloud":
-        # A signature is of its time: a wrong clock makes it a wrong one.
+        # A signature contains the time, so a wrong clock makes it invalid.
         if is_implausible(today()):
             wrong = wrong_clock()
             return wrong.said, wrong.advice
@@ -145,7 +145,7 @@ def _rejected(provider: Provider) -> tuple[Sentence, Sentence | None]:
 
 
 def _onward(location: str, credentials: Mapping[str, Secret]) -> Sentence:
-    """Where a redirect leads to: scheme and host alone, and no key that it holds."""
+    """The target of a redirect: scheme and host only, without any key in it."""
     try:
         scheme, netloc, *_ = urlsplit(location)
     except ValueError:
@@ -160,11 +160,11 @@ def _onward(location: str, credentials: Mapping[str, Secret]) -> Sentence:
 
 
 class _Model(Struct, gc=False):
-    """An entry of a list of models, of which nothing is kept."""
+    """An entry of a list of models; its members are ignored."""
 
 
 class _Models(Struct):
-    """The lists that services of all kinds answer with; a later page may hold more."""
+    """The model lists of all kinds of services; further pages may have more."""
 
     data: tuple[_Model, ...] | None = None
     models: tuple[_Model, ...] | None = None
@@ -173,12 +173,12 @@ class _Models(Struct):
     next_page: str = msgspec.field(name="nextPageToken", default="")
 
 
-# Made when this module is: threads that make one at the same time end the process.
+# Created at import, because creating it in two threads at once crashes the process.
 _decode = msgspec.json.Decoder(_Models | tuple[_Model, ...]).decode
 
 
 def _listed(body: bytes) -> tuple[int, bool] | None:
-    """How many models `body` lists, and whether there are more of them; None for no list."""
+    """The number of models in `body`, and whether there are more; None if it is not a list."""
     try:
         answer = _decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -18,17 +18,16 @@ Kind = Literal[
     "hosted-inference",
 ]
 
-# What every signature needs beside the access key id, should an entry not name it.
+# Every signature needs these beside the access key id, even if an entry does not name them.
 _SIGNED_CLOUD_ENV = ("AWS_SECRET_ACCESS_KEY", "AWS_REGION")
 
 
 class Provider(Struct, frozen=True):
-    """One vendor of models, and how its key is named and tested.
+    """One provider of models, and how its key is named and tested.
 
-    `extra_env` names further variables that its credentials need;
-    `models_public` says that its list of models shows nothing about a key;
-    `requires_model` that there is no model to fall back on; `offline_only` that
-    it is offered on offline builds alone.
+    `extra_env` names further variables of its credentials; `models_public` means that its list
+    of models proves nothing about a key; `requires_model` that there is no default model;
+    `offline_only` that it is only offered on offline builds.
     """
 
     id: str
@@ -45,7 +44,7 @@ class Provider(Struct, frozen=True):
     offline_only: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be a name, an address or a variable."""
+        """Refuse invalid names, addresses and variables."""
         check_member("id", check_id, self.id)
         if not self.display_name:
             raise ValueError("display_name: must not be empty")
@@ -57,27 +56,27 @@ class Provider(Struct, frozen=True):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Every variable of `secrets.env` that it needs, the key's first."""
+        """Every variable of `secrets.env` that it needs, that of the key first."""
         usual = _SIGNED_CLOUD_ENV if self.kind == "signed-cloud" else ()
         return (self.key_env_var, *(self.extra_env or usual))
 
     @property
     def takes_address(self) -> bool:
-        """Whether its variable holds the address of a server that asks for no key."""
+        """Whether its variable holds the address of a server that needs no key."""
         return self.key_env_var.endswith("_BASE_URL")
 
 
 class Catalogue(Struct, frozen=True):
     """All usable providers, in the order in which they are offered.
 
-    `problems` tells of each entry that was left out: `<place>: <what is wrong>`.
+    `problems` has a line for each entry that was left out: `<place>: <what is wrong>`.
     """
 
     providers: tuple[Provider, ...]
     problems: tuple[str, ...] = ()
 
     def offered(self, *, offline: bool) -> tuple[Provider, ...]:
-        """The providers to choose from on an offline build, or on any other."""
+        """The providers that an offline build offers, or any other build."""
         return tuple(p for p in self.providers if offline or not p.offline_only)
 
 
@@ -86,9 +85,9 @@ class _File(Struct, frozen=True):
 
 
 def parse(data: bytes) -> Catalogue:
-    """The catalogue in the JSON `data`, without the entries that cannot be used.
+    """Parse the JSON `data`; entries that cannot be used are left out.
 
-    Raises `DecodingError` when `data` is no catalogue at all.
+    Raises `DecodingError` if `data` is not a catalogue at all.
     """
     found: dict[str, Provider] = {}
     problems = []
@@ -99,7 +98,7 @@ def parse(data: bytes) -> Catalogue:
             problems.append(error.message)
             continue
         if provider.id in found:
-            problems.append(f"providers[{number}].id: {provider.id} is there already")
+            problems.append(f"providers[{number}].id: {provider.id} occurs twice")
         else:
             found[provider.id] = provider
     return Catalogue(tuple(found.values()), tuple(problems))

@@ -1,4 +1,4 @@
-"""What people call the channels."""
+"""The names of the channels, for people."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from platform_common.message import Sentence
 
-# Those of the shipped profiles, and of the devices that are too small for one.
+# The channels of the shipped profiles and limits records.
 _NAMES: Mapping[str, str | Sentence] = {
     "bluebubbles": "BlueBubbles",
     "desktop": Sentence("Desktop app"),
@@ -48,6 +48,6 @@ _NAMES: Mapping[str, str | Sentence] = {
 
 
 def channel_name(channel_id: str) -> Sentence:
-    """The name of a channel; its id when it is not one that we know."""
+    """The name of a channel; its id if it is unknown."""
     name = _NAMES.get(channel_id, channel_id)
     return name if isinstance(name, Sentence) else Sentence("{some}", some=name)

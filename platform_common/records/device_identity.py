@@ -1,4 +1,4 @@
-"""What this device is called, and where on earth its clock is."""
+"""The name and the time zone of a device."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _ZONES = "zoneinfo/"
 
 
 def device_name(*devices: Paths) -> str:
-    """The name of the first device that has one: the machine's own, or what a folder's file says.
+    """The name of the first device that has one: this machine's name, or that in a folder's file.
 
-    What stands for a device without a name has the name of this machine.
+    If none has one, it is the name of this machine.
     """
     return next(filter(None, map(_name, devices)), "") or socket.gethostname()
 
 
 def time_zone(*devices: Paths) -> str:
-    """The time zone of the first device that has one; empty when none has."""
+    """The time zone of the first device that has one; empty if none has."""
     return next(filter(None, map(_zone, devices)), "")
 
 

@@ -1,4 +1,4 @@
-"""Which profiles this device has, and which of them is active."""
+"""The installed profiles, and the active one."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from platform_common.records.record_file import MissingRecordError, RecordError
 from platform_common.validation import check_id
 
 _ENDING = ".toml"
-_LIST = "See which there are with: platformctl profile list"
+_LIST = "List the profiles with: platformctl profile list"
 
 
 class InstalledProfiles(Struct, frozen=True):
-    """The usable profiles by id, and what is wrong with each other file."""
+    """The usable profiles by id, and the problems of the other files."""
 
     profiles: tuple[Profile, ...]
     problems: tuple[RecordError, ...]
 
 
 def installed_profiles(paths: Paths) -> InstalledProfiles:
-    """Every profile of the device; raises `RecordError` when their folder cannot be listed."""
+    """Read all profiles; raises `RecordError` if their folder cannot be listed."""
     profiles, problems = [], []
     for file in profile_files(paths):
         try:
@@ -34,7 +34,7 @@ def installed_profiles(paths: Paths) -> InstalledProfiles:
 
 
 def profile_files(paths: Paths) -> list[Found]:
-    """The files that define profiles; raises `RecordError` when their folder cannot be listed."""
+    """The profile definition files; raises `RecordError` if their folder cannot be listed."""
     folder = paths.find(PROFILES)
     try:
         names = sorted(entry.name for entry in folder.path.iterdir())
@@ -48,7 +48,7 @@ def profile_files(paths: Paths) -> list[Found]:
 
 
 def profile_file(paths: Paths, profile_id: str) -> Found:
-    """Where the profile of that id is defined; raises `RecordError` for what is no id."""
+    """The definition file of the profile with that id; raises `RecordError` for an invalid id."""
     try:
         check_id(profile_id)
     except ValueError as error:
@@ -58,12 +58,12 @@ def profile_file(paths: Paths, profile_id: str) -> Found:
 
 
 def read_profile(file: Found) -> Profile:
-    """The profile in `file`, which is called after its id; raises `RecordError`."""
+    """Read the profile in `file`, which is named after its id; raises `RecordError`."""
     return record_file.read(file, lambda data: parse(data, file.path.name.removesuffix(_ENDING)))
 
 
 def profile(paths: Paths, profile_id: str) -> Profile:
-    """The profile of that id; raises `RecordError`, when there is none `MissingRecordError`."""
+    """Read the profile with that id; raises `RecordError`, or `MissingRecordError` if none."""
     file = profile_file(paths, profile_id)
     try:
         return read_profile(file)
@@ -72,7 +72,7 @@ def profile(paths: Paths, profile_id: str) -> Profile:
 
 
 def active_profile(paths: Paths) -> Profile | None:
-    """The active profile; None when none is set; raises `RecordError` when it cannot be used."""
+    """Read the active profile; None if none is set; raises `RecordError` if it is unusable."""
     path = paths.writable(ACTIVE_PROFILE)
     profile_id = record_file.read_line(path)
     if profile_id is None:

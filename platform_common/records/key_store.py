@@ -1,4 +1,4 @@
-"""The keys on this device: reading `secrets.env`, and storing a value in it."""
+"""The keys on this device: reads `secrets.env` and stores values in it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OWNER = Owner("root", "agent")
 
 
 def read_keys(paths: Paths) -> SecretsEnv:
-    """The keys, none when there is no file yet; raises `RecordError`."""
+    """Read the keys; empty if there is no file yet; raises `RecordError`."""
     try:
         return record_file.read(paths.find(SECRETS), parse)
     except MissingRecordError:
@@ -23,9 +23,9 @@ def read_keys(paths: Paths) -> SecretsEnv:
 
 
 def store_keys(paths: Paths, values: Mapping[str, Secret], *, mode: int) -> SecretsEnv:
-    """Set variables and leave all else in the file as it is; returns what is there now.
+    """Set variables, leave everything else in the file, and return the result.
 
-    Raises `PlatformError`, the file then as it was.
+    Raises `PlatformError`, after which the file is unchanged.
     """
     keys = parse(b"")
 

@@ -1,4 +1,4 @@
-"""What the device can do and what it cannot: `/etc/platform/limits.json`."""
+"""What the device can do, and what it cannot: `/etc/platform/limits.json`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REQUIRED = (
 
 
 class Capabilities(Struct, frozen=True):
-    """What the device can do; `channels_disabled_by_ram` are those that it is too small for."""
+    """What the device can do; `channels_disabled_by_ram` need more memory than it has."""
 
     local_llm: bool = False
     voice_wake_word: bool = False
@@ -37,8 +37,8 @@ class Limitation(Struct, frozen=True):
 class Limits(Struct, frozen=True):
     """The limits of one device.
 
-    Every member has a default, for who reads the answer of a control CLI; the
-    record itself must have most of them.
+    Every member has a default, for readers of the control CLI's answer; in the record itself,
+    most are required.
     """
 
     target: str = ""
@@ -53,18 +53,18 @@ class Limits(Struct, frozen=True):
     airgap_max_tier: Literal["lean", "standard", "rich"] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a memory of less than nothing."""
+        """Refuse a negative amount of memory."""
         if self.ram_mb < 0:
             raise ValueError("ram_mb: must not be negative")
 
 
 def parse(data: bytes) -> Limits:
-    """The limits in the JSON `data`; raises `DecodingError`."""
+    """Parse the JSON `data`; raises `DecodingError`."""
     return _checked(data)[1]
 
 
 def parse_whole(data: bytes) -> dict[str, Any]:
-    """The same as plain JSON, with the members that this version does not know."""
+    """Return the checked record as plain JSON, including unknown members."""
     return _checked(data)[0]
 
 

@@ -20,7 +20,7 @@ _LONGEST_URL_PATH = 2048
 
 
 class Chat(Struct, frozen=True):
-    """`[chat]`: how the gateway takes a message; an empty member means the usual one."""
+    """`[chat]`: how to send messages to the gateway; an empty member means its default."""
 
     protocol: Literal["simple", "chat-completions"] = "simple"
     path: str = ""
@@ -28,7 +28,7 @@ class Chat(Struct, frozen=True):
     token_env: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse what is no path or no variable."""
+        """Refuse invalid paths and variables."""
         if self.path:
             check_member("path", _check_url_path, self.path)
         if self.token_env:
@@ -36,11 +36,11 @@ class Chat(Struct, frozen=True):
 
 
 class Profile(Struct, frozen=True):
-    """One gateway: what runs it, where it keeps its data, and how it is talked to.
+    """One gateway: its unit, its data, and how to talk to it.
 
-    `data_dir` is a path of the device, `~/` being the home of agent. `ports` are
-    those that it listens on, `channel_ports` those that a channel needs open to
-    the outside, such as `443/tcp`. `http_check` is empty when nothing is asked.
+    `data_dir` is a path on the device, with `~/` for the home of agent. `ports` are those that it
+    listens on, `channel_ports` those that a channel needs open to the outside, such as
+    `443/tcp`. `http_check` is empty if there is no health URL.
     """
 
     id: str
@@ -118,9 +118,9 @@ class _File(Struct, frozen=True):
 
 
 def parse(data: bytes, profile_id: str) -> Profile:
-    """The profile `profile_id` in the TOML `data`; raises `DecodingError`.
+    """Parse the profile `profile_id` in the TOML `data`; raises `DecodingError`.
 
-    What the file leaves out is what is usual for a profile of that id.
+    Missing keys have the defaults for that id.
     """
     try:
         check_id(profile_id)
@@ -130,7 +130,7 @@ def parse(data: bytes, profile_id: str) -> Profile:
         raise DecodingError("the file is empty")
     file = from_toml(data, _File)
     if file.profile.id not in ("", profile_id):
-        raise DecodingError(f"profile.id: must be {profile_id}, as the file is called")
+        raise DecodingError(f"profile.id: must be {profile_id}, like the name of the file")
     return Profile(
         id=profile_id,
         display_name=file.profile.display_name or profile_id,
@@ -147,7 +147,7 @@ def parse(data: bytes, profile_id: str) -> Profile:
 
 
 def gateway_url(profile: Profile) -> str:
-    """Where the gateway is: scheme, host and port; raises `PlatformError` for a wrong profile."""
+    """The base URL of the gateway; raises `PlatformError` if the profile is wrong."""
     try:
         check_loopback_url(profile.http_check)
     except ValueError as error:
@@ -164,7 +164,7 @@ def gateway_url(profile: Profile) -> str:
 
 
 def correct(profile: Profile) -> Sentence:
-    """What to do where the profile is wrong."""
+    """What to do if the profile is wrong."""
     return Sentence("Correct http_check or [chat] in {file}.", file=f"profiles/{profile.id}.toml")
 
 

@@ -1,8 +1,7 @@
-"""Records: the files in which the device keeps what it knows about itself.
+"""Records: the files in which a device stores what it knows about itself.
 
-A record module holds frozen shapes, `parse(data) -> R`, and, for what we write
-ourselves, a way back to bytes; it never touches a file. Here is how one gets
-from the disk to `parse`, and back.
+A record module has frozen types, `parse(data) -> R` and, if we write the record ourselves, the
+reverse; it never touches a file. This module reads and writes the files.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class MissingRecordError(RecordError):
 
 
 def read(found: Found, parse: Callable[[bytes], R]) -> R:
-    """The record at `found`; raises `RecordError` with the file and the place in it."""
+    """Read the record at `found`; raises `RecordError` with the file and the place in it."""
     try:
         data = read_own(found.path, LIMIT_BYTES, links=found.shipped)
     except FileNotFoundError as error:
@@ -45,7 +44,7 @@ def read(found: Found, parse: Callable[[bytes], R]) -> R:
 
 
 def read_line(path: Path) -> str | None:
-    """What a file of one line says, such as `active-profile`; None when there is none.
+    """Read a one-line file, such as `active-profile`; None if there is none.
 
     Raises `RecordError`.
     """
@@ -56,17 +55,17 @@ def read_line(path: Path) -> str | None:
 
 
 def parse_line(data: bytes) -> str:
-    """The one line of a file; raises `PlatformError`."""
+    """Parse a one-line file; raises `PlatformError`."""
     line = utf8(data).removesuffix("\n")
     if not line or not line.isprintable() or line != line.strip() or len(line) > _LONGEST_LINE:
         raise DecodingError(
-            f"must be one line of {_LONGEST_LINE:,} characters at most, without blanks around it"
+            f"must be one line of at most {_LONGEST_LINE:,} characters, without blanks around it"
         )
     return line
 
 
 def replace(path: Path, data: bytes, *, mode: int, owner: Owner | None = None) -> None:
-    """Put a whole new record at `path`."""
+    """Write a whole new record to `path`."""
     edit(path, lambda _: data, mode=mode, owner=owner)
 
 
@@ -77,13 +76,12 @@ def edit(
     mode: int,
     owner: Owner | None = None,
 ) -> None:
-    """Replace the record at `path` by what `change` makes of its bytes (None: there are none).
+    """Replace the record at `path` by the result of `change` for its bytes (None: no file).
 
-    No other writer comes in between, and what one that was killed left over is
-    gone. Raises `RecordError` and whatever the writing raises; the old record
-    then stays.
+    A lock keeps other writers out, and temporary files of killed writers are removed. Raises
+    `RecordError` and whatever the writing raises; the old record then stays.
     """
-    # Here, as the bench row of `platformctl version` misses with them.
+    # Here, because at the top the bench row of `platformctl version` misses.
     from platform_common.storage.atomic_write import make_folder, write_atomic
     from platform_common.storage.file_lock import changing
     from platform_common.storage.stale_files import remove_left_overs

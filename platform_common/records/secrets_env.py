@@ -1,8 +1,8 @@
-"""The keys of the gateways: `/etc/platform/secrets.env`, which systemd reads as well.
+"""The keys of the gateways: `/etc/platform/secrets.env`, which systemd reads too.
 
-We read it line by line. systemd knows values that go on over several lines
-(`parse_env_file_internal` in its `env-file.c`), and one bad byte spoils the whole
-file for it: what we write, it must be able to see.
+We read it line by line. systemd allows values over several lines (`parse_env_file_internal` in
+its `env-file.c`), and one bad byte makes it refuse the whole file. So before writing, we check
+that systemd will see the value.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from platform_common.errors import PlatformError
 from platform_common.secret import Secret
 
 _BLANKS = b" \t\r\n"
-# What systemd takes as one thing, whole or cut short by the end of the file. Its
-# versions differ about what follows a comment that ends in a backslash.
+# One token for systemd, complete or cut off by the end of the file. Its versions differ about
+# the line after a comment that ends in a backslash.
 _ENTRY = re.compile(
     rb"""
       [#;] (?: [^\\\r\n] | \\[^\r\n] )*+ (?: \\ .* )?
@@ -33,7 +33,7 @@ _ENTRY = re.compile(
 
 
 class UnseenError(PlatformError):
-    """A value that systemd would not see, or that would change others, if it were written."""
+    """A value that systemd would not see, or that would change other values."""
 
 
 class SecretsEnv:
@@ -43,23 +43,23 @@ class SecretsEnv:
 
     def __init__(self, lines: Sequence[bytes]) -> None:
         self._lines = tuple(lines)
-        # Of two lines with one name the last counts, as for systemd.
+        # If a name occurs twice, the last line counts, as for systemd.
         self._by_name = {_name(line): line for line in lines}
 
     def get(self, name: str) -> Secret | None:
-        """The value of the variable `name`; None for none or an empty one."""
+        """The value of the variable `name`; None if it is missing or empty."""
         line = self._by_name.get(name.encode())
         return None if line is None else _value(line)
 
     def all_values(self) -> tuple[Secret, ...]:
-        """The value of every line that sets one, also where a later line counts."""
+        """The values of all lines, even if a later line overrides them."""
         values = (_value(line) for line in self._lines if _name(line))
         return tuple(value for value in values if value is not None)
 
     def with_value(self, name: str, secret: Secret) -> SecretsEnv:
-        """With `name` set to `secret` on every line that sets it, or on a new last one.
+        """Return a copy that sets `name` to `secret`, on all lines with it or on a new last line.
 
-        All other lines stay as they are. Raises `UnseenError`.
+        All other lines stay. Raises `UnseenError`.
         """
         lines = list(self._lines)
         own = [number for number, line in enumerate(lines) if _name(line) == name.encode()]
@@ -75,7 +75,7 @@ class SecretsEnv:
         return SecretsEnv(lines)
 
     def render(self) -> bytes:
-        """The bytes of the file."""
+        """Return the bytes of the file."""
         return b"".join(self._lines)
 
     def __repr__(self) -> str:
@@ -83,12 +83,12 @@ class SecretsEnv:
 
 
 def parse(data: bytes) -> SecretsEnv:
-    """The file that `data` is; whatever is no assignment counts as a comment."""
+    """Parse `data`; lines that are not assignments count as comments."""
     return SecretsEnv(data.splitlines(keepends=True))
 
 
 def _name(line: bytes) -> bytes | None:
-    """The variable that a line sets; None for a comment, or without `=`."""
+    """The variable that a line sets; None for a comment or a line without `=`."""
     name, equals, _ = line.partition(b"=")
     name = name.strip(_BLANKS)
     return name if equals and not name.startswith(b"#") else None
@@ -110,7 +110,7 @@ def _ending(line: bytes) -> bytes:
 
 
 def _refuse_unseen(lines: Sequence[bytes], own: Sequence[int]) -> None:
-    """Raise `UnseenError` unless systemd takes the lines `own` each for itself."""
+    """Raise `UnseenError` unless systemd reads each of the lines `own` as an assignment."""
     data = b"".join(lines)
     if b"\0" in data:
         raise _unseen(data, data.index(b"\0"), "holds a NUL, which makes systemd refuse the file")
@@ -123,7 +123,7 @@ def _refuse_unseen(lines: Sequence[bytes], own: Sequence[int]) -> None:
                 raise _unseen(
                     data,
                     entry.start(),
-                    "goes on over the lines that follow it (an open quote, or a backslash at its"
+                    "continues on the following lines (an open quote, or a backslash at its"
                     " end), so systemd would not see the new value",
                 )
         if not touched and entry["assignment"] is not None and not _is_text(entry[0]):
@@ -133,14 +133,14 @@ def _refuse_unseen(lines: Sequence[bytes], own: Sequence[int]) -> None:
 
 
 def _spans(lines: Sequence[bytes], own: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Where the contents of the lines `own` begin, and where they end, in the file."""
+    """The start and end of each of the lines `own` in the file."""
     positions = [0, *accumulate(map(len, lines))]
     starts = [positions[number] for number in own]
     return starts, [positions[number] + len(_content(lines[number])) for number in own]
 
 
 def _is_text(data: bytes) -> bool:
-    """Whether systemd takes `data` for UTF-8: no code point that stands for no character."""
+    """Whether systemd accepts `data` as UTF-8, without surrogates and noncharacters."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:

@@ -29,7 +29,7 @@ from platform_common.storage.file_lock import LockedError
 
 T = TypeVar("T")
 OnProgress = Callable[[Any], None]
-# All progress of one operation, and how often the helper sends a line.
+# The limit for all progress of an operation, and how often the helper sends a line.
 PROGRESS_LIMIT_BYTES = 256 << 10
 BEAT_S = 4.0
 ANSWER_LIMIT_BYTES = 1 << 20
@@ -38,7 +38,7 @@ _ANSWER_TIMEOUT_S = 30.0
 _SEE = "see why with: journalctl -u 'platform-control@*'"
 _ROOT = 0
 _CREDENTIALS = struct.Struct("3i")
-# The class of an error is kept across the socket; the first that fits.
+# The class of an error is sent by name; the first matching one counts.
 KINDS: Mapping[str, type[PlatformError]] = {
     "usage": WrongUsageError,
     "unreadable": UnreadableError,
@@ -48,7 +48,7 @@ KINDS: Mapping[str, type[PlatformError]] = {
 
 
 class Failure(Struct, frozen=True):
-    """Why nothing, or not all, was done; `kind` is one of `KINDS`."""
+    """Why nothing, or not everything, was done; `kind` is one of `KINDS`."""
 
     kind: str
     message: str
@@ -65,7 +65,7 @@ class Answer(Struct, frozen=True):
 def socket_for(paths: Paths, *own: Place) -> Path | None:
     """The helper's socket; None for root, if a path of `own` is overridden, or without a helper.
 
-    It is None as well for a user who may not open the socket.
+    Also None for a user who may not open the socket.
     """
     if os.geteuid() == _ROOT or any(paths.named(place.variable) for place in own):
         return None
@@ -87,10 +87,10 @@ def ask(
     limit_bytes: int = ANSWER_LIMIT_BYTES,
     on_progress: OnProgress | None = None,
 ) -> T:
-    """The answer of the helper at the socket `path`; raises what the operation raised.
+    """Send a request to the helper at the socket `path`; raises what the operation raised.
 
-    `on_progress` is called with each report, as JSON has it. Also raises `UnreadableError`
-    when the helper cannot be reached, is not root's, is silent, or gives no answer in time.
+    `on_progress` is called with each report, as parsed JSON. Also raises `UnreadableError` if the
+    helper cannot be reached, is not root's, is silent, or does not answer in time.
     """
     request: dict[str, object] = {"operation": operation, "arguments": arguments}
     silence_s = timeout_s
@@ -104,13 +104,13 @@ def ask(
             lines = received(connection, limit_bytes, timeout_s, silence_s, "The answer")
             return _answer(lines, shape, path, on_progress)
     except DecodingError as error:
-        raise UnreadableError(f"What the control helper answers is wrong: {error}") from None
+        raise UnreadableError(f"The answer of the control helper is not valid: {error}") from None
     except OSError as error:
         raise UnreadableError.of(path, error) from None
 
 
 def peer(connection: socket.socket) -> int:
-    """The user at the other end, as the kernel knows it."""
+    """The user at the other end, according to the kernel."""
     size = _CREDENTIALS.size
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
     user: int = _CREDENTIALS.unpack(credentials)[1]
@@ -120,9 +120,9 @@ def peer(connection: socket.socket) -> int:
 def received(
     connection: socket.socket, limit_bytes: int, timeout_s: float, silence_s: float, what: str
 ) -> Iterator[bytes]:
-    """The lines that the other end sends until it ends its sending; the last may be torn.
+    """Yield lines until the other end shuts down its sending side; the last may be torn.
 
-    Raises `UnreadableError` when they are too long in all, or do not come in time.
+    Raises `UnreadableError` if they are too long in all, or do not arrive in time.
     """
     deadline = time.monotonic() + timeout_s
     rest, total = b"", 0
@@ -138,7 +138,7 @@ def received(
                     f"The control helper has said nothing for {silence_s:g} s",
                     hint=f"It may still be running: {_SEE}",
                 ) from None
-            raise UnreadableError(f"{what} did not come in {timeout_s:g} s") from None
+            raise UnreadableError(f"{what} did not arrive within {timeout_s:g} s") from None
         if not chunk:
             break
         total += len(chunk)
@@ -151,7 +151,7 @@ def received(
 
 
 def too_long(what: str, limit_bytes: int) -> UnreadableError:
-    """The error for a message above its limit."""
+    """The error for a message beyond its limit."""
     return UnreadableError(f"{what} is longer than {limit_bytes:,} bytes")
 
 
@@ -176,7 +176,7 @@ def _answer(
             if "progress" not in tree:
                 return _result(shaped(tree, Answer), shape)
             if on_progress is None:
-                raise DecodingError("progress that nobody asked for")
+                raise DecodingError("unrequested progress")
             if tree["progress"] is not None:
                 on_progress(tree["progress"])
     raise UnreadableError(

@@ -1,7 +1,7 @@
-"""Setting up the device, as our programs speak of it to each other.
+"""The messages about setup between our programs.
 
-The wizard has a plan of its own, of things that act; here is what others see of it, of
-how far it came, and what the root helper is asked for.
+The wizard's own plan consists of executable actions; these types describe the plan and its
+progress to others, and the request to the root helper.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from msgspec import Struct
 
 # The name of the root helper's operation.
 SETUP_APPLY = "setup-apply"
-# By the slug of the step and the name of the secret.
+# By step slug and name of the secret.
 SecretTexts = Mapping[str, Mapping[str, str]]
 
 
@@ -25,10 +25,10 @@ class KeyFile(Struct, frozen=True):
 
 
 class SetupAction(Struct, frozen=True):
-    """One thing that setting up does; what does not belong to its kind is empty.
+    """One action of setup; members that do not belong to its kind are empty.
 
-    `action` is write, set, add-keys, remove or run. `kept` when it was done before a
-    restart of the wizard and is not done again. Secrets are masked.
+    `action` is write, set, add-keys, remove or run. `kept` if it was done before a restart of the
+    wizard and is not repeated. Secrets are masked.
     """
 
     phase: str = ""
@@ -48,17 +48,17 @@ class SetupAction(Struct, frozen=True):
 
 
 class Missing(Struct, frozen=True):
-    """What is missing, and of which step."""
+    """A missing answer or secret, and its step."""
 
     step: str = ""
     what: str = ""
 
 
 class SetupPlan(Struct, frozen=True):
-    """`setup plan`: all that applying the answers will do, in its order.
+    """`setup plan`: everything that applying the answers will do, in order.
 
-    `step` is where the wizard stands; `mark` tells this plan from any other. `lacks` must
-    be answered first; `secrets` are not on the device, so that the wizard must hold them.
+    `step` is the wizard's current step; `mark` is the digest of the plan. `lacks` must be answered
+    first; `secrets` are not on the device yet, so the wizard must have them.
     """
 
     step: str = ""
@@ -69,7 +69,7 @@ class SetupPlan(Struct, frozen=True):
 
 
 class TriedAction(Struct, frozen=True):
-    """What became of an action: `state` is waiting, running, done, failed or kept."""
+    """An action and its state: waiting, running, done, failed or kept."""
 
     id: str = ""
     said: str = ""
@@ -82,7 +82,7 @@ ActionState = Literal["running", "done", "failed"]
 
 
 class SetupProgress(Struct, frozen=True):
-    """One action while a plan is carried out: its number from 1, and its state.
+    """Progress of one action of a running plan: its number from 1, and its state.
 
     `of` is the number of all actions; `why` is the reason of a failure.
     """
@@ -96,11 +96,10 @@ class SetupProgress(Struct, frozen=True):
 
 
 class SetupStatus(Struct, frozen=True):
-    """`setup status`: whether the device is set up, and how far the last try to came.
+    """`setup status`: whether the device is set up, and how far the last attempt came.
 
-    `outcome` is none, unfinished, failed or done; unfinished is what goes on, or was
-    interrupted. Once `complete`, no wizard starts any more; `completed_at` is empty where
-    that is not told.
+    `outcome` is none, unfinished (running or interrupted), failed or done. Once `complete`, no
+    wizard starts; `completed_at` is empty if unknown.
     """
 
     complete: bool = False
@@ -111,7 +110,7 @@ class SetupStatus(Struct, frozen=True):
 
 
 class SetupRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the root helper needs beside the answers, which it reads itself.
+    """The arguments of the root helper, which reads the answers itself.
 
     `mark` is the digest of the plan that was shown.
     """
@@ -121,6 +120,6 @@ class SetupRequest(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SetUp(Struct, frozen=True):
-    """That the device is set up; `actions` is how many were done."""
+    """The device is set up; `actions` is the number of executed actions."""
 
     actions: int = 0

@@ -1,4 +1,4 @@
-"""Files of lines: one durable line at a time is added; single ones may go again."""
+"""Append-only files of lines: adds lines durably, one at a time, and can drop some."""
 
 from __future__ import annotations
 
@@ -26,27 +26,26 @@ _TRIES = 100
 
 
 def append_line(path: Path, line: bytes, *, mode: int = 0o640, owner: Owner | None = None) -> None:
-    """Add `line`, without its line feed, to the file at `path`, made if need be.
+    """Append `line`, without its line feed, to the file at `path`, creating it if necessary.
 
-    When this returns, the line is on the disk, whole and on a line of its own,
-    even behind one that a power cut tore. Raises `UnreadableError`, no line
-    then added, or `LockedError`.
+    When this returns, the line is on the disk, complete and on a line of its own, even after a
+    line that a power cut tore. Raises `UnreadableError`, after which no line was added, or
+    `LockedError`.
     """
     if b"\n" in line:
-        raise ValueError("one line holds no line feed")
+        raise ValueError("a line must not contain a line feed")
     for _ in range(_TRIES):
         with contextlib.suppress(FileNotFoundError), _locked(path) as descriptor:
             return _append(descriptor, path, line)
         _create(path, mode, owner)
-    raise LockedError(f"{path} is put aside again and again by another program")
+    raise LockedError(f"{path} keeps being renamed by another program")
 
 
 def put_aside(path: Path, to: Path) -> bool:
-    """Rename the file at `path` to `to`, between two lines of it; False when there is none.
+    """Rename the file at `path` to `to`, never in the middle of a line; False if there is none.
 
-    The next line begins a new file. Raises `ExistsError` when there is anything
-    at `to`, `UnreadableError`, both files then as they were, `NotDurableError`
-    or `LockedError`.
+    The next line starts a new file. Raises `ExistsError` if `to` exists, `UnreadableError`, after
+    which both files are unchanged, `NotDurableError` or `LockedError`.
     """
     try:
         with _locked(path):
@@ -57,15 +56,15 @@ def put_aside(path: Path, to: Path) -> bool:
 
 
 def remove(path: Path) -> bool:
-    """Remove the file at `path`, between two lines of it; False when there is none.
+    """Remove the file at `path`, never in the middle of a line; False if there is none.
 
-    The next line begins a new file. Raises `UnreadableError`, the file then as it
-    was, `NotDurableError` or `LockedError`.
+    The next line starts a new file. Raises `UnreadableError`, after which the file is unchanged,
+    `NotDurableError` or `LockedError`.
     """
     try:
         with _locked(path), opened_folder(path.parent) as folder:
             os.unlink(path.name, dir_fd=folder)
-            confirm(folder, f"{path} is removed")
+            confirm(folder, f"{path} was removed")
     except FileNotFoundError:
         return False
     except OSError as error:
@@ -81,16 +80,15 @@ def drop_lines(
     mode: int = 0o640,
     owner: Owner | None = None,
 ) -> int:
-    """Take the lines for which `unwanted` says so out of the file at `path`: how many.
+    """Remove the lines for which `unwanted` is true; return how many.
 
-    A reader sees the old file or the new one, whose mode and owner are those given;
-    a line that is added meanwhile stays. Raises `UnreadableError`, also for a file
-    of more than `limit_bytes`, which is then as it was, `NotDurableError` or
-    `LockedError`.
+    A reader sees the old file or the new one, which gets the given mode and owner; a line that is
+    added at the same time stays. Raises `UnreadableError`, also for a file of more than
+    `limit_bytes`, after which the file is unchanged, `NotDurableError` or `LockedError`.
     """
     if not _is_there(path):
         return 0
-    # Whoever makes the file holds this lock too, and none of the file's own.
+    # A process that creates the file holds this lock too, but not yet the file's own.
     with changing(path):
         remove_left_overs(path.parent, of_name=path.name)
         with contextlib.suppress(FileNotFoundError), _locked(path) as descriptor:
@@ -112,7 +110,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _split(data: bytes, unwanted: Callable[[bytes], bool]) -> tuple[bytes, int]:
-    """What is left of `data` without the unwanted lines, and how many those are."""
+    """Return `data` without the unwanted lines, and how many there were."""
     lines = io.BytesIO(data).readlines()
     kept = [line for line in lines if not unwanted(line.removesuffix(b"\n"))]
     return b"".join(kept), len(lines) - len(kept)
@@ -125,25 +123,25 @@ def _rename(path: Path, to: Path) -> None:
             for folder in (target, source):
                 confirm(folder, f"{path} is now {to}")
     except FileExistsError as error:
-        raise ExistsError(f"{to} exists already and is not overwritten") from error
+        raise ExistsError(f"{to} already exists and is not overwritten") from error
     except OSError as error:
         raise UnreadableError.of(to, error) from error
 
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[int]:
-    """A descriptor of the file at `path`, locked; raises `FileNotFoundError` when there is none."""
+    """Open and lock the file at `path`; raises `FileNotFoundError`."""
     for _ in range(_TRIES):
         descriptor = descriptor_of(path, os.O_RDWR | os.O_APPEND)
         try:
             hold(descriptor, path)
-            # While we waited, the file may have been put aside, or another written.
+            # The file may have been renamed or replaced while we waited for the lock.
             if _is_at(path, descriptor):
                 yield descriptor
                 return
         finally:
             close(descriptor)
-    raise LockedError(f"{path} is replaced again and again by another program")
+    raise LockedError(f"{path} keeps being replaced by another program")
 
 
 def _is_at(path: Path, descriptor: int) -> bool:
@@ -158,7 +156,7 @@ def _is_at(path: Path, descriptor: int) -> bool:
 def _create(path: Path, mode: int, owner: Owner | None) -> None:
     with changing(path):
         remove_left_overs(path.parent, of_name=path.name)
-        # Who comes second finds the file of who came first.
+        # A second process finds the file of the first.
         with contextlib.suppress(ExistsError):
             create_exclusive(path, b"", mode=mode, owner=owner, durable=False)
 
@@ -167,14 +165,14 @@ def _append(descriptor: int, path: Path, line: bytes) -> None:
     try:
         size = os.fstat(descriptor).st_size
         if size == 0:
-            # Nobody has made its name durable yet, or may have ended before that.
+            # Its name may not be durable yet, for example if its creator was killed.
             with opened_folder(path.parent) as folder:
                 os.fsync(folder)
         torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
         record = (b"\n" if torn else b"") + line + b"\n"
         try:
             if os.write(descriptor, record) != len(record):
-                raise UnreadableError(f"{path}: the disk took only a part of the line")
+                raise UnreadableError(f"{path}: only a part of the line could be written")
             os.fsync(descriptor)
         except BaseException:
             with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Files that others read: the one way to write one whole."""
+"""Writes whole files that others read; the only module that does."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from platform_common.storage.safe_read import close
 from platform_common.storage.stale_files import signals_held, temporary_name
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-# renameat2(2), which Python does not offer: paths as usual; over nothing.
+# renameat2(2), which Python lacks: AT_FDCWD and RENAME_NOREPLACE.
 _AT_FDCWD = -100
 _RENAME_NOREPLACE = 1
-# An owner for chown(2), which a service may be forbidden even where it changes nothing.
+# fchown is only called for a change, because a service may not be allowed to call it at all.
 _UNCHANGED = (-1, -1)
 
 
 class ExistsError(PlatformError):
-    """A file that was to be made is there already."""
+    """The file to be created already exists."""
 
 
 class NotDurableError(UnreadableError):
-    """The change is there to see, but may or may not outlast a power cut; repeating it is safe."""
+    """The change is visible but may not survive a power cut; repeating it is safe."""
 
 
 class Owner(NamedTuple):
-    """The user and the group that a file is to belong to, by name."""
+    """The names of a file's user and group."""
 
     user: str
     group: str
@@ -42,12 +42,11 @@ ROOT = Owner("root", "root")
 
 
 def write_atomic(path: Path, data: bytes, *, mode: int = 0o644, owner: Owner | None = None) -> None:
-    """Put `data` at `path` with `mode`: a reader sees the old file or the new one.
+    """Write `data` to `path` with `mode`; readers see the old file or the new one.
 
-    The bytes, the mode and the owner are on the disk before the name is, and
-    the name before this returns. The owner counts for root alone, and as far as
-    such a user and group exist. Raises `UnreadableError`, the old file then
-    untouched, or `NotDurableError`.
+    Bytes, mode and owner are on the disk before the name, and the name before this returns. The
+    owner is only set by root, and only if the user and the group exist. Raises
+    `UnreadableError`, after which the old file is unchanged, or `NotDurableError`.
     """
     write_atomic_together({path: data}, mode=mode, owner=owner)
 
@@ -55,11 +54,10 @@ def write_atomic(path: Path, data: bytes, *, mode: int = 0o644, owner: Owner | N
 def write_atomic_together(
     contents: dict[Path, bytes], *, mode: int = 0o644, owner: Owner | None = None
 ) -> None:
-    """Like `write_atomic` for several files of one directory, renamed in the order given.
+    """Like `write_atomic` for several files in one directory, renamed in the given order.
 
-    All bytes are durable before the first name changes, so that running out of
-    space changes nothing and the renames follow each other at once. A rename
-    that fails takes those before it back.
+    All bytes are durable before the first rename, so running out of space changes nothing, and the
+    renames follow each other at once. If a rename fails, the earlier ones are undone.
     """
     *_, last = contents
     ids = ids_of(owner)
@@ -71,12 +69,12 @@ def write_atomic_together(
                 for path, data in contents.items():
                     _write_durable(folder, staged[path.name], data, mode, ids)
                 for name, temporary in kept.items():
-                    # Without hard links a failed rename leaves no pair that anyone would trust.
+                    # Without hard links there is no undo, but the remaining pair does not verify.
                     with contextlib.suppress(OSError):
                         _link(folder, name, temporary)
                 with signals_held():
                     _rename_all(folder, staged, kept)
-            confirm(folder, f"{last} is written")
+            confirm(folder, f"{last} was written")
     except OSError as error:
         raise UnreadableError.of(last, error) from error
 
@@ -100,9 +98,9 @@ def _rename_all(folder: int, staged: dict[str, str], kept: dict[str, str]) -> No
 def create_exclusive(
     path: Path, data: bytes, *, mode: int, owner: Owner | None = None, durable: bool = True
 ) -> None:
-    """Write a new file; raises `ExistsError` when there is one.
+    """Write a new file; raises `ExistsError` if there is one.
 
-    Without `durable` its name is not: for a caller who will see to that.
+    Without `durable`, its name is not durable yet; the caller must fsync the folder.
     """
     temporary = temporary_name(path.name)
     try:
@@ -111,15 +109,15 @@ def create_exclusive(
                 _write_durable(folder, temporary, data, mode, ids_of(owner))
                 rename_to_free(temporary, path.name, folder)
             if durable:
-                confirm(folder, f"{path} is written")
+                confirm(folder, f"{path} was written")
     except FileExistsError as error:
-        raise ExistsError(f"{path} exists already and is not overwritten") from error
+        raise ExistsError(f"{path} already exists and is not overwritten") from error
     except OSError as error:
         raise UnreadableError.of(path, error) from error
 
 
 def rename_to_free(source: str, target: str, folder: int = _AT_FDCWD) -> None:
-    """Rename, both names seen from `folder`; raises `FileExistsError` when `target` is taken."""
+    """Rename, with both names relative to `folder`; raises `FileExistsError` if `target` exists."""
     import ctypes
 
     names = os.fsencode(source), os.fsencode(target)
@@ -129,7 +127,7 @@ def rename_to_free(source: str, target: str, folder: int = _AT_FDCWD) -> None:
     number = ctypes.get_errno()
     if number != errno.EINVAL:
         raise OSError(number, os.strerror(number))
-    # NFS, for one, cannot; there the file has two names for a moment.
+    # Not supported by NFS, for example; there the file has two names for a moment.
     _link(folder, source, target)
     os.unlink(source, dir_fd=folder)
 
@@ -154,7 +152,7 @@ def _temporary(folder: int, names: Iterable[str]) -> Iterator[None]:
         finally:
             remove()
     finally:
-        # Once more, as a signal may have come before the first time had begun.
+        # Again, because a signal may have come before the first attempt.
         remove()
 
 
@@ -172,7 +170,7 @@ def _write_durable(folder: int, name: str, data: bytes, mode: int, ids: tuple[in
 def ids_of(owner: Owner | None) -> tuple[int, int]:
     """The ids of an owner; -1 (leave unchanged) for a name that does not exist.
 
-    Both are -1 without root, who alone may give a file away.
+    Both are -1 without root, because only root can change the owner of a file.
     """
     user, group = _UNCHANGED
     if owner is None or os.geteuid() != 0:
@@ -186,7 +184,7 @@ def ids_of(owner: Owner | None) -> tuple[int, int]:
 
 @contextlib.contextmanager
 def opened_folder(folder: Path) -> Iterator[int]:
-    """A descriptor of `folder`, which stays the same folder whatever its path becomes."""
+    """Open `folder`; the descriptor stays valid even if the folder is renamed."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         yield descriptor
@@ -195,26 +193,26 @@ def opened_folder(folder: Path) -> Iterator[int]:
 
 
 def confirm(folder: int, done: str) -> None:
-    """Make the names in an opened folder durable; raises `NotDurableError` about what is `done`."""
+    """Fsync an opened folder; raises `NotDurableError`, whose message starts with `done`."""
     try:
         os.fsync(folder)
     except OSError as error:
         raise NotDurableError(
-            f"{done}, but may or may not outlast a power cut: {error.strerror}",
-            hint="Check the disk, then do the same once more; that is safe.",
+            f"{done}, but may not survive a power cut: {error.strerror}",
+            hint="Check the disk, then try again. That is safe.",
         ) from error
 
 
 def make_folder(folder: Path, *, owner: Owner | None = None) -> None:
-    """Make `folder` and those above it where missing, durably; raises `UnreadableError`.
+    """Create `folder` and its missing parents durably; raises `UnreadableError`.
 
-    Those that are made belong to `owner`, as far as a file would.
+    New ones belong to `owner`, under the same conditions as files.
     """
     try:
         if folder.is_dir():
             return
         make_folder(folder.parent, owner=owner)
-        # Another program may be making it, too.
+        # Another program may create it at the same time.
         with contextlib.suppress(FileExistsError):
             folder.mkdir(0o755)
             if (ids := ids_of(owner)) != _UNCHANGED:
@@ -226,6 +224,6 @@ def make_folder(folder: Path, *, owner: Owner | None = None) -> None:
 
 
 def fsync_directory(directory: Path) -> None:
-    """Make the names in `directory` durable."""
+    """Fsync `directory`, which makes the names in it durable."""
     with opened_folder(directory) as folder:
         os.fsync(folder)

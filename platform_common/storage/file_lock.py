@@ -1,4 +1,4 @@
-"""Locks between programs: one of them at a time changes a file."""
+"""Locks between programs, so that only one at a time changes a file."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _OWN_MODE, _SHARED_MODE = 0o600, 0o660
 
 
 class LockedError(PlatformError):
-    """Another program holds the lock, and did not let go of it in time."""
+    """Another program holds the lock and did not release it in time."""
 
 
 @contextlib.contextmanager
 def changing(path: Path, *, wait_s: float = _WAIT_S) -> Iterator[None]:
-    """Read, change and replace `path` without another program in between.
+    """Keep other programs from changing `path` until the block ends.
 
-    The lock is on the file `.<name>.lock` beside it, which stays: `path` itself
-    is another file after each change. Raises `LockedError` or `UnreadableError`.
+    The lock is on the file `.<name>.lock` beside it, which is never removed, because `path` itself
+    is a new file after each change. Raises `LockedError` or `UnreadableError`.
     """
     lock = path.with_name(f".{path.name}.lock")
     try:
@@ -60,7 +60,7 @@ def hold(descriptor: int, path: Path, *, wait_s: float = _WAIT_S) -> None:
             if time.monotonic() >= deadline:
                 raise LockedError(
                     f"{path} is being changed by another program",
-                    hint="Try again when that has ended.",
+                    hint="Try again when it has finished.",
                 ) from None
         except OSError as error:
             raise UnreadableError.of(path, error) from error
@@ -68,21 +68,21 @@ def hold(descriptor: int, path: Path, *, wait_s: float = _WAIT_S) -> None:
 
 
 def opened_lock(lock: Path, flags: int = os.O_RDWR) -> int:
-    """The file of a lock, opened; made if need be, for all who may write in its folder.
+    """Open a lock file, creating it if necessary for everyone who can write to its folder.
 
     Raises `FileNotFoundError` without that folder, and `UnreadableError`.
     """
     for _ in range(_TRIES):
-        # First without O_CREAT, as the kernel lets not even root have it on a file of another
-        # user in a folder of many (fs.protected_regular).
+        # First without O_CREAT: in a shared sticky folder, the kernel refuses it for another user's
+        # file, even to root (fs.protected_regular).
         with contextlib.suppress(FileNotFoundError):
             return descriptor_of(lock, flags)
         _make(lock)
-    raise UnreadableError(f"{lock} is removed again and again by another program")
+    raise UnreadableError(f"{lock} keeps being removed by another program")
 
 
 def _make(lock: Path) -> None:
-    """Make the lock's file, for all who share its folder; others may be quicker.
+    """Create the lock file for everyone who shares its folder; another process may be faster.
 
     Raises `FileNotFoundError` without the folder, and `UnreadableError`.
     """
@@ -101,7 +101,7 @@ def _make(lock: Path) -> None:
 
 
 def _sharing(folder: Path) -> int | None:
-    """The group that shares a folder with root, when we are root; None for a folder of one."""
+    """The group that shares the folder with root, if we are root; None for a private folder."""
     status = folder.stat()
     if os.geteuid() == 0 and status.st_uid == 0 and status.st_mode & stat.S_IWGRP:
         return status.st_gid
@@ -109,7 +109,7 @@ def _sharing(folder: Path) -> int | None:
 
 
 def _make_shared(lock: Path, group: int) -> None:
-    """Make the lock with its group and its mode at once, so that the group can always open it."""
+    """Create the lock with its group and mode in one step, so that the group can always open it."""
     remove_left_overs(lock.parent, of_name=lock.name)
     temporary = temporary_name(lock.name)
     with opened_folder(lock.parent) as folder:
@@ -118,7 +118,7 @@ def _make_shared(lock: Path, group: int) -> None:
         try:
             os.fchown(descriptor, -1, group)
             os.fchmod(descriptor, _SHARED_MODE)
-            # Another root's sweep may have taken it for a left-over: then it is made once more.
+            # Another root process may have removed it as a left-over: then it is created again.
             with contextlib.suppress(FileNotFoundError):
                 rename_to_free(temporary, lock.name, folder)
         finally:

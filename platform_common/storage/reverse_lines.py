@@ -1,4 +1,4 @@
-"""Reading a file of lines from its end, in flat memory: what is newest comes first."""
+"""Reads a file of lines from its end, in constant memory."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ LIMIT_BYTES = 1 << 29
 def blocks_from_end(
     path: Path, *, block_bytes: int = BLOCK_BYTES, limit_bytes: int = LIMIT_BYTES
 ) -> Generator[list[bytes]]:
-    """The lines of `path`, without line feeds, block by block from the last to the first.
+    """Yield the lines of `path` without line feeds, block by block from the last to the first.
 
-    Within a block they are in the order of the file; empty ones are left out.
-    Of a line longer than `LINE_BYTES` only the end may be there, and is still
-    longer than that. Raises `FileNotFoundError` as it is, and `UnreadableError`,
-    also when more than `limit_bytes` are asked for.
+    Within a block they are in file order; empty lines are left out. Of a line longer than
+    `LINE_BYTES` only the end may be included, which is still longer than that. Raises
+    `FileNotFoundError`, and `UnreadableError`, also if more than `limit_bytes` are read.
     """
     with open_regular(path, follow_link=False, one_name=True) as descriptor:
         try:
@@ -35,12 +34,12 @@ def _blocks(
     descriptor: int, path: Path, block_bytes: int, limit_bytes: int
 ) -> Generator[list[bytes]]:
     end = size = os.fstat(descriptor).st_size
-    begun = b""  # The end of the line that begins before what was read.
+    begun = b""  # The rest of a line that starts before this block.
     while end:
         start = max(end - block_bytes, 0)
         if size - start > limit_bytes:
             raise UnreadableError(
-                f"{path}: what is asked for lies more than {limit_bytes:,} bytes before its end"
+                f"{path}: the requested lines are more than {limit_bytes:,} bytes before its end"
             )
         first, *lines = (os.pread(descriptor, end - start, start) + begun).split(b"\n")
         if not start:

@@ -1,4 +1,4 @@
-"""Reading files that we do not trust: only regular ones, and never without a bound."""
+"""Reads untrusted files: only regular ones, and never without a bound."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pathlib import Path
 
 from platform_common.errors import UnreadableError
 
-# What opening a socket, a folder or a device may answer.
+# Errors of opening a socket, a folder or a device.
 _NOT_REGULAR = (errno.ENXIO, errno.EISDIR, errno.ENODEV)
 
 
 @contextlib.contextmanager
 def open_regular(path: Path, *, follow_link: bool = True, one_name: bool = False) -> Iterator[int]:
-    """A read-only descriptor of a regular file; a FIFO, device or folder is refused.
+    """Open a regular file for reading; FIFOs, devices and folders are refused.
 
-    With `one_name` also a file that has a second name, which nobody may watch.
-    Raises `FileNotFoundError` as it is and `UnreadableError` for the rest.
+    With `one_name`, a file with a second hard link is refused too, because nobody may watch over
+    that name. Raises `FileNotFoundError`, and `UnreadableError` for the rest.
     """
     descriptor = descriptor_of(path, follow_link=follow_link, one_name=one_name)
     try:
@@ -32,7 +32,7 @@ def open_regular(path: Path, *, follow_link: bool = True, one_name: bool = False
 def descriptor_of(
     path: Path, flags: int = os.O_RDONLY, *, follow_link: bool = False, one_name: bool = True
 ) -> int:
-    """Like `open_regular`, opened with `flags` and left to the caller to close."""
+    """Like `open_regular`, with `flags`; the caller closes the descriptor."""
     flags |= os.O_NONBLOCK | (0 if follow_link else os.O_NOFOLLOW)
     try:
         descriptor = os.open(path, flags, 0o600)
@@ -46,7 +46,7 @@ def descriptor_of(
     except OSError as error:
         if error.errno == errno.ELOOP and not follow_link:
             raise UnreadableError(f"{path} is a symbolic link, not a regular file") from error
-        # A device on a file system mounted without devices is refused like a file of another user.
+        # On a file system mounted with nodev, opening a device fails like another user's file.
         if error.errno in _NOT_REGULAR or (error.errno == errno.EACCES and _is_odd(path)):
             raise UnreadableError(f"{path} is not a regular file") from error
         raise UnreadableError.of(path, error) from error
@@ -54,7 +54,7 @@ def descriptor_of(
 
 
 def close(descriptor: int) -> None:
-    """Close a file whose content is safe, or was only read: no failure here says anything."""
+    """Close a file that is already safe or was only read, ignoring errors."""
     with contextlib.suppress(OSError):
         os.close(descriptor)
 
@@ -69,13 +69,13 @@ def _refuse_oddities(path: Path, status: os.stat_result, *, one_name: bool) -> N
     if not stat.S_ISREG(status.st_mode):
         raise UnreadableError(f"{path} is not a regular file")
     if one_name and status.st_nlink > 1:
-        raise UnreadableError(f"{path} is a hard link, the same file as another name")
+        raise UnreadableError(f"{path} is a hard link: the file has another name")
 
 
 def read_bounded(path: Path, limit_bytes: int) -> bytes:
-    """The bytes of a regular file that may hold `limit_bytes` at most.
+    """Read a regular file of at most `limit_bytes`.
 
-    Raises `UnreadableError`, also when the file is missing or larger.
+    Raises `UnreadableError`, also if the file is missing or larger.
     """
     try:
         return read_own(path, limit_bytes, links=True)
@@ -84,18 +84,18 @@ def read_bounded(path: Path, limit_bytes: int) -> bytes:
 
 
 def read_own(path: Path, limit_bytes: int, *, links: bool = False) -> bytes:
-    """Like `read_bounded`, for a file of the device: without `links`, no link of either kind.
+    """Like `read_bounded`, but without `links` symbolic and hard links are refused.
 
-    Raises `FileNotFoundError` as it is.
+    Raises `FileNotFoundError`.
     """
     with open_regular(path, follow_link=links, one_name=not links) as descriptor:
         return read_open(descriptor, path, limit_bytes)
 
 
 def read_open(descriptor: int, path: Path, limit_bytes: int) -> bytes:
-    """The bytes of an open file from its beginning; `path` is for the message.
+    """Read an open file from its start; `path` is for the message.
 
-    Raises `UnreadableError`, also when they are more than `limit_bytes`.
+    Raises `UnreadableError`, also if it has more than `limit_bytes`.
     """
     try:
         with open(descriptor, "rb", closefd=False) as file:

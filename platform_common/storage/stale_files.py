@@ -17,7 +17,7 @@ _TEMPORARY_NAME = re.compile(r"\.(?P<name>.+)\.(?P<process>[0-9]+)\.[0-9a-f]{8}\
 
 
 def temporary_name(name: str) -> str:
-    """A hidden sibling of `name` that says which process is writing it."""
+    """The name of a hidden temporary file for `name`, with this process's id."""
     return f".{name[:_NAME_LENGTH]}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
 
 
@@ -30,9 +30,9 @@ def remove_left_overs(
 ) -> None:
     """Remove the temporary files that killed programs of this user left in `directory`.
 
-    Files that they had already given to the user `given_to` go too. Without
-    `of_process` the caller must be the only writer of these files. With `of_name` only
-    files that were to get that name go, and no folder. Raises `UnreadableError`.
+    Files already given to the user `given_to` are removed too. Without `of_process`, the caller
+    must be the only writer of these files. With `of_name`, only temporary files for that name are
+    removed, and no folders. Raises `UnreadableError`.
     """
     try:
         with os.scandir(directory) as entries:
@@ -49,14 +49,14 @@ def remove_left_overs(
 
 
 def _remove_own(entry: os.DirEntry[str], users: Container[int | None], *, folders: bool) -> None:
-    # Whoever is at work on another of these files may have renamed this one by now.
+    # Another process may have renamed it in the meantime.
     with contextlib.suppress(FileNotFoundError):
         if entry.stat(follow_symlinks=False).st_uid not in users:
             return
         if entry.is_file(follow_symlinks=False):
             Path(entry.path).unlink()
         elif folders and entry.is_dir(follow_symlinks=False):
-            # Here, as the bench row of `platformctl version` misses with it.
+            # Here, because at the top the bench row of `platformctl version` misses.
             import shutil
 
             shutil.rmtree(entry.path, ignore_errors=True)
@@ -64,9 +64,9 @@ def _remove_own(entry: os.DirEntry[str], users: Container[int | None], *, folder
 
 @contextlib.contextmanager
 def nothing_left_in(*directories: Path) -> Iterator[None]:
-    """Remove this process's own left-overs when the block fails or is interrupted.
+    """Remove this process's own temporary files if the block fails or is interrupted.
 
-    A signal may come in the midst of any clean-up inside the block, and skip it.
+    A signal may interrupt any clean-up inside the block.
     """
     try:
         yield
@@ -80,9 +80,9 @@ def nothing_left_in(*directories: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def signals_held() -> Iterator[None]:
-    """Let SIGINT and SIGTERM wait until the block has ended."""
-    # A signal mask would not do: it is each thread's own, and Python handles a
-    # signal that any other thread took in the main thread all the same.
+    """Hold SIGINT and SIGTERM back until the end of the block."""
+    # A signal mask is not enough: it applies to one thread, and Python runs handlers in the main
+    # thread even if another thread received the signal.
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -94,7 +94,7 @@ def signals_held() -> Iterator[None]:
         yield
     finally:
         for number, handler in before.items():
-            # None is a handler that Python did not set and cannot give back.
+            # None is a handler that was not set from Python, which cannot be restored.
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
         for late in came:
             signal.raise_signal(late)

@@ -1,4 +1,4 @@
-"""Static files: read once, sent compressed, kept for ever at an address that tells their bytes."""
+"""Static files: read once, compressed, and cached for ever under a URL that contains their hash."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Asset(Struct, frozen=True):
 
 
 class Assets:
-    """The static files of an app, from its folders; a later folder's file hides an earlier one."""
+    """The static files of an app, from its folders; later folders override earlier ones."""
 
     def __init__(self, folders: Iterable[Path]) -> None:
         self.files = {
@@ -44,12 +44,12 @@ class Assets:
 
     @property
     def tag(self) -> str:
-        """A name for the bytes of all the files together."""
+        """A hash of all files together."""
         tags = "".join(f"{name}{asset.tag}" for name, asset in sorted(self.files.items()))
         return hashlib.sha256(tags.encode()).hexdigest()[:16]
 
     def url(self, name: str) -> str:
-        """The address of the file, which changes when its bytes do."""
+        """The URL of a file, which changes with its contents."""
         return f"/static/{name}?v={self.files[name].tag}"
 
     def install(self, app: Flask) -> None:
@@ -58,14 +58,14 @@ class Assets:
         app.jinja_env.globals["asset_url"] = self.url
 
     def respond(self, name: str) -> Response:
-        """The file `name` as a response that browsers ask about each time; 404 without one."""
+        """Return the file `name` for revalidation by browsers each time; 404 without one."""
         asset = self.files.get(name)
         if asset is None:
             abort(404)
         response = Response(asset.data, content_type=asset.content_type)
         if asset.compressed is not None:
             response.vary.add("Accept-Encoding")
-            # A client that prefers something else still says that it takes this.
+            # A client may prefer another encoding and still accept this one.
             if request.accept_encodings["gzip"]:
                 response.set_data(asset.compressed)
                 response.content_encoding = "gzip"
@@ -84,7 +84,7 @@ class Assets:
 def _read(path: Path) -> Asset:
     data = path.read_bytes()
     if path.suffix == ".js":
-        # Comments and blanks are for who reads a script, not for who loads it.
+        # Comments and blanks need not be sent.
         data = jsmin(data)
     return Asset(
         content_type=_TYPES[path.suffix],

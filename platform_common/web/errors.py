@@ -1,4 +1,4 @@
-"""Error pages: what happened, what to do, and never what an exception said."""
+"""Error pages: what happened and what to do, but never the text of an exception."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from platform_common.web.traceback_summary import places
 
 
 class Problem(Struct, frozen=True):
-    """What a person reads on an error page."""
+    """The texts of an error page."""
 
     title: Sentence
     what: Sentence
@@ -84,7 +84,7 @@ _PROBLEMS = {
 }
 
 
-# When the page itself cannot be made.
+# If even the error page cannot be rendered.
 _PLAIN = (
     '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
     '<h1>{title}</h1><p>{number}</p><p><a href="/">Go to the start page</a></p></html>'
@@ -105,7 +105,7 @@ def error_page(
     number: str = "",
     **more: object,
 ) -> Response:
-    """The page for `status`; `what` and `todo` say it more exactly than the usual words.
+    """The page for `status`; `what` and `todo` replace its usual texts.
 
     `more` are further variables of the template.
     """
@@ -123,7 +123,7 @@ def error_page(
 
 def _http_error(error: HTTPException) -> Response | HTTPException:
     status = error.code or 500
-    if error.response is not None or status < 400:  # Such as a redirect of the routing itself.
+    if error.response is not None or status < 400:  # For example, a redirect by the router.
         return error
     page = error_page(status)
     if isinstance(error, MethodNotAllowed) and error.valid_methods:
@@ -132,7 +132,7 @@ def _http_error(error: HTTPException) -> Response | HTTPException:
 
 
 def _failure(error: Exception) -> Response:
-    """Any other exception: into the log under a number, which the page gives."""
+    """Any other exception: log it under a number that the page shows."""
     number = secrets.token_hex(4)
     current_app.logger.error(
         "problem %s: %s on %s in %s",

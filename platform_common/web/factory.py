@@ -1,4 +1,4 @@
-"""What both apps are made of: one Flask application with its gate, headers, errors and words."""
+"""The Flask application that both apps build on: request checks, headers, errors, languages."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def new_application(
     after_preferences: str,
     device_name: Callable[[], str] = socket.gethostname,
 ) -> Flask:
-    """An application with what every page needs, and `/healthz`, but no page yet.
+    """Create an application with everything that pages need, and `/healthz`, but without pages.
 
-    `static` are folders beside the shared one; `after_preferences` is where a browser
-    goes once it has chosen its theme or language. Raises `WrongUsageError` for a
-    process in Flask's debug mode, which would show values of a request.
+    `static` are folders beside the shared one; `after_preferences` is where a browser goes after
+    choosing its theme or language. Raises `WrongUsageError` in Flask's debug mode, which would
+    show values of requests.
     """
     app = Flask(name, template_folder=str(templates()), static_folder=None)
     app.request_class = WholeRequest
@@ -48,7 +48,7 @@ def new_application(
         raise WrongUsageError(
             "This app does not run in debug mode", hint="Start it without FLASK_DEBUG."
         )
-    # A redirect of the routing's would be built from the request's Host.
+    # The router would build a redirect from the request's Host.
     app.url_map.merge_slashes = False
     app.config.update(
         MAX_CONTENT_LENGTH=FORM_LIMIT_BYTES,
@@ -64,7 +64,7 @@ def new_application(
     app.after_request(_in_its_language)
     headers.install(app)
     errors.install(app)
-    # Setting up gives the device its time zone, which a program reads but once by itself.
+    # Setup changes the time zone, which a process otherwise reads only once.
     app.before_request(time.tzset)
     app.before_request(_gate(allowed_hosts))
     app.add_url_rule("/healthz", "healthz", _healthz)
@@ -73,13 +73,13 @@ def new_application(
 
 
 def called() -> str:
-    """What the device is called."""
+    """The name of the device."""
     name: str = current_app.extensions[_DEVICE_NAME]()
     return name
 
 
 def spoken() -> Language:
-    """The language of this request: its owner's choice, else the browser's, else English."""
+    """The language of this request: the chosen one, else the browser's, else English."""
     found: Language | None = g.get("language")
     if found is None:
         code = preferences.chosen("language")
@@ -97,7 +97,7 @@ def say(sentence: Sentence | str) -> str:
 
 
 def tell(sentence: Sentence) -> Markup:
-    """The same for a page: what a program said in it is marked as English."""
+    """Like `say`, for a page: the output of programs is marked as English."""
     spoken_ = spoken()
     if spoken_.code == SOURCE:
         return escape(say(sentence))
@@ -135,10 +135,10 @@ def _gate(allowed: Collection[str]) -> Callable[[], Response | None]:
 
 
 def _misdirected(name: str | None) -> Response:
-    """The page for who calls this device by a name that is not its own.
+    """The page for a request whose `Host` is not a name of this device.
 
-    A page of a foreign site may read it, so it does not say which device this is. Links
-    on it would lead to itself.
+    A page of another site might read it, so it does not identify the device, and has no links,
+    which would lead to that name.
     """
     if name is None:
         return errors.error_page(421, device_name=_unnamed)
@@ -156,7 +156,7 @@ def _unnamed() -> str:
 
 
 def _in_its_language(response: Response) -> Response:
-    """Say in which language an answer is, and what chose it, where it is in one."""
+    """Add the headers for the language of a page and for what it depends on."""
     found: Language | None = g.get("language")
     if found is not None:
         response.content_language.add(found.code)
@@ -171,7 +171,7 @@ def _healthz() -> Response:
 def _set_up_templates(app: Flask) -> None:
     environment = app.jinja_env
     if compiled_templates().is_dir():
-        # A page takes less to be shown than its templates take to be compiled.
+        # Compiling its templates takes longer than rendering a page.
         environment.loader = ModuleLoader(compiled_templates())
     environment.undefined = StrictUndefined
     environment.trim_blocks = environment.lstrip_blocks = True
@@ -205,7 +205,7 @@ def _set_up_templates(app: Flask) -> None:
 
 
 def _breakable(text: str) -> Markup:
-    """A long name that may go on in the next line behind its joints."""
+    """Allow line breaks at the joints of a long name."""
     escaped = str(escape(text))
     for joint in "_/":
         escaped = escaped.replace(joint, f"{joint}<wbr>")

@@ -1,4 +1,4 @@
-"""The flash message: kept in memory, shown once, to whoever comes first."""
+"""The flash message: in memory, shown once to the first visitor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from platform_common.message import Sentence
 
 
 class Flash(Struct, frozen=True):
-    """How something went; `good` says whether it went well, `doubtful` that there is a but."""
+    """A result; `good` means success, `doubtful` adds a reservation."""
 
     sentence: Sentence
     good: bool
@@ -18,7 +18,7 @@ class Flash(Struct, frozen=True):
 
 
 class SingleShot:
-    """Room for one message; a later one takes its place."""
+    """Holds one message; a later one replaces it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -30,7 +30,7 @@ class SingleShot:
             self._flash = flash
 
     def take(self) -> Flash | None:
-        """The message, which is then gone."""
+        """Return the message and forget it."""
         with self._lock:
             flash, self._flash = self._flash, None
         return flash

@@ -1,4 +1,4 @@
-"""The headers of every response, errors and static files too."""
+"""The headers of every response, including errors and static files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _POLICY = {
 _HEADERS = {
     "Content-Security-Policy": "; ".join(f"{name} {value}" for name, value in _POLICY.items()),
     "X-Content-Type-Options": "nosniff",
-    # Not `no-referrer`: browsers would then send `Origin: null` with our own forms.
+    # Not `no-referrer`, with which browsers send `Origin: null` with our own forms.
     "Referrer-Policy": "same-origin",
     "X-Frame-Options": "DENY",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -31,7 +31,7 @@ _HEADERS = {
 
 
 def install(app: Flask) -> None:
-    """Add them to whatever `app` answers; what says nothing else is stored nowhere."""
+    """Add them to every response of `app`; without a Cache-Control of its own, it gets no-store."""
     app.after_request(_with_headers)
 
 

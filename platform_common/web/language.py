@@ -1,4 +1,4 @@
-"""The languages of the pages: their catalogues, and how each writes numbers, money and times."""
+"""The languages of the pages: catalogues, and formats of numbers, money and times."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from babel.numbers import format_currency, format_decimal, format_percent
 
 from platform_common import web
 
-# Language to the word for it in itself.
+# Language code to its own name for itself.
 LANGUAGES: Mapping[str, str] = {"en": "English", "de": "Deutsch"}
 SOURCE = "en"
-# What two digits behind the point would show as nothing.
+# Smaller amounts would be rounded to 0.00.
 _SMALLEST_SHOWN = 0.005
 
 
@@ -34,15 +34,15 @@ class Language:
         self._catalogue = catalogue
 
     def gettext(self, text: str) -> str:
-        """The text in this language."""
+        """Translate a text."""
         return self._catalogue.gettext(text)
 
     def ngettext(self, one: str, many: str, count: int) -> str:
-        """The text for that many, in this language."""
+        """Translate a text with a number."""
         return self._catalogue.ngettext(one, many, count)
 
     def money(self, usd: float) -> str:
-        """US dollars with two digits, or with as many as it takes to see an amount below a cent."""
+        """Format US dollars with two decimals, or with more for amounts below a cent."""
         if abs(usd) >= 1e12:
             return f"$ {usd:.2e}"
         if 0 < abs(usd) < _SMALLEST_SHOWN:
@@ -51,31 +51,31 @@ class Language:
         return str(format_currency(usd, "USD", locale=self._locale))
 
     def number(self, value: float) -> str:
-        """A number with separators."""
+        """Format a number with separators."""
         if abs(value) >= 1e15:
             return f"{Decimal(value):.2e}"
         return str(format_decimal(value, locale=self._locale))
 
     def percent(self, value: float) -> str:
-        """A share given in percent, as a whole number."""
+        """Format a percentage as a whole number."""
         if abs(value) >= 1e12:
             return f"{value:.0e} %"
         return str(format_percent(value / 100, locale=self._locale))
 
     def duration(self, seconds: int) -> str:
-        """A span of time in its largest unit."""
+        """Format a duration in its largest unit."""
         return str(format_timedelta(max(min(seconds, 10**10), 0), threshold=1, locale=self._locale))
 
     def time(self, when: datetime) -> str:
-        """The time of day, with seconds."""
+        """Format the time of day, with seconds."""
         return str(format_time(when, "HH:mm:ss", locale=self._locale))
 
     def moment(self, when: datetime) -> str:
-        """A day and a time."""
+        """Format a date and a time."""
         return str(format_datetime(when, "medium", locale=self._locale))
 
     def day(self, date: str) -> str:
-        """An ISO date as one reads it; the text itself when it is none."""
+        """Format an ISO date; other text is returned unchanged."""
         try:
             return str(
                 format_date(
@@ -88,14 +88,14 @@ class Language:
 
 @cache
 def language(code: str) -> Language:
-    """The language `code`, one of `LANGUAGES`, read at first use."""
+    """Return the language `code`, one of `LANGUAGES`, loaded at first use."""
     return Language(code, _catalogue(code))
 
 
 def preferred(wanted: Iterable[tuple[str, float]]) -> str:
-    """The language for who wants those, the best first, each with how much from 0 to 1.
+    """Choose a language for these preferences, the best first, each with a weight of 0 to 1.
 
-    A dialect counts as its language: who wants Swiss German is not given English.
+    A dialect counts as its language: with Swiss German preferred, the page is in German.
     """
     codes = (tag.partition("-")[0].lower() for tag, weight in wanted if weight > 0)
     return next((code for code in codes if code in LANGUAGES), SOURCE)

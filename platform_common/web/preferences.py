@@ -1,4 +1,4 @@
-"""What a browser's owner chose: the theme and the language, each in a plain cookie."""
+"""The user's preferences: theme and language, each in a plain cookie."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ blueprint = Blueprint("preferences", __name__)
 
 
 def chosen(name: str) -> str:
-    """What the browser's owner chose as `name`; `auto` without a choice."""
+    """The user's choice for `name`; `auto` without one."""
     value = request.cookies.get(_cookie(name), "")
     return value if value in _CHOICES[name] else "auto"
 
 
 @blueprint.post("/preferences")
 def choose() -> Response:
-    """Keep the choices that are ones, forget those that are `auto`, and go on."""
+    """Store valid choices, delete those that are `auto`, and redirect."""
     response = redirect(current_app.config["AFTER_PREFERENCES"])
     for name, choices in _CHOICES.items():
         value = request.form.get(name)

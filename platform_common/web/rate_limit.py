@@ -1,4 +1,4 @@
-"""How often somebody may ask: a count for each address, in a table that cannot grow."""
+"""Rate limits: a counter for each address, in a table of bounded size."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 
 _MOST_ADDRESSES = 1024
-# One household has one such network of IPv6, and all the addresses in it.
+# A household usually has one IPv6 /64 network, with all its addresses.
 _IPV6_PREFIX = 64
 
 
 class RateLimit:
-    """At most `most` in `window_s` seconds from one address.
+    """At most `most` requests in `window_s` seconds from one address.
 
-    There is no limit for this machine itself, unless it is `everybody`'s; it is then one
-    address, and so is what is none.
+    This machine itself has no limit, unless it is for `everybody`: then it counts as one address,
+    and so do requests without an address.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class RateLimit:
         self._seen: OrderedDict[str, deque[float]] = OrderedDict()
 
     def wait_s(self, address: str) -> float:
-        """Count a request of `address`: 0, or in how many seconds it would be in time."""
+        """Count a request of `address`; return 0, or the seconds until it would be allowed."""
         who = _household(address)
         if who is None:
             if not self._everybody:
@@ -46,7 +46,7 @@ class RateLimit:
         with self._lock:
             times = self._seen.setdefault(who, deque(maxlen=self._most))
             self._seen.move_to_end(who)
-            # Who has asked least recently is forgotten first.
+            # The least recently seen address is dropped first.
             if len(self._seen) > _MOST_ADDRESSES:
                 self._seen.popitem(last=False)
             if len(times) == self._most and now - times[0] < self._window_s:
@@ -56,7 +56,7 @@ class RateLimit:
 
 
 def _household(address: str) -> str | None:
-    """What counts as one address; None for this machine, also through a socket of its own."""
+    """The key for an address; None for this machine, including a Unix socket."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

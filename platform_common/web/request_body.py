@@ -1,4 +1,4 @@
-"""The body of a request: whole, or an error that says whose fault it is."""
+"""The body of a request: complete, or an error."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from werkzeug.exceptions import BadRequest, ClientDisconnected, RequestEntityToo
 
 
 class WholeRequest(Request):
-    """A request whose body is read to its end or not at all.
+    """A request whose body is read completely or not at all.
 
-    Werkzeug's own stream ends silently where a chunked body is over the limit, and
-    where a client went away before the end that it announced: half a key would do.
+    Werkzeug's own stream ends silently if a chunked body exceeds the limit, or if a client leaves
+    before the announced end: half a key would be accepted.
     """
 
     @cached_property
     def stream(self) -> IO[bytes]:
-        """The body; reading it raises `HTTPException` (400 or 413)."""
+        """The stream of the body; reading it raises `HTTPException` (400 or 413)."""
         limit = self.max_content_length
         if limit is None:
             raise RuntimeError("an app must say how long a body may be")
         if (self.content_length or 0) > limit:
             raise RequestEntityTooLarge
-        # Without a length, and without a server that knows the end, nothing was sent.
+        # Without a length, and unless the server marks the end of the input, there is no body.
         announced = self.content_length
         if announced is None and not self.environ.get("wsgi.input_terminated"):
             announced = 0
@@ -43,11 +43,11 @@ class _Body(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        # One byte more than may be, to see it when it is there.
+        # One byte beyond the limit, to detect a longer body.
         most = self._limit + 1 if self._announced is None else self._announced
         try:
             data = self._source.read(min(len(buffer), most - self._read))
-        except Exception as error:  # each server has its own kinds for what is malformed
+        except Exception as error:  # servers raise different exceptions for malformed bodies
             raise BadRequest from error
         self._read += len(data)
         if self._read > self._limit:

@@ -1,4 +1,4 @@
-"""Which site a request comes from: a shield against forms that a foreign page sends here."""
+"""Checks which site sent a request, as a defence against CSRF."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def comes_from_another_site(
 ) -> bool:
     """Whether a browser sends this request for another site's page (contract, section 5).
 
-    `site` and `origin` are its headers `Sec-Fetch-Site` and `Origin`. A client without
-    either is no browser, and nobody's page speaks through it.
+    `site` and `origin` are its headers `Sec-Fetch-Site` and `Origin`. A client without either is
+    not a browser, so no page can misuse it.
     """
     if method in _SAFE:
         return False
@@ -26,7 +26,7 @@ def comes_from_another_site(
 
 
 def _origin(text: str) -> tuple[str, str, str] | str:
-    """Scheme, host and port; the text itself where it is no such origin, such as `null`."""
+    """Scheme, host and port; the text itself if it is not an origin, such as `null`."""
     found = _ORIGIN.fullmatch(text.lower())
     if found is None:
         return text

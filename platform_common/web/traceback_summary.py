@@ -1,4 +1,4 @@
-"""Where an exception came from, without any value: its text may hold what was sent."""
+"""Where an exception came from, without its text, which may contain user input."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ _MOST_PLACES = 6
 
 
 def places(error: BaseException) -> str:
-    """The innermost places of its traceback, the place that raised it first."""
+    """The innermost places of its traceback, starting with the one that raised it."""
     found = []
     where = error.__traceback__
     while where is not None:

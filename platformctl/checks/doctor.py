@@ -1,4 +1,4 @@
-"""Whether the device is well: every check at once, none for long."""
+"""Runs all checks at the same time, each with a time limit."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from platformctl.checks.finding import Finding, failed, skipped
 from platformctl.root_helper.remote_operation import NOTHING, Nothing, RemoteOperation
 
 _TIME_LIMIT_S = 5.0
-# Helpers examine one after the other, however many callers there are. In a folder of root's.
+# Only one helper at a time runs the checks. The lock is in a folder of root's.
 _ALONE = Place("/etc/platform/doctor")
 _ALONE_WAIT_S = 3.0
 _AGAIN = "Correct that, then run platformctl doctor again"
 
 
 class Row(NamedTuple):
-    """How one check looks; `machine` when it looks at the machine that we run on."""
+    """One check; `machine` if it examines this machine, not the files below PLATFORM_ROOT."""
 
     look: Callable[[Paths], Finding]
     machine: bool = False
@@ -54,16 +54,16 @@ CHECKS: Mapping[str, Row] = {
 
 
 def verdict(paths: Paths) -> Verdict:
-    """How the device is; where there is the root helper, also what only root may see.
+    """Check the device, with the root helper's results if there is a helper.
 
-    Raises `LockedError` while the helper looks for somebody else.
+    Raises `LockedError` while the helper works for another caller.
     """
     socket = EXAMINE.helper(paths)
     if socket is not None:
         try:
             return EXAMINE.ask(socket, NOTHING)
         except UnreadableError as error:
-            # Without the helper we still examine what we may see.
+            # Without the helper, run the checks that this user may run.
             warn(error)
     found = examine(paths)
     remember(paths, found, time.time())
@@ -89,7 +89,7 @@ EXAMINE = RemoteOperation(
 def examine(
     paths: Paths, checks: Mapping[str, Row] = CHECKS, *, time_limit_s: float = _TIME_LIMIT_S
 ) -> Verdict:
-    """Run all checks side by side; one that hangs or breaks is a Fail that says so."""
+    """Run all checks in parallel; a check that hangs or crashes is a Fail."""
     found: dict[str, Finding] = {}
     threads = {
         name: threading.Thread(
@@ -107,7 +107,7 @@ def examine(
 
 def _look(row: Row, paths: Paths) -> Finding:
     if row.machine and not paths.is_machine:
-        return skipped("this is a device in a folder")
+        return skipped("this device is a folder, not a machine")
     try:
         return row.look(paths)
     except PlatformError as error:
@@ -115,13 +115,15 @@ def _look(row: Row, paths: Paths) -> Finding:
     except OSError as error:
         return failed(UnreadableError.of(error.filename or "the system", error).message, _AGAIN)
     except Exception as error:  # noqa: BLE001 - a check that is wrong hides no other
-        return failed(f"internal error: {type(error).__name__}", "Report it: the check is wrong")
+        return failed(
+            f"internal error: {type(error).__name__}", "Report this error: the check is faulty"
+        )
 
 
 def _too_long(time_limit_s: float) -> Finding:
     return failed(
-        f"it did not end in {time_limit_s:g} s",
-        "See what the machine waits for with: dmesg -l err,warn and systemctl list-jobs",
+        f"it did not finish within {time_limit_s:g} s",
+        "See what the machine is waiting for with: dmesg -l err,warn and systemctl list-jobs",
     )
 
 
@@ -140,7 +142,7 @@ def _verdict(found: Mapping[str, Finding]) -> Verdict:
 
 
 def remember(paths: Paths, verdict: Verdict, now_s: float) -> None:
-    """Keep how it went for `status`, if we may; a look makes no device."""
+    """Store the result for `status` if possible; a check creates no device folder."""
     if not paths.root.is_dir():
         return
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now_s))

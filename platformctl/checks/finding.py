@@ -1,4 +1,4 @@
-"""What a check finds, and the few ways of looking that checks share."""
+"""The result of a check, and functions that checks share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from platform_common.process.run import Finished, run
 
 NO_SYSTEMD = "systemd does not answer"
-ROOT_ONLY = "only root may look"
+ROOT_ONLY = "only root can check this"
 # Where Debian keeps programs that are not on every user's PATH.
 _FOLDERS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _PROGRAM_TIMEOUT_S = 4.0
@@ -17,7 +17,7 @@ _LIMIT_BYTES = 1 << 20
 
 
 class Finding(NamedTuple):
-    """How a check went; who makes a Warn or a Fail says what to do about it."""
+    """The result of a check; every Warn and Fail has a `fix`."""
 
     kind: Literal["Pass", "Warn", "Fail", "Skip"]
     detail: str = ""
@@ -25,7 +25,7 @@ class Finding(NamedTuple):
 
 
 def passed(detail: str = "") -> Finding:
-    """All is well."""
+    """The check found no problem."""
     return Finding("Pass", detail)
 
 
@@ -40,7 +40,7 @@ def failed(detail: str, fix: str) -> Finding:
 
 
 def skipped(detail: str) -> Finding:
-    """There is nothing to look at, or we may not."""
+    """There is nothing to check, or this user may not check it."""
     return Finding("Skip", detail)
 
 
@@ -50,12 +50,12 @@ def program(name: str) -> str | None:
 
 
 def answer(*argv: str) -> Finished:
-    """What a program says; raises `ProcessError`."""
+    """Run a program and return its output; raises `ProcessError`."""
     return run(argv, timeout_s=_PROGRAM_TIMEOUT_S)
 
 
 def kernel_text(path: Path) -> str | None:
-    """A small file of the kernel's, without blanks around it; None when it is not there."""
+    """The stripped text of a small kernel file; None if it does not exist."""
     try:
         with path.open("rb") as file:
             return file.read(_LIMIT_BYTES).decode("utf-8", "replace").strip()

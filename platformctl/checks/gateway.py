@@ -33,7 +33,7 @@ def active_profile_unit(paths: Paths) -> Finding:
 
 
 def judge_unit(unit: str, state: UnitState) -> Finding:
-    """Fail unless the unit is active; warn while it starts, or when no boot would start it."""
+    """Fail unless the unit is active; warn while it starts, or if it is not enabled at boot."""
     look = _look(unit)
     match state:
         case UnitState(active_state="unavailable"):
@@ -54,7 +54,7 @@ def _look(unit: str) -> str:
 
 
 def profile_health_endpoint(paths: Paths) -> Finding:
-    """Whether the gateway itself says that it is well."""
+    """Whether the gateway's health URL answers 200."""
     profile = active_profile(paths)
     if profile is None:
         return skipped(_NO_PROFILE)
@@ -68,10 +68,10 @@ def _asked(profile: Profile) -> Finding:
     connection = kind(url.hostname or "", url.port, timeout=_HEALTH_TIMEOUT_S)
     try:
         connection.request("GET", f"{url.path or '/'}{url.query and '?'}{url.query}")
-        # The status and the headers alone; nobody reads the body.
+        # Only the status and the headers; the body is not read.
         status = connection.getresponse().status
     except TimeoutError:
-        return failed(f"{profile.http_check} does not answer in {_HEALTH_TIMEOUT_S:g} s", fix)
+        return failed(f"{profile.http_check} did not answer within {_HEALTH_TIMEOUT_S:g} s", fix)
     except OSError as error:
         return failed(f"{profile.http_check}: {error.strerror or error}", fix)
     except HTTPException:
@@ -79,5 +79,5 @@ def _asked(profile: Profile) -> Finding:
     finally:
         connection.close()
     if status != _GOOD:
-        return failed(f"{profile.http_check} answers {status}, not {_GOOD}", fix)
+        return failed(f"{profile.http_check} answers with status {status}, not {_GOOD}", fix)
     return passed()

@@ -1,4 +1,4 @@
-"""Checks of what keeps others out."""
+"""Checks of protection against intruders."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from platformctl.checks.finding import (
     warned,
 )
 
-# Each setting, and the values that are well.
+# Each setting, and its good values.
 _SYSCTLS: Mapping[str, tuple[str, ...]] = {
     "net.ipv4.tcp_syncookies": ("1", "2"),
     "kernel.kptr_restrict": ("1", "2"),
     "kernel.dmesg_restrict": ("1",),
     "net.ipv4.conf.all.rp_filter": ("1",),
 }
-# What sshd must say of whoever logs in, in the words of `sshd -T`.
+# What `sshd -T` must print for every login.
 _SSH: Mapping[str, tuple[str, ...]] = {
     "passwordauthentication": ("no",),
     "kbdinteractiveauthentication": ("no",),
     "permitemptypasswords": ("no",),
     "permitrootlogin": ("no", "prohibit-password", "without-password", "forced-commands-only"),
 }
-# Who may log in, and from where: a Match block may say otherwise for some.
+# Users and addresses to ask for, because a Match block may apply to some of them.
 _SSH_CALLERS = tuple(
     (user, address) for user in ("root", "agent") for address in ("192.168.0.2", "203.0.113.2")
 )
@@ -44,13 +44,13 @@ _RULES = "/etc/nftables.d/platform.nft"
 
 
 def hardened_sysctls(paths: Paths) -> Finding:
-    """Whether the kernel keeps its addresses and its log to itself, and drops forged packets."""
+    """Whether the kernel hides its addresses and its log, and drops forged packets."""
     folder = Path("/proc/sys")
     return judge_sysctls({name: kernel_text(folder / name.replace(".", "/")) for name in _SYSCTLS})
 
 
 def judge_sysctls(values: Mapping[str, str | None]) -> Finding:
-    """Warn of settings that are not as they should be; those the kernel lacks do not count."""
+    """Warn of bad settings; settings that this kernel does not have are ignored."""
     wrong = {
         name: f"{value}, not {_SYSCTLS[name][0]}"
         for name, value in values.items()
@@ -61,12 +61,12 @@ def judge_sysctls(values: Mapping[str, str | None]) -> Finding:
     settings = " ".join(f"{name}={_SYSCTLS[name][0]}" for name in wrong)
     return warned(
         "; ".join(f"{name} is {problem}" for name, problem in wrong.items()),
-        f"Run sysctl -w {settings}, and put the same into /etc/sysctl.d/60-platform.conf",
+        f"Run sysctl -w {settings}, and put the same settings into /etc/sysctl.d/60-platform.conf",
     )
 
 
 def ssh_key_only(paths: Paths) -> Finding:
-    """Whether nobody can log in with a password, as sshd itself understands its files."""
+    """Whether sshd, as it reads its own configuration, refuses every password."""
     sshd = program("sshd")
     if sshd is None:
         return skipped("there is no ssh server")
@@ -88,7 +88,7 @@ def ssh_key_only(paths: Paths) -> Finding:
 
 
 def judge_ssh(effective: str, caller: str) -> Finding:
-    """Fail when the output of `sshd -T` lets `caller` in by a password."""
+    """Fail if the output of `sshd -T` allows `caller` to log in with a password."""
     said = dict(line.split(" ", 1) for line in effective.splitlines() if " " in line)
     wrong = [name for name, values in _SSH.items() if said.get(name) not in values]
     if not wrong:
@@ -96,7 +96,7 @@ def judge_ssh(effective: str, caller: str) -> Finding:
     settings = ", ".join(f"{name} {said.get(name, '(nothing)')}" for name in wrong)
     wanted = ", ".join(f"{name} {_SSH[name][0]}" for name in wrong)
     return failed(
-        f"for {caller}, sshd says {settings}",
+        f"for {caller}, sshd reports {settings}",
         f"Put {wanted} into /etc/ssh/sshd_config.d/00-platform.conf, one a line,"
         " see that no Match block says otherwise, then run systemctl reload ssh",
     )
@@ -111,16 +111,16 @@ def apparmor_enforcing(paths: Paths) -> Finding:
 
 
 def judge_apparmor(enabled: str | None, profiles: str | None) -> Finding:
-    """Fail when AppArmor is off or has nothing to enforce; warn when the kernel has none."""
+    """Fail if AppArmor is off or enforces nothing; warn if the kernel does not have it."""
     if enabled is None:
         return warned(
             "this kernel has no AppArmor",
-            "Boot a kernel that has it, such as that of the package linux-image-amd64 or -arm64",
+            "Boot a kernel that has it, such as the one in the package linux-image-amd64 or -arm64",
         )
     if not enabled.startswith("Y"):
         return failed(
             "AppArmor is switched off",
-            "Take apparmor=0 from the kernel's command line (GRUB_CMDLINE_LINUX in"
+            "Remove apparmor=0 from the kernel's command line (GRUB_CMDLINE_LINUX in"
             " /etc/default/grub), run update-grub and reboot",
         )
     if profiles is None:
@@ -135,7 +135,7 @@ def judge_apparmor(enabled: str | None, profiles: str | None) -> Finding:
 
 
 def firewall_default_drop(paths: Paths) -> Finding:
-    """Whether what nobody asked for is dropped at the door."""
+    """Whether the firewall drops incoming packets by default."""
     nft = program("nft")
     if nft is None:
         return failed("nftables is not installed", "Install it with: apt install nftables")
@@ -148,7 +148,7 @@ def firewall_default_drop(paths: Paths) -> Finding:
 
 
 def judge_firewall(ruleset: bytes) -> Finding:
-    """Fail unless the table, as `nft -j` shows it, drops what comes in by default."""
+    """Fail unless the table, as `nft -j` shows it, drops input by default."""
     things: list[dict[str, Any]] = json.loads(ruleset)["nftables"]
     chains = [
         thing["chain"]
@@ -159,18 +159,18 @@ def judge_firewall(ruleset: bytes) -> Finding:
         return _no_table()
     names = {chain["name"] for chain in chains}
     for rule in (thing["rule"] for thing in things if "rule" in thing):
-        # A rule that asks nothing and accepts makes the policy worth nothing.
+        # A rule that accepts without a condition makes the policy useless.
         verdicts = [part for part in rule["expr"] if not part.keys() & {"counter", "log"}]
         if rule["chain"] in names and verdicts == [{"accept": None}]:
             return failed(
                 f"a rule of the chain {rule['chain']} accepts everything",
-                f"Take it out of {_RULES}, then run nft -f {_RULES}",
+                f"Remove it from {_RULES}, then run nft -f {_RULES}",
             )
     return passed()
 
 
 def _no_table() -> Finding:
     return failed(
-        "no table inet platform drops what comes in by default",
+        "the table inet platform does not drop input by default",
         f"Run nft -f {_RULES}, which the setup wizard writes",
     )

@@ -1,4 +1,4 @@
-"""How the last run of `doctor` went: `/run/platform/doctor.json`, gone after a reboot."""
+"""The result of the last `doctor`: `/run/platform/doctor.json`, which a reboot removes."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from platform_common.formats.decode import from_json
 
 
 class LastDoctor(Struct, frozen=True):
-    """When the device was last looked at (RFC 3339, UTC), and how many checks failed."""
+    """When `doctor` last ran (RFC 3339, UTC), and how many checks failed."""
 
     checked_at: str
     fails: int
 
     def __post_init__(self) -> None:
-        """Refuse less than none."""
+        """Refuse a negative number."""
         if self.fails < 0:
             raise ValueError("fails: must not be negative")
 
 
 def parse(data: bytes) -> LastDoctor:
-    """The run in the JSON `data`; raises `DecodingError`."""
+    """Parse the JSON `data`; raises `DecodingError`."""
     return from_json(data, LastDoctor)
 
 
 def render(last: LastDoctor) -> bytes:
-    """The same as JSON."""
+    """Return the record as JSON."""
     return json.encode(last) + b"\n"

@@ -1,4 +1,4 @@
-"""Checks of the services of the machine, and of its clock."""
+"""Checks of the machine's services and clock."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ def agent_user_exists(paths: Paths) -> Finding:
         pwd.getpwnam("agent")
     except KeyError:
         return failed(
-            "there is no user agent, which the gateways run as",
-            "Make it with: adduser --system --group --shell /bin/sh agent",
+            "there is no user agent, as which the gateways run",
+            "Create it with: adduser --system --group --shell /bin/sh agent",
         )
     return passed()
 
 
 def fail2ban_running(paths: Paths) -> Finding:
-    """Whether who guesses passwords is shut out."""
+    """Whether fail2ban, if installed, runs and blocks password guessing."""
     return _running("fail2ban.service", "fail2ban-server")
 
 
 def clamav_healthy(paths: Paths) -> Finding:
-    """Whether the virus scanner runs, with signatures of this week."""
+    """Whether the virus scanner runs with signatures that are less than a week old."""
     memory = re.search(
         r"^MemTotal: +([0-9]+) kB", kernel_text(Path("/proc/meminfo")) or "", re.MULTILINE
     )
@@ -73,7 +73,7 @@ def _running(unit: str, name: str) -> Finding:
 
 
 def time_sync(paths: Paths) -> Finding:
-    """Whether the clock follows others' clocks."""
+    """Whether the clock is synchronised."""
     if program("timedatectl") is None:
         return skipped("there is no timedatectl")
     said = answer("timedatectl", "show", "--property=NTPSynchronized", "--value")
@@ -83,11 +83,11 @@ def time_sync(paths: Paths) -> Finding:
 
 
 def judge_clock(synchronised: str) -> Finding:
-    """Fail when the clock runs free: certificates and signatures go by it."""
+    """Fail if the clock is not synchronised: certificates and signatures depend on it."""
     if synchronised == "yes":
         return passed()
     return failed(
         "the clock is not synchronised",
-        "Run apt install systemd-timesyncd and timedatectl set-ntp true, and see that the"
+        "Run apt install systemd-timesyncd and timedatectl set-ntp true, and check that the"
         " network reaches a time server",
     )

@@ -1,4 +1,4 @@
-"""Checks of what the device has stored about itself."""
+"""Checks of the device's records."""
 
 from __future__ import annotations
 
@@ -38,26 +38,25 @@ _OWNER = ("root", "agent")
 
 
 def records_readable(paths: Paths) -> Finding:
-    """Whether every record is there or has a default, and can be understood."""
+    """Whether every record can be read, or is absent and has a default."""
     problems = [problem for place in RECORDS for problem in _problems(paths, place)]
     problems += [problem.message for problem in installed_profiles(paths).problems]
     if not problems:
         return passed()
     return failed(
         "; ".join(problems),
-        "Correct each file at the place named; what ships has a default, so that such a file may"
-        " also be put aside",
+        "Correct each file at the place named, or rename it if it has a shipped default",
     )
 
 
 def _problems(paths: Paths, place: Place) -> Iterator[str]:
     found = paths.find(place)
     if place is places.SECRETS and os.geteuid() != 0 and not os.access(found.path, os.R_OK):
-        return  # As it should be.
+        return  # No problem.
     try:
         record = record_file.read(found, RECORDS[place])
     except MissingRecordError as error:
-        # A record without a default may be absent, unless somebody said that it is there.
+        # A record without a default may be absent, unless a variable names it.
         if paths.named(place.variable):
             yield error.message
     except PlatformError as error:
@@ -68,7 +67,7 @@ def _problems(paths: Paths, place: Place) -> Iterator[str]:
 
 
 def secrets_mode(paths: Paths) -> Finding:
-    """Whether nobody but root and the gateways can read the keys."""
+    """Whether only root and the gateways can read the keys."""
     path = paths.find(places.SECRETS).path
     try:
         status = path.lstat()
@@ -76,7 +75,7 @@ def secrets_mode(paths: Paths) -> Finding:
         return skipped("no key is stored yet")
     fix = f"Run chown root:agent {path} && chmod 0640 {path}"
     if not stat.S_ISREG(status.st_mode):
-        return failed(f"{path} is not a regular file", f"Put it aside: mv {path} {path}.old")
+        return failed(f"{path} is not a regular file", f"Rename it: mv {path} {path}.old")
     mode = stat.S_IMODE(status.st_mode)
     if mode not in _MODES:
         return failed(f"{path} has the mode {mode:04o}, not 0640", fix)
@@ -86,7 +85,7 @@ def secrets_mode(paths: Paths) -> Finding:
 
 
 def _owner(status: os.stat_result) -> tuple[str, str]:
-    """Who owns a file, by name, or by number where there is none."""
+    """The owner and group of a file, as names or, if there are none, numbers."""
     user, group = str(status.st_uid), str(status.st_gid)
     try:
         user = pwd.getpwuid(status.st_uid).pw_name

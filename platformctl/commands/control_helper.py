@@ -24,21 +24,21 @@ from platformctl.root_helper.server import serve
     "--root",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     default="/",
-    help="Folder that stands for the device.",
+    help="Folder of the device.",
 )
-@click.option("--user", default="platform", help="User who may ask, beside root.")
+@click.option("--user", default="platform", help="User who may send requests, besides root.")
 def command(root: Path, user: str) -> None:
     """Answer one request of an unprivileged program on standard input.
 
-    Nothing of the caller's environment counts. What was asked for, and by whom, goes
-    to standard error.
+    The caller's environment is ignored. Standard error gets the operation and the user.
     """
     users = [entry.pw_uid for entry in pwd.getpwall() if entry.pw_name == user]
     try:
         connection = socket.socket(fileno=os.dup(0))
     except OSError:
         raise WrongUsageError(
-            "Standard input is no connection", hint="systemd starts this helper for each of them."
+            "Standard input is not a connection",
+            hint="systemd starts this helper for each connection.",
         ) from None
     with connection:
         said = serve(connection, find_operation, Paths(root, {}), users=users)

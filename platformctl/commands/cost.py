@@ -27,7 +27,7 @@ class _Amount(click.FloatRange):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         usd: float = super().convert(value, param, ctx)
-        # Not a number is inside every range.
+        # Comparisons with NaN are false, so it passes every range check.
         if math.isnan(usd):
             self.fail(f"{value!r} is not an amount.", param, ctx)
         return usd
@@ -47,12 +47,12 @@ Examples:
 def command(ctx: click.Context, *, as_json: bool) -> None:
     """Show what was spent, and how close that is to the caps.
 
-    Days and months are those of UTC. What a provider did not tell the price of
-    is estimated by the rate sheet.
+    Days and months are in UTC. If a provider did not report a cost, the rate sheet
+    estimates it.
     """
     if ctx.invoked_subcommand is not None:
         if as_json:
-            raise click.UsageError("Put --json behind the name of the command.")
+            raise click.UsageError("Put --json after the name of the command.")
         return
     summary = service.SUMMARY(ctx.obj, NOTHING)
     if as_json:
@@ -71,17 +71,20 @@ Examples:
 """,
 )
 @click.option(
-    "--daily", type=_Amount(0, MOST_USD), metavar="USD", help="The most for a day; 0 is no cap."
+    "--daily", type=_Amount(0, MOST_USD), metavar="USD", help="Cap for each day; 0 means no cap."
 )
 @click.option(
-    "--monthly", type=_Amount(0, MOST_USD), metavar="USD", help="The most for a month; 0 is no cap."
+    "--monthly",
+    type=_Amount(0, MOST_USD),
+    metavar="USD",
+    help="Cap for each month; 0 means no cap.",
 )
-@click.option("--on-trip", type=click.Choice(_ON_TRIP), help="What happens when a cap is reached.")
+@click.option("--on-trip", type=click.Choice(_ON_TRIP), help="What to do when a cap is reached.")
 @click.option(
     "--warn-at",
     type=click.IntRange(1, 100),
     metavar="PCT",
-    help="The part of a cap, in per cent, at which there is a warning.",
+    help="Warn at this percentage of a cap.",
 )
 @click.pass_obj
 def set_caps(
@@ -92,7 +95,10 @@ def set_caps(
     on_trip: OnTrip | None,
     warn_at: int | None,
 ) -> None:
-    """Change the caps; what is not given stays, comments too."""
+    """Change the caps.
+
+    Everything else in cost.toml stays, including comments.
+    """
     caps = service.NewCaps(daily, monthly, on_trip, warn_at)
     if not caps.changes:
         raise WrongUsageError(
@@ -112,14 +118,14 @@ Examples:
 @yes_option
 @click.pass_obj
 def reset(paths: Paths, *, yes: bool) -> None:
-    """Begin a new ledger, so that nothing counts as spent.
+    """Start a new ledger, so that the cost starts at 0.
 
-    The old one is put aside under a name that says when, in the same folder.
+    The old one is kept in the same folder, with the time in its name.
     """
-    agree("Put the ledger aside, so that nothing counts as spent?", yes=yes)
+    agree("Rename the ledger, so that the cost starts at 0?", yes=yes)
     aside = service.RESET(paths, NOTHING).aside
     if aside:
-        click.echo(f"The old ledger is {styled(aside)} now.")
+        click.echo(f"The old ledger is now {styled(aside)}.")
     else:
         click.echo("There is no ledger; nothing was spent.")
 
@@ -137,7 +143,7 @@ Examples:
     default=20,
     show_default=True,
     metavar="N",
-    help="How many messages.",
+    help="Number of messages.",
 )
 @as_json
 @click.pass_obj
@@ -149,20 +155,21 @@ def ledger(paths: Paths, *, lines: int, as_json: bool) -> None:
     elif found.entries:
         text.print_ledger(found.entries)
     else:
-        click.echo("There is no message in the ledger.")
+        click.echo("There are no messages in the ledger.")
     if found.unreadable_lines:
-        warn(PlatformError(f"Could not read {counted(found.unreadable_lines, 'line')} among these"))
+        unreadable = counted(found.unreadable_lines, "line")
+        warn(PlatformError(f"{unreadable} among these could not be read"))
 
 
 def _warn_of(summary: Summary) -> None:
     if summary.unreadable:
         lines = counted(summary.unreadable, "line")
-        warn(PlatformError(f"{summary.ledger}: could not read {lines}, which the sums leave out"))
+        warn(PlatformError(f"{summary.ledger}: {lines} could not be read and count as 0"))
     if summary.future:
         warn(
             PlatformError(
                 f"{summary.ledger}: left out {counted(summary.future, 'line')} of a day that has"
                 " not come",
-                hint="See whether the clock is right with: timedatectl",
+                hint="Check the clock with: timedatectl",
             )
         )

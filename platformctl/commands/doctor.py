@@ -30,12 +30,12 @@ Examples:
 @printing.as_json
 @click.pass_context
 def command(ctx: click.Context, as_json: bool) -> None:
-    """Check whether the device is well.
+    """Check the device for problems.
 
-    Runs every check side by side, in six seconds at most. Some look at what
-    only root may see: the root helper does that for others where there is one,
-    else they are skipped. Whatever is wrong is told with what to do about it; the
-    exit code is 0 when nothing failed, and 1 otherwise.
+    Runs all checks at the same time, in six seconds at most. Some checks need root:
+    for other users the root helper makes them if there is one, otherwise they are
+    skipped. Each problem is shown with what to do about it. The exit code is 0 if no
+    check failed, otherwise 1.
     """
     paths: Paths = ctx.obj
     verdict = doctor.verdict(paths)

@@ -32,7 +32,7 @@ Examples:
 def command(paths: Paths, *, as_json: bool) -> None:
     """Show what this device can do, and what it cannot.
 
-    Where something would change that, it is told.
+    Where something would change that, it says what.
     """
     found = paths.find(LIMITS)
     if as_json:
@@ -55,7 +55,7 @@ def _print(limits: Limits, *, shipped: bool) -> None:
     print_facts(facts)
     able = limits.capabilities
     _print_list("Can", "+", "green", [_CAPABILITIES[n] for n in _CAPABILITIES if getattr(able, n)])
-    _print_list("Can, but each takes much memory", "+", "green", able.channels_heavy)
+    _print_list("Can, but each uses a lot of memory", "+", "green", able.channels_heavy)
     if limits.limitations:
         click.echo(f"\n{styled('Cannot', bold=True)}")
     for limitation in limits.limitations:
@@ -64,7 +64,7 @@ def _print(limits: Limits, *, shipped: bool) -> None:
         if limitation.unblock:
             click.echo(f"    {styled(limitation.unblock, dim=True)}")
     _print_list(
-        "Channels that it has too little memory for",
+        "Channels for which it has too little memory",
         "-",
         "yellow",
         able.channels_disabled_by_ram,

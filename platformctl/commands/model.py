@@ -23,7 +23,7 @@ class _Group(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name != "test":
             return super().get_command(ctx, cmd_name)
-        # Loading HTTP takes 50 ms: "platformctl model list --json" would miss its row of the bench.
+        # Loading HTTP takes 50 ms; the bench row "platformctl model list --json" would miss.
         from platformctl.commands.model_check import command as test_command
 
         return test_command
@@ -42,7 +42,7 @@ def command() -> None:
 def list_command(paths: Paths, as_json: bool) -> None:
     """Show the providers, and which of them have their keys.
 
-    Of a key no more is shown than it takes to recognise it.
+    At most the first six characters of a key are shown.
     """
     listing = models.LIST(paths, NOTHING)
     for problem in listing.problems:
@@ -84,9 +84,9 @@ def _row(model: Model) -> tuple[str, ...]:
     "--variable",
     type=Text(),
     default="",
-    help="Another variable of the provider than that of its key.",
+    help="A variable of the provider other than its key.",
 )
-@click.option("--key-from-stdin", is_flag=True, help="Read the key, one line, on standard input.")
+@click.option("--key-from-stdin", is_flag=True, help="Read the key from standard input, one line.")
 @yes_option
 @as_json
 @click.pass_obj
@@ -96,8 +96,8 @@ def set_command(
     """Store the key of a provider, and make it the active provider.
 
     The key comes from standard input, or from a prompt that does not show it. The
-    gateway sees it once it is restarted. When another provider was active, the
-    model and the endpoint that were chosen for that one are forgotten.
+    gateway uses it after a restart. If another provider was active, its chosen model
+    and endpoint are removed.
     """
     if not at_terminal() and not (key_from_stdin and yes):
         raise WrongUsageError(
@@ -128,4 +128,4 @@ def _tell(done: ModelSet) -> None:
             )
         )
     if done.unit:
-        click.echo(f"The gateway sees it after a restart: systemctl restart {styled(done.unit)}")
+        click.echo(f"The gateway uses it after a restart: systemctl restart {styled(done.unit)}")

@@ -29,21 +29,21 @@ from platformctl.prompts import ask_secret, at_terminal
     help="Id of the provider, the active one by default.",
 )
 @click.option(
-    "--model", type=Text(), default="", help="Model to test with, where the provider needs one."
+    "--model", type=Text(), default="", help="Model to test with, if the provider needs one."
 )
 @click.option(
     "--key-from-stdin",
     is_flag=True,
-    help="Test the key on standard input instead; NAME=value in further lines.",
+    help="Test the key on standard input instead; further lines may be NAME=value.",
 )
 @as_json
 @click.pass_obj
 def command(
     paths: Paths, provider_id: str, model: str, key_from_stdin: bool, as_json: bool
 ) -> None:
-    """Ask a provider whether it takes the stored key, or another one.
+    """Ask a provider whether it accepts the stored key, or another one.
 
-    One request, which costs nothing, lists its models; it ends within ten seconds.
+    Sends one request, which lists its models and costs nothing; ends within ten seconds.
     """
     given = _given() if key_from_stdin else None
     provider_id, check = key_check.run(paths, provider_id, model, given)

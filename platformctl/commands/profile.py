@@ -34,7 +34,7 @@ Examples:
 def list_profiles(ctx: click.Context, *, as_json: bool) -> None:
     """List the installed profiles.
 
-    One that cannot be used is told of on stderr, and the exit code is 1.
+    If one cannot be used, stderr says why, and the exit code is 1.
     """
     listed = device.profile_list(ctx.obj)
     if as_json:
@@ -59,7 +59,7 @@ Examples:
 def show(paths: Paths, profile_id: str, *, as_json: bool) -> None:
     """Show one profile.
 
-    Where its file leaves something out, that is what is usual.
+    Keys that its file leaves out have their default.
     """
     found = profile(paths, profile_id)
     if as_json:
@@ -81,7 +81,7 @@ Examples:
 def validate(ctx: click.Context, profiles: tuple[str, ...], *, as_json: bool) -> None:
     """Check the definitions of profiles.
 
-    All installed ones, or those that are named. What holds a slash or ends in
+    Checks all installed ones, or the given ones. An argument with a slash or the ending
     .toml is a file, which should be called <id>.toml.
     """
     verdicts = device.check_profiles(ctx.obj, profiles)
@@ -96,7 +96,7 @@ def validate(ctx: click.Context, profiles: tuple[str, ...], *, as_json: bool) ->
 
 
 def print_profiles(profiles: Sequence[InstalledProfile]) -> None:
-    """A table of profiles, the active one marked."""
+    """Print a table of profiles, with the active one marked."""
     print_table(
         ("PROFILE", "NAME", "VERSION", "STATE"),
         [

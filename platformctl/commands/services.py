@@ -18,20 +18,20 @@ _COLOURS = {"active": "green", "failed": "red"}
 _root = click.option(
     "--root",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Folder that is to be the device, such as a mounted image.",
+    help="Folder of the device, such as a mounted image.",
 )
 _below = click.option(
     "--below",
     type=click.Path(path_type=Path),
     default=services.LOCAL,
     show_default=True,
-    help="Folder of the units; usr/lib is for packages.",
+    help="Folder of the units; packages use usr/lib.",
 )
 
 
 @click.group()
 def command() -> None:
-    """Put the services of this device in their places."""
+    """Install, list and remove the services of this device."""
 
 
 @command.command(
@@ -45,10 +45,10 @@ Examples:
 @click.option(
     "--programs",
     type=click.Path(path_type=Path),
-    help="Folder of the programs on the device; by default that of this one.",
+    help="Folder of the programs on the device; by default the folder of this program.",
 )
 @_below
-@click.option("--files-only", is_flag=True, help="Switch nothing on.")
+@click.option("--files-only", is_flag=True, help="Only write the files; enable and start nothing.")
 @as_json
 @click.pass_obj
 def install(
@@ -62,9 +62,9 @@ def install(
 ) -> None:
     """Install units, users and folders, and start them.
 
-    What is there is replaced, and may be installed again: the dashboard is then started
-    anew, and what you disabled stays so. On this machine they are started at once; in
-    another folder they start when it is booted.
+    Existing files are replaced. After an upgrade the dashboard restarts, and what you
+    disabled stays disabled. On this machine the services start at once; in another
+    folder they start at its boot.
     """
     root = (root or paths.root).absolute()
     programs = programs or service_checks.own_programs(Path(sys.argv[0]))
@@ -97,10 +97,10 @@ Examples:
 @as_json
 @click.pass_obj
 def remove(paths: Paths, root: Path | None, below: Path, *, as_json: bool) -> None:
-    """Stop the services, and take them away.
+    """Stop the services and remove them.
 
-    Users, folders, settings and keys stay, and so do the rules of the firewall until
-    the next boot.
+    Users, folders, settings and keys stay, and the firewall rules stay until the next
+    boot.
     """
     root = (root or paths.root).absolute()
     if services.known_units(root, below):
@@ -112,7 +112,7 @@ def remove(paths: Paths, root: Path | None, below: Path, *, as_json: bool) -> No
     for path in removed:
         click.echo(f"Removed {styled(str(path))}")
     if not removed:
-        click.echo(f"Nothing of ours is below {styled(str(root / below))}.")
+        click.echo(f"There are no files of ours below {styled(str(root / below))}.")
 
 
 @command.command(
@@ -125,7 +125,7 @@ Examples:
 )
 @as_json
 def list_(*, as_json: bool) -> None:
-    """Show our units, and how they are."""
+    """Show our units and their states."""
     found = services.states()
     if as_json:
         print_json(to_json(found))

@@ -14,9 +14,10 @@ from platformctl.prompts import agree, yes_option
 
 @click.group()
 def command() -> None:
-    """Show what setting up does and how far it came, or do it.
+    """Show or run setup, and show how far it came.
 
-    The wizard asks the questions and applies the answers; these commands see the same.
+    The wizard asks the questions and applies the answers; these commands use the same
+    answers and the same plan.
     """
 
 
@@ -28,18 +29,18 @@ Examples:
   PLATFORM_ROOT=dev-out platformctl setup plan --json
 """
 )
-@click.option("--contents", is_flag=True, help="Show what is in the files, secrets masked.")
+@click.option("--contents", is_flag=True, help="Show the contents of the files, secrets masked.")
 @as_json
 @click.pass_obj
 def plan(paths: Paths, *, contents: bool, as_json: bool) -> None:
-    """Show what the wizard will do once its answers are applied.
+    """Show everything that applying the wizard's answers will do.
 
-    Every file with its mode and its owner, and every command, in their order: the same
-    plan that the review page shows and that is carried out. It is made from the wizard's
-    answers, which only their owner and root may read, and changes nothing. Secrets are in
-    the wizard's memory only; each is shown as three dots.
+    Lists every file with its mode and its owner, and every command, in order: the same
+    plan that the review page shows and that is executed. It is made from the wizard's
+    answers, which only their owner and root can read, and changes nothing. Secrets are
+    only in the wizard's memory; each is shown as three dots.
     """
-    # Here and below, as the help of all commands loads this module, and must not load the wizard.
+    # Here and below: help loads the module of every command, and must not load the wizard.
     from platformctl.setup import plan as setup
     from platformctl.setup import text as setup_text
 
@@ -62,10 +63,10 @@ Examples:
 @as_json
 @click.pass_obj
 def status(paths: Paths, *, as_json: bool) -> None:
-    """Show whether the device is set up, and how far the last try came.
+    """Show whether the device is set up, and the last attempt.
 
-    Each action is waiting, running, done, failed, or kept (done in an earlier try). To
-    apply the plan again repeats what was done and does what was not.
+    Each action is waiting, running, done, failed, or kept (done in an earlier attempt).
+    Applying the plan again repeats finished actions and does the rest.
     """
     from platformctl.setup import plan as setup
     from platformctl.setup import text as setup_text
@@ -87,19 +88,19 @@ Examples:
 @yes_option
 @click.pass_obj
 def apply(paths: Paths, *, yes: bool) -> None:
-    """Set this device up as was answered, from a terminal.
+    """Set this device up with the given answers, from a terminal.
 
-    This does what the wizard's button does, without a browser. It uses the secrets that
-    are on the device already; others must be entered in the wizard. For users other than
-    root the root helper does it.
+    Does what the wizard's button does, without a browser. It uses the secrets that are
+    already on the device; others must be entered in the wizard. For users other than
+    root, the root helper does it.
     """
     from platformctl.setup import apply as setup
     from platformctl.setup import text as setup_text
 
     if not paths.is_machine:
         raise PlatformError(
-            "A device in a folder is set up by the wizard alone",
-            hint="Open the wizard that made the folder, and press its button.",
+            "A device in a folder can only be set up by its wizard",
+            hint="Open the wizard that created the folder, and press its button.",
         )
     agree("Set this device up as platformctl setup plan shows?", yes=yes)
     setup.apply(paths, setup_text.print_progress)
@@ -116,16 +117,16 @@ Examples:
 @yes_option
 @click.pass_obj
 def again(paths: Paths, *, yes: bool) -> None:
-    """Reopen setup on a device that is set up.
+    """Reopen setup on a configured device.
 
-    The answers are kept, and nothing changes until the wizard's button is pressed again.
-    Only root may do this: afterwards everybody with the link of the wizard can set the
+    Answers are kept, and nothing changes until the wizard's button is pressed again.
+    Only root may do this: afterwards, anyone with the link of the wizard can set the
     device up.
     """
     from platformctl.setup import apply as setup
 
-    agree("Have this device ask its questions again?", yes=yes)
+    agree("Reopen setup on this device?", yes=yes)
     setup.again(paths)
-    click.echo("The questions can be answered again; the answers are kept.")
+    click.echo("Setup is open again. All answers are kept.")
     click.echo("Start the wizard:  systemctl restart platform-wizard.service")
     click.echo("See its link:      wizard-app launch-url --production")

@@ -11,7 +11,7 @@ from platformctl import printing
 from platformctl.printing import styled
 from platformctl.status import status
 
-# What a state of systemd looks like: a sign and a colour.
+# The sign and colour of each systemd state.
 _LOOKS = {
     "active": ("●", "green"),
     "reloading": ("●", "green"),
@@ -35,10 +35,9 @@ Examples:
 def command(paths: Paths, as_json: bool) -> None:
     """Show what the device is doing right now.
 
-    The active profile and its gateway, the provider and the channels that were
-    chosen, the tunnel, whether a cost cap is reached, and how the last run of
-    doctor went. A part that cannot be known has its default, and a warning says
-    why.
+    The active profile and its gateway, the chosen provider and channels, the tunnel,
+    whether a cost cap is reached, and the result of the last doctor. An unknown part
+    has its default, and a warning says why.
     """
     now, problems = status(paths)
     if as_json:
@@ -53,7 +52,7 @@ def _facts(now: Status) -> list[tuple[str, str]]:
     profile = styled(now.agent.display_name or now.profile_id or "none yet", bold=True)
     if now.agent.display_name and now.agent.display_name != now.profile_id:
         profile += styled(f"  {now.profile_id}", dim=True)
-    tunnel = _state(now.tunnel.active_state) + (", at every boot" if now.tunnel.enabled else "")
+    tunnel = _state(now.tunnel.active_state) + (", enabled at boot" if now.tunnel.enabled else "")
     since = "" if now.uptime_seconds is None else f" for {_duration(now.uptime_seconds)}"
     gateway = _state(now.active_state) + since
     cost = styled("✗ a cap is reached", "red") if now.cost_tripped else "✓ below the caps"
@@ -84,7 +83,7 @@ def _doctor(fails: int | None) -> str:
     if fails is None:
         return "○ not run since the device started"
     if not fails:
-        return styled("✓ nothing failed", "green")
+        return styled("✓ no check failed", "green")
     checks = "1 check" if fails == 1 else f"{fails} checks"
     return styled(f"✗ {checks} failed", "red") + ", see platformctl doctor"
 

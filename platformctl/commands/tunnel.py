@@ -11,13 +11,13 @@ from platform_common.errors import PlatformError
 from platform_common.paths import Paths
 from platform_common.process.spawn import ProcessError, become
 
-# For systemd, which tries again after anything else.
+# The unit does not restart after this exit code.
 _NOTHING_HELPS = 65
 
 
 @click.group(hidden=True)
 def command() -> None:
-    """Run the tunnel to this device from the internet."""
+    """Run the tunnel from the internet to this device."""
 
 
 @command.command(epilog="\b\nExample:\n  platformctl tunnel run")
@@ -25,17 +25,17 @@ def command() -> None:
     "--credentials",
     type=click.Path(path_type=Path),
     envvar="CREDENTIALS_DIRECTORY",
-    help="Folder of systemd's copies of what is in /etc/platform/tunnel.",
+    help="Folder with systemd's copies of the files in /etc/platform/tunnel.",
 )
 @click.pass_context
 def run(ctx: click.Context, credentials: Path | None) -> None:
     """Become cloudflared, with a tunnel to the gateway of the active profile.
 
-    It goes by config.yml in /etc/platform/tunnel; else it is the named tunnel of
-    credentials.json there, and without that a quick one. Exits with 65 when it would
-    fail again in the same way.
+    Uses config.yml in /etc/platform/tunnel if there is one, else the named tunnel of
+    credentials.json there, else a quick tunnel. Exits with 65 if a retry would fail in
+    the same way.
     """
-    # Here, as the help of all commands loads this module, and must not load the wizard.
+    # Here: help loads the module of every command, and must not load the wizard.
     from platformctl import tunnel
 
     try:

@@ -21,9 +21,9 @@ Examples:
 @as_json
 @click.pass_obj
 def command(paths: Paths, *, as_json: bool) -> None:
-    """Show what runs on this device.
+    """Show the installed versions.
 
-    A record that cannot be used leaves its member empty and is told of on stderr.
+    If a record cannot be used, its member is empty and stderr says why.
     """
     view, problems = device.version(paths)
     if as_json:
@@ -35,7 +35,7 @@ def command(paths: Paths, *, as_json: bool) -> None:
 
 
 def _print(view: Version) -> None:
-    # Loading it takes 10 ms, by which "platformctl version --json" would miss its row of the bench.
+    # Loading it takes 10 ms; the bench row "platformctl version --json" would miss.
     from platformctl.commands.profile import print_profiles
 
     facts = (

@@ -17,14 +17,14 @@ from platformctl.voice import voice
 from platformctl.voice.settings import check_wake_word
 
 _CONSENT = """\
-The microphone of this device will be on all the time, and what is said near it
-turned into text here, by the program and the model that voice.toml names. Sound
-stays in memory. What follows the wake word goes to the gateway as a message, and
-with it to the model provider, as what is typed does. `platformctl voice disable`
+The microphone of this device will be on all the time. Speech near it is turned into
+text on this device, by the program and the model that voice.toml names; the sound is
+not stored. What follows the wake word goes to the gateway as a message, and from
+there to the model provider, like a typed message. `platformctl voice disable`
 switches it off.
 
-Does everyone who is heard here agree to that?"""
-_HINT = "Microphones are listed by: arecord -L; name one as audio_device in voice.toml."
+Does everyone who can be heard here agree?"""
+_HINT = "List the microphones with: arecord -L; then set audio_device in voice.toml."
 
 
 @click.group()
@@ -42,10 +42,7 @@ Examples:
 @as_json
 @click.pass_obj
 def status(paths: Paths, *, as_json: bool) -> None:
-    """Show the settings of voice, and whether it runs.
-
-    Some devices have no voice at all.
-    """
+    """Show the voice settings, and whether the relay runs."""
     found = voice.status(paths)
     if as_json:
         print_json(to_json(found))
@@ -63,9 +60,9 @@ Examples:
 @as_json
 @click.pass_obj
 def check(paths: Paths, *, as_json: bool) -> None:
-    """Listen for a second, and tell whether the microphone works.
+    """Listen for a second, and report whether the microphone works.
 
-    What it hears is measured and kept nowhere.
+    Only the loudness is measured; the sound is not stored.
     """
     found = voice.CHECK(paths, NOTHING)
     if as_json:
@@ -131,13 +128,13 @@ def set_wake_word(paths: Paths, *, word: str) -> None:
     voice.change(paths, {("voice", "wake_word"): word})
     click.echo(f"The wake word is {styled(word, bold=True)}.")
     if voice.status(paths).service_active:
-        click.echo(f"The relay hears it after: systemctl restart {voice.UNIT}")
+        click.echo(f"The relay uses it after: systemctl restart {voice.UNIT}")
 
 
 def _say(what: str, switched: voice.Switched) -> None:
     click.echo(f"{what}.")
     if not switched.service:
-        click.echo(f"The service {voice.UNIT} was left as it is: no systemd runs this device.")
+        click.echo(f"The service {voice.UNIT} was not changed: systemd does not run this device.")
 
 
 def _print(found: VoiceStatus) -> None:

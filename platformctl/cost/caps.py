@@ -1,4 +1,4 @@
-"""What the messages may cost, and what happens when they cost more: `/etc/platform/cost.toml`."""
+"""The cost caps, and what happens when one is reached: `/etc/platform/cost.toml`."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ warn_at_pct = 80
 
 
 class Caps(Struct, frozen=True):
-    """The most that a day and a month (UTC) may cost; 0 or less is no cap."""
+    """The caps for a day and a month (UTC); 0 or less means no cap."""
 
     daily_usd: float = 5.0
     monthly_usd: float = 100.0
 
     def __post_init__(self) -> None:
-        """Refuse what is no amount."""
+        """Refuse an invalid amount."""
         for name in ("daily_usd", "monthly_usd"):
             value = getattr(self, name)
             if not math.isfinite(value) or value > MOST_USD:
@@ -43,35 +43,35 @@ class Caps(Struct, frozen=True):
 
 
 class Behaviour(Struct, frozen=True):
-    """What is done at a cap, and at how many per cent of it there is a warning."""
+    """What to do at a cap, and at what percentage of it to warn."""
 
     on_cap_trip: OnTrip = "pause"
     warn_at_pct: float = 80.0
 
     def __post_init__(self) -> None:
-        """Refuse what is no part of a cap."""
+        """Refuse an invalid percentage."""
         if not 0 < self.warn_at_pct <= 100:
-            raise ValueError("warn_at_pct: must be more than 0 and 100 at most")
+            raise ValueError("warn_at_pct: must be more than 0 and at most 100")
 
 
 class CostCaps(Struct, frozen=True):
-    """The whole record; all of it may be left out."""
+    """The whole record; every part is optional."""
 
     caps: Caps = Caps()
     behaviour: Behaviour = Behaviour()
 
 
 def parse(data: bytes) -> CostCaps:
-    """The caps in the TOML `data`; raises `DecodingError`."""
+    """Parse the TOML `data`; raises `DecodingError`."""
     return from_toml(data, CostCaps)
 
 
 def edited(data: bytes | None, changes: Changes) -> bytes:
-    """The TOML `data` (None: a new file) with `changes`, by section and key.
+    """Return the TOML `data` (None: a new file) with `changes`, by section and key.
 
-    Raises `DecodingError` for a file that cannot be read, and for such values.
+    Raises `DecodingError` for a file that cannot be read, and for invalid values.
     """
-    # Loading it takes 7 ms, by which "platformctl cost --json" would miss its row of the bench.
+    # Loading it takes 7 ms; the bench row "platformctl cost --json" would miss.
     from platformctl.toml_edit import with_values
 
     before = _NEW if data is None else data

@@ -1,8 +1,8 @@
 """The cost ledger: one line of JSON for each message that a model answered.
 
-Others write it, and it may hold anything: a line that is none of ours is
-counted and never stops a sum. Amounts are added up in whole nano-dollars, so
-that fifty times 0.1 is 5. Days and months are those of UTC.
+Other programs write it, and it may contain anything: an unreadable line is counted
+and never stops the sum. Amounts are added in whole nano-dollars, so that fifty
+times 0.1 is 5. Days and months are in UTC.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from platform_common.storage.reverse_lines import LINE_BYTES
 NANO = 1_000_000_000
 DAYS = 30
 DEAREST = 10
-# With more lines that are none of ours it is no ledger; to look at each takes its time.
+# A file with more unreadable lines is not a ledger, and reading on would take too long.
 MOST_UNREADABLE = 1_000_000
-# Lines may be out of order by as much as this, for the clock may have been set back.
+# Lines may be out of order by this much, because the clock may have been set back.
 _SLACK_DAYS = 1
 
 Tokens = Annotated[int, Meta(ge=0, le=10**12)]
@@ -31,7 +31,7 @@ Price = Callable[[str, int, int], float | None]
 
 
 class Message(Struct, frozen=True):
-    """What one line says; None is what the provider did not tell, left out or null."""
+    """One line of the ledger; None for members that are absent or null."""
 
     timestamp: Annotated[datetime, Meta(tz=True)]
     provider: str
@@ -43,7 +43,7 @@ class Message(Struct, frozen=True):
 
 
 class Priced(Struct, frozen=True):
-    """A message and what it cost; `cost_usd` is 0 when that is unknown."""
+    """A message and its cost; `cost_usd` is 0 if that is unknown."""
 
     message: Message
     cost_usd: float
@@ -52,12 +52,12 @@ class Priced(Struct, frozen=True):
 
 
 class Spent(Struct, frozen=True):
-    """What the messages of a ledger cost, in nano-dollars.
+    """The cost of the messages of a ledger, in nano-dollars.
 
     `days` are the last `DAYS`, oldest first and today last; `month` is the
     calendar month so far. `unknown` messages have no known cost, and `dearest`
-    are the most expensive first, both of `days`. `unreadable` lines are none of
-    ours, `future` ones bear a day that has not come.
+    are the most expensive ones, both within `days`. `unreadable` counts invalid lines,
+    `future` those with a day in the future.
     """
 
     days: tuple[tuple[date, int], ...]
@@ -72,7 +72,7 @@ _decode = msgspec.json.Decoder(Message).decode
 
 
 def parse(line: bytes) -> Message | None:
-    """The message that a line stands for; None for a torn, foreign or over-long one."""
+    """Parse one line; None for one that is torn, invalid or too long."""
     if len(line) > LINE_BYTES:
         return None
     try:
@@ -82,7 +82,7 @@ def parse(line: bytes) -> Message | None:
 
 
 def priced(message: Message, price: Price) -> Priced:
-    """What a message cost, or by `price` would have; `price` gives None for unknown."""
+    """Return the message with its cost, estimated by `price` (None: unknown) if absent."""
     if message.cost_usd is not None:
         return Priced(message, message.cost_usd)
     usd = price(message.provider, message.input_tokens or 0, message.output_tokens or 0)
@@ -92,8 +92,8 @@ def priced(message: Message, price: Price) -> Priced:
 def spent(blocks: Iterable[Sequence[bytes]], now: datetime, price: Price) -> Spent:
     """Sum up the lines of a ledger, which come in blocks, the last block first.
 
-    No block is asked for beyond one that lies before every window, or once more than
-    `MOST_UNREADABLE` lines were none of ours.
+    Stops at a block that is older than every window, and after `MOST_UNREADABLE` invalid
+    lines.
     """
     sums = _Sums(now, price)
     for lines in blocks:
@@ -104,7 +104,7 @@ def spent(blocks: Iterable[Sequence[bytes]], now: datetime, price: Price) -> Spe
 
 
 class _Sums:
-    """What was added up so far, by the day counted from the first of any window."""
+    """Running sums by day, counted from the first day of any window."""
 
     def __init__(self, now: datetime, price: Price) -> None:
         today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
@@ -116,11 +116,11 @@ class _Sums:
         self._price = price
         self._nano = [0] * (self._last + 1)
         self._unknown = self.unreadable = self._future = 0
-        # A heap of the dearest; the number keeps two from being compared any further.
+        # A heap of the dearest; the number stops the comparison of two entries there.
         self._dearest: list[tuple[float, datetime, int, Message]] = []
 
     def add(self, line: bytes) -> int | None:
-        """Count a line; its day, which may lie outside the windows, or None if it has none."""
+        """Count a line and return its day, or None if it is unreadable."""
         message = parse(line)
         if message is None:
             self.unreadable += 1
@@ -147,7 +147,7 @@ class _Sums:
             heapq.heapreplace(dearest, (usd, message.timestamp, dearest[0][2], message))
 
     def spent(self) -> Spent:
-        """The sums."""
+        """Return the result."""
         return Spent(
             days=tuple(
                 ((self._begin + timedelta(days=day)).date(), self._nano[day])
@@ -165,5 +165,5 @@ class _Sums:
 
 
 def nano(usd: float) -> int:
-    """An amount in whole nano-dollars."""
+    """Convert an amount to whole nano-dollars."""
     return int(usd * NANO + 0.5)

@@ -13,26 +13,26 @@ _HIGHEST = 1_000_000.0
 
 
 class Rate(Struct, frozen=True):
-    """What a million tokens cost with one provider, in US dollars."""
+    """The price of a million tokens at one provider, in US dollars."""
 
     input_per_1m_usd: float
     output_per_1m_usd: float
     default_model: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse what is no price."""
+        """Refuse an invalid price."""
         for name in ("input_per_1m_usd", "output_per_1m_usd"):
             if not 0 <= getattr(self, name) <= _HIGHEST:
                 raise ValueError(f"{name}: must be 0 to {_HIGHEST:,.0f}")
 
 
 class CostSheet(Struct, frozen=True):
-    """Rates by provider id, for messages that do not say what they cost."""
+    """Rates by provider id, for messages without a cost."""
 
     providers: dict[str, Rate]
 
     def cost(self, provider: str, input_tokens: int, output_tokens: int) -> float | None:
-        """About what a message cost in US dollars; None when the sheet has no rate for it."""
+        """Estimate the cost of a message in US dollars; None if the sheet has no rate for it."""
         rate = self.providers.get(provider)
         if rate is None:
             return None
@@ -46,7 +46,7 @@ class _File(Struct, frozen=True):
 
 
 def parse(data: bytes) -> CostSheet:
-    """The rate sheet in the JSON `data`; raises `DecodingError`."""
+    """Parse the JSON `data`; raises `DecodingError`."""
     rates = from_json(data, _File).providers
     return CostSheet(
         {name: shaped(rate, Rate, at=f"providers.{name}") for name, rate in rates.items()}

@@ -1,4 +1,4 @@
-"""The operations on costs: the ledger is in the home of agent, the caps are root's."""
+"""The cost operations: the ledger is in the home of agent, and the caps belong to root."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from platformctl.cost.summary import Summary, newest, reset, set_caps, summary
 from platformctl.root_helper.remote_operation import Nothing, RemoteOperation
 
 MOST_LINES = 10_000
-# For `MOST_LINES` messages, each with the name of a model that somebody else chose.
+# Enough for `MOST_LINES` messages with model names of any allowed length.
 _LEDGER_LIMIT_BYTES = 16 << 20
 _PLACES = (COST_CAPS, COST_DEFAULTS, PROFILES, Place("", COST_LEDGER_VARIABLE))
 
 
 class Newest(Struct, frozen=True, forbid_unknown_fields=True):
-    """How many messages of the ledger to show."""
+    """The number of messages to show."""
 
     lines: int
 
@@ -34,7 +34,7 @@ class Newest(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NewCaps(Struct, frozen=True, forbid_unknown_fields=True):
-    """The new values of the caps; None for those that stay."""
+    """New values of the caps; None for those that stay."""
 
     daily_usd: float | None = None
     monthly_usd: float | None = None
@@ -42,7 +42,7 @@ class NewCaps(Struct, frozen=True, forbid_unknown_fields=True):
     warn_at_pct: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse values that the command line refuses."""
+        """Refuse the values that the command line refuses."""
         for name, most in (("daily_usd", MOST_USD), ("monthly_usd", MOST_USD)):
             value = getattr(self, name)
             if value is not None and not 0 <= value <= most:
@@ -52,7 +52,7 @@ class NewCaps(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def changes(self) -> Changes:
-        """The new values by their place in the record."""
+        """The new values by section and key of the record."""
         given = {
             ("caps", "daily_usd"): self.daily_usd,
             ("caps", "monthly_usd"): self.monthly_usd,
@@ -63,7 +63,7 @@ class NewCaps(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Reset(Struct, frozen=True):
-    """Where the old ledger is now; empty when there was none."""
+    """The new path of the old ledger; empty if there was none."""
 
     aside: str = ""
 

@@ -1,4 +1,4 @@
-"""What was spent, and how close that is to the caps, as the files of the device have it."""
+"""What was spent, and how close that is to the caps, from the device's files."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _LEDGER = "cost-ledger.jsonl"
 
 
 class Summary(Struct, frozen=True):
-    """The answer to `cost`, and what else people are told.
+    """The answer to `cost`, and details for people.
 
-    `ledger` is empty without a profile; how many of its lines are unreadable, or of a day
-    that has not come.
+    `ledger` is empty without a profile; `unreadable` and `future` count lines that are
+    invalid or have a day in the future.
     """
 
     cost: Cost
@@ -42,7 +42,7 @@ class Summary(Struct, frozen=True):
 
 
 def summary(paths: Paths, now: datetime | None = None) -> Summary:
-    """What was spent until now; raises `PlatformError`."""
+    """Add up the cost until now; raises `PlatformError`."""
     caps = read_caps(paths)
     path = ledger_path(paths)
     spent = cost_ledger.spent(_blocks(path), now or datetime.now(UTC), _sheet(paths).cost)
@@ -52,7 +52,7 @@ def summary(paths: Paths, now: datetime | None = None) -> Summary:
 
 
 def read_caps(paths: Paths) -> CostCaps:
-    """The caps of this device, or the usual ones; raises `RecordError`."""
+    """Read the caps of this device, or the defaults; raises `RecordError`."""
     try:
         return record_file.read(paths.find(COST_CAPS), cost_caps.parse)
     except MissingRecordError:
@@ -60,7 +60,7 @@ def read_caps(paths: Paths) -> CostCaps:
 
 
 def ledger_path(paths: Paths) -> Path | None:
-    """Where the ledger is; None without a profile, of which it would be."""
+    """The path of the active profile's ledger; None without a profile."""
     if named := paths.named(COST_LEDGER_VARIABLE):
         return named
     profile = active_profile(paths)
@@ -89,14 +89,14 @@ def newest(paths: Paths, count: int) -> Ledger:
 
 
 def set_caps(paths: Paths, changes: Changes) -> CostCaps:
-    """Change those values of the caps, and return what holds now; raises `PlatformError`."""
+    """Change the given caps and return all of them; raises `PlatformError`."""
     path = paths.writable(COST_CAPS)
     record_file.edit(path, lambda before: cost_caps.edited(before, changes), mode=0o644, owner=ROOT)
     return read_caps(paths)
 
 
 def reset(paths: Paths, now: datetime | None = None) -> Path | None:
-    """Put the ledger aside; where it is now, or None if there was none; raises `PlatformError`."""
+    """Rename the ledger; return its new path, None if there was none; raises `PlatformError`."""
     path = ledger_path(paths)
     if path is None:
         return None
@@ -106,7 +106,7 @@ def reset(paths: Paths, now: datetime | None = None) -> Path | None:
 
 
 def window_state(spent_nano: int, cap_usd: float, warn_at_pct: float) -> tuple[float, CostState]:
-    """How many per cent of a cap were spent, and whether that is too much; 0 is no cap."""
+    """The percentage of a cap that was spent, and its state; 0 means no cap."""
     if cap_usd <= 0:
         return 0.0, "ok"
     cap = max(cost_ledger.nano(cap_usd), 1)
@@ -164,7 +164,7 @@ def _utc(moment: datetime) -> str:
     try:
         return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
     except OverflowError:
-        # In the year 1 or 9999, where UTC would be a year that cannot be written.
+        # In the year 1 or 9999, the same time in UTC may be outside the range of datetime.
         return moment.isoformat()
 
 
@@ -184,8 +184,8 @@ def _blocks(path: Path | None) -> Iterator[list[bytes]]:
 def _refuse_junk(path: Path | None, unreadable: int) -> None:
     if unreadable > MOST_UNREADABLE:
         raise UnreadableError(
-            f"{path} is no ledger: more than {MOST_UNREADABLE:,} of its lines are no messages",
-            hint="Begin a new one with: platformctl cost reset",
+            f"{path} is not a ledger: more than {MOST_UNREADABLE:,} of its lines are not messages",
+            hint="Start a new one with: platformctl cost reset",
         )
 
 

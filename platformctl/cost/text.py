@@ -1,4 +1,4 @@
-"""What was spent, in words and bars for people."""
+"""The cost as text and bars, for people."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HEIGHTS = "▁▂▃▄▅▆▇█"
 
 
 def print_summary(summary: Summary) -> None:
-    """The answer to `cost`."""
+    """Print the answer to `cost`."""
     cost = summary.cost
     windows = (
         ("Today", cost.today_usd, cost.daily_cap_usd, cost.daily_pct, cost.daily_state),
@@ -48,13 +48,13 @@ def print_summary(summary: Summary) -> None:
 
 
 def print_ledger(entries: Sequence[LedgerEntry]) -> None:
-    """The answer to `cost ledger`."""
+    """Print the answer to `cost ledger`."""
     head = ("TIME (UTC)", "PROVIDER", "MODEL", "TOKENS IN", "TOKENS OUT", "COST", "NOTE")
     print_table(head, [_row(entry) for entry in entries])
 
 
 def print_caps(caps: CostCaps) -> None:
-    """What holds after `cost set`."""
+    """Print the caps after `cost set`."""
     print_facts(
         (
             ("Daily cap", _cap(caps.caps.daily_usd)),
@@ -88,7 +88,7 @@ def _bar(pct: float, colour: str) -> str:
 
 
 def _by_day(cost: Cost) -> str | None:
-    """A line with a bar for each day; None where there is nothing, or nothing to draw with."""
+    """A line with a bar for each day; None without costs, or if the terminal cannot show bars."""
     most = max(day.usd for day in cost.days)
     if not most or not _draws():
         return None

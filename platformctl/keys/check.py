@@ -1,6 +1,6 @@
-"""Whether the active provider, or another, takes the key that is stored for it, or a given one.
+"""Tests a provider's stored key, or a given one.
 
-Stored values can only be read by root.
+Only root can read stored values.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NOTHING: Mapping[str, Secret] = MappingProxyType({})
 
 
 class Testing(Struct, frozen=True, forbid_unknown_fields=True):
-    """What to test; `given` stands in for stored values, by variable."""
+    """What to test; `given` replaces stored values, by variable."""
 
     provider: str
     model: str = ""
@@ -35,7 +35,7 @@ class Testing(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Tested(NamedTuple):
-    """Which provider was tested, and how that went."""
+    """The tested provider, and the result."""
 
     provider_id: str
     check: KeyCheck
@@ -46,8 +46,8 @@ def run(
 ) -> Tested:
     """Test the key of that provider, the active one by default, or the `given` one.
 
-    What is not given is the stored value. A test that cannot be made is one that
-    failed. Raises `WrongUsageError` for an unknown provider.
+    Other values are the stored ones. A test that cannot be made counts as failed.
+    Raises `WrongUsageError` for an unknown provider.
     """
     provider = models.named(paths, provider_id, "")[0] if provider_id else None
     try:
@@ -66,7 +66,7 @@ def run(
 def _test_with_stored(paths: Paths, testing: Testing) -> KeyCheck:
     provider = models.named(paths, testing.provider, "")[0]
     if provider.takes_address and testing.given:
-        raise PlatformError("The control helper asks no address that its caller gives")
+        raise PlatformError("The control helper does not accept an address from its caller")
     given = {name: Secret(value) for name, value in testing.given.items()}
     return _check(paths, provider, testing.model, _credentials(paths, provider, given))
 
@@ -83,8 +83,8 @@ TEST_KEY = RemoteOperation(
 def _by_variable(provider: Provider, given: GivenKey) -> Mapping[str, Secret]:
     if not given.others.keys() <= set(provider.variables[1:]):
         raise PlatformError(
-            f"A line behind the key names no other variable of {provider.id}",
-            hint=f"They are {', '.join(provider.variables[1:])}."
+            f"A line after the key names a variable that {provider.id} does not have",
+            hint=f"It has {', '.join(provider.variables[1:])}."
             if provider.variables[1:]
             else "It needs none.",
         )
@@ -96,12 +96,12 @@ def _active(paths: Paths) -> Provider:
     if not provider_id:
         raise PlatformError(
             "No provider is active on this device",
-            hint="Name one with --provider, or choose one with: platformctl model set",
+            hint="Give --provider, or choose one with: platformctl model set",
         )
     try:
         return models.named(paths, provider_id, "")[0]
     except WrongUsageError as error:
-        # It is the device that is wrong, not the call.
+        # The device is at fault, not the call.
         raise PlatformError(error.message, hint=error.hint) from None
 
 
@@ -109,7 +109,7 @@ def _check(
     paths: Paths, provider: Provider, model: str, credentials: Mapping[str, Secret]
 ) -> KeyCheck:
     chosen_endpoint = chosen_model = ""
-    # They were chosen for the active provider alone.
+    # They were only chosen for the active provider.
     if provider.id == read_line(paths.writable(ACTIVE_PROVIDER)):
         chosen_endpoint = read_line(paths.writable(ACTIVE_ENDPOINT)) or ""
         chosen_model = read_line(paths.writable(ACTIVE_MODEL)) or ""

@@ -1,4 +1,4 @@
-"""The keys of the model providers: which are there, and setting one of them."""
+"""The keys of the model providers: listing and setting them."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from platformctl.root_helper.remote_operation import Nothing, RemoteOperation
 
 
 class Listing(Struct, frozen=True):
-    """The providers to choose from, and what could not be used."""
+    """The offered providers, and problems with the catalogue."""
 
     models: tuple[Model, ...]
     problems: tuple[str, ...] = ()
 
 
 class Setting(Struct, frozen=True, forbid_unknown_fields=True):
-    """A value for one variable of a provider; without `variable` it is the key."""
+    """A value for one variable of a provider; by default the key."""
 
     provider: str
     key: str
@@ -46,13 +46,13 @@ class Setting(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def named(paths: Paths, provider_id: str, variable: str) -> tuple[Provider, str]:
-    """The provider, and the variable of it that is meant; raises `WrongUsageError`."""
+    """Return the provider and its variable; raises `WrongUsageError`."""
     provider = next((p for p in _offered(paths, _catalogue(paths)) if p.id == provider_id), None)
     if provider is None:
         raise WrongUsageError(
-            # What was given may be a key in the wrong place, and this goes to a log as well.
-            "There is no provider of that id on this device",
-            hint="See which there are with: platformctl model list",
+            # Not repeated: it may be a key in the wrong place, and this also goes to a log.
+            "There is no provider with that id on this device",
+            hint="List the providers with: platformctl model list",
         )
     if variable and variable not in provider.variables:
         raise WrongUsageError(
@@ -63,7 +63,7 @@ def named(paths: Paths, provider_id: str, variable: str) -> tuple[Provider, str]
 
 
 def _list(paths: Paths) -> Listing:
-    """The providers with the state of their keys; raises `PlatformError`."""
+    """List the providers with the state of their keys; raises `PlatformError`."""
     keys = read_keys(paths)
     found = _catalogue(paths)
     problems = [f"{paths.find(PROVIDERS).path}: {problem}" for problem in found.problems]
@@ -78,7 +78,7 @@ def _list(paths: Paths) -> Listing:
     active, chosen = line(ACTIVE_PROVIDER), line(ACTIVE_ENDPOINT)
     try:
         check_base_url(chosen or "http://none")
-    except ValueError as error:  # It is not shown: it may hold a password.
+    except ValueError as error:  # Not shown: it may contain a password.
         problems.append(f"{paths.writable(ACTIVE_ENDPOINT)}: {error}")
         chosen = ""
     models = tuple(
@@ -91,7 +91,7 @@ def _list(paths: Paths) -> Listing:
 def _set_key(paths: Paths, setting: Setting) -> ModelSet:
     """Store one variable of a provider, and make that provider the active one.
 
-    Raises `PlatformError`; each provider then has the keys that it had.
+    Raises `PlatformError`, after which every provider still has its old keys.
     """
     value = parse_secret(setting.key)
     provider, name = named(paths, setting.provider, setting.variable)
@@ -121,7 +121,7 @@ def _offered(paths: Paths, found: Catalogue) -> tuple[Provider, ...]:
 
 
 def _model(provider: Provider, keys: SecretsEnv, *, active: bool, chosen: str) -> Model:
-    """`chosen` is the endpoint that was chosen for the active provider, if any."""
+    """`chosen` is the endpoint chosen for the active provider, if any."""
     key = keys.get(provider.key_env_var)
     return Model(
         id=provider.id,
@@ -144,7 +144,7 @@ def _make_active(paths: Paths, provider_id: str) -> None:
     with contextlib.suppress(PlatformError):
         if record_file.read_line(path) == provider_id:
             return
-    # They were chosen for another provider: its address must never get this one's key.
+    # They belong to another provider, whose address must never get this one's key.
     for chosen in map(paths.writable, (ACTIVE_ENDPOINT, ACTIVE_MODEL)):
         try:
             chosen.unlink(missing_ok=True)
@@ -154,14 +154,14 @@ def _make_active(paths: Paths, provider_id: str) -> None:
 
 
 def _gateway(paths: Paths) -> str:
-    """The unit of the active profile; empty when there is none, or it cannot be told."""
+    """The unit of the active profile; empty if there is none, or it cannot be determined."""
     with contextlib.suppress(PlatformError):
         profile = active_profile(paths)
         return profile.unit if profile else ""
     return ""
 
 
-# The files of which the helper has the device's own.
+# The helper always uses the device's own files for these.
 PLACES = (SECRETS, PROVIDERS)
 LIST = RemoteOperation(
     "model-list", Nothing, Listing, lambda paths, *_: _list(paths), places=PLACES

@@ -1,4 +1,4 @@
-"""Taking a key from standard input, never from an argument, which everybody can see."""
+"""Reads a key from standard input, never from an argument, which every user can see."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from platform_common.secret import Secret, SecretError, parse_secret
 _LINE_LIMIT_BYTES = 8 << 10
 _LINES_LIMIT_BYTES = 32 << 10
 _TIMEOUT_S = 60.0
-# Who keeps the pipe open behind a line has this long to send another one.
+# How long to wait for another line while the pipe stays open.
 _MORE_TIMEOUT_S = 0.3
 
 
 class GivenKey(NamedTuple):
-    """A key that is not the stored one, and values of other variables, by name."""
+    """A key in place of the stored one, and values of other variables, by name."""
 
     key: Secret
     others: dict[str, Secret]
 
 
 def read_key(descriptor: int, *, timeout_s: float = _TIMEOUT_S) -> Secret:
-    """The key on the one line that a program sends; raises `PlatformError`, which shows none."""
+    """Read the key, one line; raises `PlatformError`, which never contains it."""
     data = _received(descriptor, timeout_s, _LINE_LIMIT_BYTES, one_line=True)
     if _goes_on(data):
-        # What shows the variables of a traceback finds none that holds the key.
+        # So that no variable of the traceback holds the key.
         del data
-        raise SecretError("The key goes on over a line feed, and no key does")
+        raise SecretError("The key contains a line feed, which no key does")
     return parse_secret(data.decode("latin-1"))
 
 
 def read_given(descriptor: int, *, timeout_s: float = _TIMEOUT_S) -> GivenKey:
-    """The key on the first line that a program sends, and what it says in lines `NAME=value`.
+    """Read the key on the first line, and further lines `NAME=value`.
 
-    The names are whatever was sent. Raises `PlatformError`, which shows none of it.
+    The names are not checked. Raises `PlatformError`, which contains none of the input.
     """
     data = _received(descriptor, timeout_s, _LINES_LIMIT_BYTES, one_line=False)
     first, *rest = data.decode("latin-1").split("\n")
@@ -45,12 +45,12 @@ def read_given(descriptor: int, *, timeout_s: float = _TIMEOUT_S) -> GivenKey:
     del data, rest
     if not all(name and equals for name, equals, _ in pairs):
         del first, pairs
-        raise SecretError("A line behind the key is not written NAME=value")
+        raise SecretError("A line after the key is not NAME=value")
     return GivenKey(parse_secret(first), {name: Secret(value) for name, _, value in pairs})
 
 
 def _received(descriptor: int, timeout_s: float, limit_bytes: int, *, one_line: bool) -> bytes:
-    """What is sent, up to its end or to the silence behind a line; more than enough is left."""
+    """Read until the end of input, or until nothing follows a line; stops at a size limit."""
     deadline = time.monotonic() + timeout_s
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)

@@ -8,7 +8,7 @@ from typing import Any
 
 from platformctl.root_helper.remote_operation import RemoteOperation
 
-# Where each is; imported when it is asked for, as one helper serves one request.
+# Imported on demand, because one helper process serves one request.
 OPERATIONS: Mapping[str, str] = {
     "cost": "platformctl.cost.service.SUMMARY",
     "cost-ledger": "platformctl.cost.service.NEWEST",
@@ -25,7 +25,7 @@ OPERATIONS: Mapping[str, str] = {
 
 
 def find_operation(name: str) -> RemoteOperation[Any, Any] | None:
-    """The operation of that name."""
+    """Return the operation called `name`, or None."""
     if name not in OPERATIONS:
         return None
     module, _, attribute = OPERATIONS[name].rpartition(".")

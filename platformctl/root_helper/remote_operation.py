@@ -1,4 +1,4 @@
-"""An operation that the root helper carries out for callers who are not root."""
+"""An operation that the root helper runs for callers who are not root."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from platform_common.root_helper.client import ANSWER_LIMIT_BYTES, OnProgress, a
 
 A = TypeVar("A", bound=Struct)
 R = TypeVar("R")
-# The second is for setting up: 64 KiB of credentials, which JSON may triple, and other secrets.
+# The second is for setup: 64 KiB of credentials, up to three times that in JSON, and more secrets.
 REQUEST_LIMIT_BYTES, LARGEST_REQUEST_BYTES = 16 << 10, 256 << 10
 
 
@@ -28,10 +28,10 @@ NOTHING = Nothing()
 
 @dataclass(frozen=True)
 class RemoteOperation(Generic[A, R]):
-    """Its name, the shapes of its arguments and its result, and the function for root.
+    """Its name, the types of its arguments and result, and the function that root runs.
 
-    `changes` is for the log: whether the operation changes anything. A caller who overrides
-    one of the `places` by a variable acts by himself, with his own rights.
+    `changes` says, for the log, whether it changes anything. If a variable overrides one of
+    `places`, the caller runs the function itself, with its own rights.
     """
 
     name: str
@@ -44,17 +44,17 @@ class RemoteOperation(Generic[A, R]):
     answer_limit_bytes: int = ANSWER_LIMIT_BYTES
 
     def __call__(self, paths: Paths, arguments: A) -> R:
-        """Run it, by the helper if we are not root and there is one; raises `PlatformError`."""
+        """Run it, by the helper if there is one and we are not root; raises `PlatformError`."""
         socket = self.helper(paths)
         if socket is None:
             return self.run(paths, arguments, lambda progress: None)
         return self.ask(socket, arguments)
 
     def helper(self, paths: Paths) -> Path | None:
-        """The socket of the helper that runs it; None where this process does."""
+        """The socket of the helper that runs it; None if this process does."""
         return socket_for(paths, *self.places)
 
     def ask(self, socket: Path, arguments: A) -> R:
-        """Have the helper at `socket` run it; raises `PlatformError`."""
+        """Let the helper at `socket` run it; raises `PlatformError`."""
         given = msgspec.to_builtins(arguments)
         return ask(socket, self.name, given, self.result, limit_bytes=self.answer_limit_bytes)

@@ -1,4 +1,4 @@
-"""The root helper's end of a connection: one request, checked, carried out and answered."""
+"""The server side of a helper connection: checks, runs and answers one request."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from platformctl.root_helper.remote_operation import LARGEST_REQUEST_BYTES, Remo
 
 _REQUEST_TIMEOUT_S = 5.0
 _ROOT = 0
-# How many characters of a caller's words, and of an error, go to the log.
+# How many characters of the caller's text, and of an error, are logged.
 _LONGEST_NAME, _LONGEST_OUTCOME = 80, 600
 
 
@@ -39,7 +39,7 @@ class _Request(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Done(NamedTuple):
-    """An answer, and what the log says of it."""
+    """An answer, and its text for the log."""
 
     answer: Answer
     said: str
@@ -56,7 +56,7 @@ def serve(
     user = peer(connection)
     what, reporter = "refused: request", _Reporter(connection)
     try:
-        # The kernel drops the answer if a part of the request was left unread.
+        # If request bytes stay unread, the kernel resets the connection and drops the answer.
         data = _received(connection)
         if user not in (_ROOT, *users):
             raise PlatformError("This user may not use the control helper")
@@ -82,18 +82,18 @@ def serve(
 
 
 class _Reporter:
-    """Sends progress to the caller; an operation never waits for that, and never fails by it."""
+    """Sends progress to the caller; it never blocks an operation or makes it fail."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._lock = threading.Lock()
         self._wanted = False
         self._left_bytes = PROGRESS_LIMIT_BYTES
-        # Not taken by the connection yet: a line is sent whole, or not at all.
+        # Not sent yet. A line is sent completely or not at all.
         self._unsent = bytearray()
 
     def __call__(self, progress: object) -> None:
-        """Send `progress`, if it is wanted and there is room for it."""
+        """Send `progress` if it was requested and the buffer has room."""
         with self._lock, contextlib.suppress(OSError, ValueError):
             if not self._wanted:
                 return
@@ -105,7 +105,7 @@ class _Reporter:
 
     @contextlib.contextmanager
     def beating(self) -> Iterator[None]:
-        """Send progress until the block ends, and a sign of life every few seconds."""
+        """Send progress and regular signs of life until the block ends."""
         self._wanted, ended = True, threading.Event()
         self._connection.setblocking(False)
 
@@ -122,7 +122,7 @@ class _Reporter:
             thread.join()
 
     def end(self, answer: Answer) -> None:
-        """Send the answer, as far as the caller takes it."""
+        """Send the answer, as far as the caller reads it."""
         with contextlib.suppress(OSError):
             self._connection.settimeout(_REQUEST_TIMEOUT_S)
             self._connection.sendall(bytes(self._unsent) + msgspec.json.encode(answer) + b"\n")
@@ -141,13 +141,13 @@ def _received(connection: socket.socket) -> bytes:
 
 def _request(data: bytes) -> _Request:
     if data.count(b"\n") != 1 or not data.endswith(b"\n"):
-        raise PlatformError("The request is not one line")
+        raise PlatformError("The request is not a single line")
     return from_json(data, _Request)
 
 
 def _refused(error: PlatformError) -> _Done:
     kind = next(kind for kind, family in KINDS.items() if isinstance(error, family))
-    # The name of a file may hold bytes that are not text.
+    # A file name may contain bytes that are not UTF-8.
     message, hint = (
         text.encode("utf-8", "backslashreplace").decode() for text in (error.message, error.hint)
     )

@@ -1,4 +1,4 @@
-"""The units of this device: put in their places, switched on, told of, and taken away."""
+"""Installs, enables, lists and removes the units of this device."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from platformctl.services.systemd import unit_states
 _PROGRAMS = b"@programs@"
 _TIMEOUT_S = 90.0
 _LIMIT_BYTES = 1 << 20
-# Which of the two folders of systemd's an administrator's programs are below.
+# systemd's folder for programs that an administrator installed.
 LOCAL = Path("usr/local/lib")
-# What a shipped file is called, and where it goes, below the folder above.
+# Shipped file name to path below that folder.
 _UNITS = Path("systemd/system")
 _SUFFIXES = (".path", ".service", ".socket")
 _OTHERS = {
@@ -32,25 +32,25 @@ _OTHERS = {
     "sysusers.conf": "sysusers.d/platform.conf",
     "tmpfiles.conf": "tmpfiles.d/platform.conf",
 }
-# It keeps nothing in memory but what it showed last; the wizard keeps secrets.
+# Its memory can be lost; the wizard has secrets in memory and is not restarted.
 _RESTARTED = "platform-pwa.service"
 
 
 class ServicesInstall(Struct, frozen=True):
-    """Which files were put in their places, and which units systemd starts from now on."""
+    """The installed files, and the units that systemd starts from now on."""
 
     files: tuple[str, ...] = ()
     enabled: tuple[str, ...] = ()
 
 
 class ServicesRemove(Struct, frozen=True):
-    """Which files were there, and are gone."""
+    """The files that were removed."""
 
     files: tuple[str, ...] = ()
 
 
 class ServiceState(Struct, frozen=True):
-    """One of our units, in systemd's words."""
+    """The state of one of our units, in systemd's words."""
 
     unit: str = ""
     active_state: str = UNAVAILABLE
@@ -71,9 +71,9 @@ def files(programs: Path) -> Iterator[tuple[Path, bytes]]:
 
 
 def install(root: Path, programs: Path, below: Path = LOCAL) -> list[Path]:
-    """Put all files below `root`; raises `PlatformError`, and then all is as it was.
+    """Write all files below `root`, without starting anything.
 
-    Nothing is started.
+    Raises `PlatformError`, after which nothing has changed.
     """
     before: dict[Path, bytes | None] = {}
     found = list(files(programs))
@@ -91,11 +91,11 @@ def install(root: Path, programs: Path, below: Path = LOCAL) -> list[Path]:
 
 
 def switch_on(root: Path, known: Mapping[str, bool]) -> tuple[str, ...]:
-    """Make the users and the folders, and have systemd start the units; returns which.
+    """Create users and folders, let systemd start the units, and return their names.
 
-    On the machine itself at once, in a folder at its next boot. A unit that was `known`
-    before is started only if it was enabled then, and one that is masked not at all.
-    Raises `PlatformError`.
+    On this machine they start at once, in a folder at its next boot. A unit that was
+    `known` before is only started if it was enabled, and a masked one never. Raises
+    `PlatformError`.
     """
     here = root == Path("/")
     wanted = [unit for unit in _preset_units() if not _is_masked(root, unit)]
@@ -114,11 +114,11 @@ def switch_on(root: Path, known: Mapping[str, bool]) -> tuple[str, ...]:
 
 
 def known_units(root: Path, below: Path = LOCAL) -> Mapping[str, bool]:
-    """The units that are installed already, and whether systemd starts them.
+    """The units that are already installed, and whether systemd starts them.
 
-    None where none is started: then nobody switched anything on yet.
+    Empty if none is enabled: then they were never switched on.
     """
-    # In an image they lead to what is not there from here.
+    # In an image these links point to paths that do not exist here.
     started = {link.name for link in (root / "etc/systemd/system").glob("*.wants/*")}
     known = {
         unit: unit in started for unit in _preset_units() if (root / below / _UNITS / unit).exists()
@@ -127,9 +127,9 @@ def known_units(root: Path, below: Path = LOCAL) -> Mapping[str, bool]:
 
 
 def remove(root: Path, below: Path = LOCAL) -> list[Path]:
-    """Stop the units, and take away what was installed; raises `PlatformError`.
+    """Stop the units and remove the installed files; raises `PlatformError`.
 
-    Users, folders and what is in them stay.
+    Users and folders stay, with their contents.
     """
     here = root == Path("/")
     check_inside(root, (below / place.parent for place, _ in files(Path("/"))))
@@ -148,7 +148,7 @@ def remove(root: Path, below: Path = LOCAL) -> list[Path]:
 
 
 def states() -> list[ServiceState]:
-    """What systemd says of each of our units that is no template."""
+    """The state of each of our units, except templates."""
     names = [
         path.name for path, _ in files(Path("/")) if path.parent == _UNITS and "@" not in path.name
     ]
@@ -190,6 +190,6 @@ def _call(*argv: str) -> None:
     if finished.status:
         said = finished.last_line or f"it ended with status {finished.status}"
         raise PlatformError(
-            f"{argv[0]} could not do its part: {said}",
-            hint="Once that is mended, run the same again.",
+            f"{argv[0]} failed: {said}",
+            hint="Fix that, then run the command again.",
         )

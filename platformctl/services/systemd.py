@@ -1,4 +1,4 @@
-"""What systemd says of units, and switching one on or off."""
+"""Asks systemd for the state of units, and enables or disables one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _UP = ("active", "reloading", "refreshing")
 
 
 class UnitState(Struct, frozen=True):
-    """How a unit is; `unavailable` when nobody could say."""
+    """The state of a unit; `unavailable` if it could not be determined."""
 
     active_state: str = UNAVAILABLE
     load_state: str = UNAVAILABLE
@@ -29,13 +29,13 @@ class UnitState(Struct, frozen=True):
 
 
 def unit_states(units: Sequence[str]) -> Mapping[str, UnitState]:
-    """The state of each of `units`, from one question to systemd.
+    """The state of each of `units`, from one call of systemctl.
 
-    Never raises: without systemd, or without a good answer of it in time, all
-    are `unavailable`.
+    Never raises: without systemd, or without a valid answer in time, all are
+    `unavailable`.
     """
     states = dict.fromkeys(units, UnitState())
-    # No unit has such a name, and `*` would stand for many.
+    # Not a valid unit name; `*` would match several units.
     named = [unit for unit in units if _NAME.fullmatch(unit)]
     if not named:
         return states
@@ -52,11 +52,11 @@ def unit_states(units: Sequence[str]) -> Mapping[str, UnitState]:
 
 
 def parse(block: str, now_s: float) -> UnitState:
-    """The state that a block of `systemctl show` tells; `now_s` is on the monotonic clock."""
+    """Parse a block of `systemctl show`; `now_s` is on the monotonic clock."""
     said = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
     if not said.get("ActiveState") or not said.get("LoadState"):
         return UnitState()
-    # Microseconds of the monotonic clock, which nobody sets; 0 for a unit that never was active.
+    # Microseconds on the monotonic clock; 0 for a unit that was never active.
     entered = said.get("ActiveEnterTimestampMonotonic", "")
     since_s = int(entered) / 1e6 if re.fullmatch(r"[0-9]{1,18}", entered) else 0.0
     up = said["ActiveState"] in _UP and 0 < since_s <= now_s
@@ -69,12 +69,12 @@ def parse(block: str, now_s: float) -> UnitState:
 
 
 def enable_now(unit: str) -> None:
-    """Start `unit` and have it started at every boot; raises `PlatformError`."""
+    """Start `unit` now and at every boot; raises `PlatformError`."""
     _switch("enable", unit)
 
 
 def disable_now(unit: str) -> None:
-    """Stop `unit` and no longer start it at boot; raises `PlatformError`."""
+    """Stop `unit` and disable it at boot; raises `PlatformError`."""
     _switch("disable", unit)
 
 
@@ -84,5 +84,5 @@ def _switch(verb: str, unit: str) -> None:
         said = done.last_line or f"it ended with status {done.status}"
         raise PlatformError(
             f"systemctl could not {verb} {unit}: {said}",
-            hint=f"See what happened with: systemctl status {unit}",
+            hint=f"See why with: systemctl status {unit}",
         )

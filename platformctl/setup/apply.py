@@ -1,7 +1,7 @@
-"""Setting up without the wizard: as the root helper, from a terminal, or once more.
+"""Setup without the wizard: as the root helper, from a terminal, or again.
 
-Answers are read only in the wizard's own file. Secrets, which the wizard holds in memory,
-come only with a request to the root helper.
+Answers are only read from the wizard's own file. Secrets, which the wizard has in memory,
+only arrive in a request to the root helper.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _LONGEST_NAME = 80
 
 
 def _apply_as_root(paths: Paths, request: SetupRequest, on_progress: OnProgress) -> SetUp:
-    """Carry out the plan that was shown, or nothing at all.
+    """Execute exactly the plan that was shown, or nothing.
 
-    Raises what `execute` raises, and `PlatformError` when the device is set up already,
-    something is missing, or the plan is not the one that was shown. A device that was set up
-    from the same answers counts as done: the first answer may have been lost.
+    Raises what `execute` raises, and `PlatformError` if the device is already set up,
+    something is missing, or the plan is a different one. A device that was set up from the
+    same answers counts as success: the first reply may have been lost.
     """
     with alone(paths):
         snapshot = snapshot_of(paths, _held(request.secrets))
@@ -48,8 +48,8 @@ def _apply_as_root(paths: Paths, request: SetupRequest, on_progress: OnProgress)
             return SetUp(0)
         if before is not None or snapshot.state.step == DONE:
             raise PlatformError(
-                "This device is set up already",
-                hint="To have it ask its questions again, run: sudo platformctl setup again",
+                "This device is already set up",
+                hint="To reopen setup, run: sudo platformctl setup again",
             )
         planned = _checked(snapshot, request)
         setup = snapshot.state.started_at
@@ -70,7 +70,7 @@ APPLY = RemoteOperation(
 
 
 def apply(paths: Paths, on_progress: OnProgress) -> SetUp:
-    """Set up what was answered, with the secrets that are on the device.
+    """Apply the answers, with the secrets that are on the device.
 
     Raises what the operation raises.
     """
@@ -85,36 +85,36 @@ def apply(paths: Paths, on_progress: OnProgress) -> SetUp:
 
 
 def again(paths: Paths) -> None:
-    """Have the device ask its questions again; what was answered is kept.
+    """Remove the completion marker and reopen setup; answers are kept.
 
-    Raises `PlatformError`, also when it asks already.
+    Raises `PlatformError`, also if setup is already open.
     """
     with alone(paths):
         if not paths.has(SETUP_COMPLETE) and _step(paths) != DONE:
-            raise PlatformError("This device is not set up yet: its wizard asks already")
+            raise PlatformError("This device is not set up yet, so setup is already open")
         _put_step(paths, REVIEW, completed_at=None)
-        # Last, so that until then no wizard starts.
+        # Last, because no wizard starts until then.
         take_back(paths)
 
 
 def _checked(snapshot: Snapshot, request: SetupRequest) -> Plan:
-    """The plan, if it is the one that was shown and nothing is missing."""
+    """Return the plan if nothing is missing and it is the one that was shown."""
     if lacks := snapshot.lacks():
         raise PlatformError(Sentence("{step}: {why}", step=lacks[0].step.short, why=lacks[0].why))
     used = snapshot.used_secrets()
     if any(named.keys() - used.get(slug, {}).keys() for slug, named in request.secrets.items()):
-        raise PlatformError("A secret was sent that nothing of the plan needs")
+        raise PlatformError("A secret was sent that the plan does not need")
     planned = build_plan(snapshot)
     if plan_digest(planned) != request.mark:
         raise PlatformError(
-            "What setting up would do is not what was shown",
-            hint="Look at the review page once more, or see it with: sudo platformctl setup plan",
+            "The plan has changed since it was shown",
+            hint="Open the review page again, or run: sudo platformctl setup plan",
         )
     return planned
 
 
 def _held(secrets: SecretTexts) -> PendingSecrets:
-    """The secrets of a request, checked by the rules of their forms; raises `PlatformError`."""
+    """The secrets of a request, checked by their forms' rules; raises `PlatformError`."""
     held = {}
     for slug, named in secrets.items():
         if (step := BY_SLUG.get(slug)) is None:
@@ -135,7 +135,7 @@ def _parsed(data: bytes) -> WizardState:
 
 
 def _put_step(paths: Paths, step: str, *, completed_at: str | None) -> None:
-    """Have the wizard stand at that step; one whose file cannot be used begins anew anyway."""
+    """Set the wizard's step; a wizard whose file cannot be used starts over anyway."""
     path = paths.writable(WIZARD_STATE)
     with contextlib.suppress(RecordError):
         state = record_file.read(Found(path), _parsed)

@@ -1,6 +1,6 @@
-"""The plan of the wizard and the progress of the last try, read without the wizard.
+"""The wizard's plan and the progress of the last attempt, without a running wizard.
 
-Answers are read only in the wizard's own file.
+Answers are only read from the wizard's own file.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ BY_SLUG = {step.slug: step for step in STEPS}
 
 
 def plan(paths: Paths) -> tuple[SetupPlan, list[str]]:
-    """What applying the wizard's answers will do, and which records could not be used.
+    """Return the plan that the review page shows, and problems with records.
 
-    It is what the review page shows. Raises `PlatformError` when there are no answers.
+    Raises `PlatformError` if there are no answers.
     """
     snapshot = snapshot_of(paths)
     planned = build_plan(snapshot)
@@ -56,12 +56,12 @@ def plan(paths: Paths) -> tuple[SetupPlan, list[str]]:
 
 
 def heading(phase: str) -> str:
-    """What a phase of the plan is called."""
+    """The heading of a phase."""
     return str(next(title for one, title in TITLES.items() if _slug(one) == phase))
 
 
 def status(paths: Paths) -> SetupStatus:
-    """How far the last try came; raises `PlatformError` when that cannot be read."""
+    """How far the last attempt came; raises `PlatformError` if that cannot be read."""
     last, complete = read_try(paths.writable(JOURNAL)), completion(paths)
     is_complete, completed_at = complete is not None, complete.completed_at if complete else ""
     if last is None:
@@ -75,7 +75,7 @@ def status(paths: Paths) -> SetupStatus:
 
 
 def snapshot_of(paths: Paths, pending: PendingSecrets = PendingSecrets()) -> Snapshot:  # noqa: B008 - never changed
-    """Where the wizard of this device stands by its file; raises `PlatformError`."""
+    """The state of this device's wizard, from its file; raises `PlatformError`."""
     settings = WizardSettings(paths=paths, device=paths, production=True)
     try:
         state = record_file.read(Found(settings.state_file), lambda data: states.parse(data, STEPS))
@@ -88,7 +88,7 @@ def snapshot_of(paths: Paths, pending: PendingSecrets = PendingSecrets()) -> Sna
 
 
 def _as_served(settings: WizardSettings) -> WizardSettings:
-    """The settings with the address on which the wizard is served now, if it is."""
+    """The settings, with the address of the running wizard if there is one."""
     serving = None
     with contextlib.suppress(PlatformError):
         serving = ServingFile(settings.token_file).read()

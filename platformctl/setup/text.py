@@ -1,4 +1,4 @@
-"""What setting up does, and how far it came, in words for people."""
+"""The plan and the progress of setup as text for people."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from platformctl.printing import styled
 from platformctl.setup.plan import heading
 
 _DONE = "done"
-# What an action of a try looks like: a sign and a colour.
+# The sign and colour of each state of an action.
 _LOOKS = {
     "waiting": ("○", ""),
     "running": ("◐", "yellow"),
@@ -27,24 +27,24 @@ _LOOKS = {
     "kept": ("✓", ""),
 }
 _OUTCOMES = {
-    "none": "Nothing was applied yet.",
-    "unfinished": "Setting up goes on, or was interrupted; it began at {at}.",
-    "failed": "Setting up failed; it began at {at}.",
-    "done": "All is applied; it began at {at}.",
+    "none": "Nothing has been applied yet.",
+    "unfinished": "Setup is running or was interrupted. It started at {at}.",
+    "failed": "Setup failed. It started at {at}.",
+    "done": "Everything was applied. It started at {at}.",
 }
 
 
 def print_plan(plan: SetupPlan, *, contents: bool) -> None:
-    """The answer to `setup plan`."""
+    """Print the answer to `setup plan`."""
     if plan.step == _DONE:
-        click.echo("This device is set up: nothing of this is done any more.\n")
+        click.echo("This device is set up, so none of this will be done.\n")
     for phase, actions in groupby(plan.actions, attrgetter("phase")):
         click.echo(styled(heading(phase), bold=True))
         for action in actions:
             _print_action(action, contents=contents)
     if plan.step != _DONE:
-        _print_missing("Missing, so that nothing can be applied yet", plan.lacks)
-        _print_missing("Secrets that the wizard must hold in memory", plan.secrets)
+        _print_missing("Missing, so nothing can be applied yet", plan.lacks)
+        _print_missing("Secrets that the wizard needs", plan.secrets)
 
 
 def _print_action(action: SetupAction, *, contents: bool) -> None:
@@ -63,7 +63,7 @@ def _print_missing(heading: str, missing: tuple[Missing, ...]) -> None:
 
 
 def print_status(status: SetupStatus) -> None:
-    """The answer to `setup status`."""
+    """Print the answer to `setup status`."""
     if status.complete:
         since = f" since {styled(status.completed_at)}" if status.completed_at else ""
         click.echo(f"This device is set up{since}.")

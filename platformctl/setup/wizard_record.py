@@ -1,6 +1,6 @@
-"""What the wizard's answers say of a device that is set up: `/var/lib/platform/wizard-state.json`.
+"""The channels in the wizard's answers: `/var/lib/platform/wizard-state.json`.
 
-The wizard alone writes that file, and reads all of it.
+Only the wizard writes that file, or reads all of it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class _Answers(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if len(self.channels) > _MOST:
-            raise ValueError(f"channels: must be {_MOST} at most")
+            raise ValueError(f"channels: must be at most {_MOST}")
         for number, channel in enumerate(self.channels):
             check_member(f"channels[{number}]", check_id, channel)
 
@@ -30,6 +30,6 @@ class _File(Struct, frozen=True):
 
 
 def parse_channels(data: bytes) -> tuple[str, ...]:
-    """The ids of the channels, of a device that is set up; raises `DecodingError`."""
+    """The channel ids of a configured device; raises `DecodingError`."""
     file = from_json(data, _File)
     return file.answers.channels if file.step == _DONE else ()

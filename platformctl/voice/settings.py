@@ -16,10 +16,10 @@ from platformctl.toml_edit import with_values
 
 SttModel = Literal["whisper-tiny.en", "whisper-base.en", "whisper-small.en"]
 Changes = Mapping[tuple[str, str], str | bool]
-# The first row that fits: a target, the memory that it must have, its speech model.
+# The first matching row applies: target, minimum memory, speech model.
 _MODELS: tuple[tuple[str, int, SttModel], ...] = (
     ("x86_64-mini-pc", 0, "whisper-small.en"),
-    # What a board of 16 GB has left is less, and more than one of 8 GB ever has.
+    # A 16 GB board reports less than 16 GB, and always more than an 8 GB board.
     ("rpi5", 12_288, "whisper-base.en"),
 )
 _SMALLEST: SttModel = "whisper-tiny.en"
@@ -31,7 +31,7 @@ _VOICE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
 def check_wake_word(word: str) -> None:
-    """Raise `ValueError` for what could never be heard as one word."""
+    """Raise `ValueError` unless it can be heard as one word."""
     if not 1 <= len(word) <= _LONGEST_WAKE_WORD:
         raise ValueError(f"must have 1 to {_LONGEST_WAKE_WORD} characters")
     if not word[0].isalnum() or not all(c.isalnum() or c in _WAKE_WORD_MARKS for c in word):
@@ -54,7 +54,7 @@ def _check_path(path: str) -> None:
 
 
 class Voice(control_answers.VoiceSettings, frozen=True):
-    """`[voice]`: whether it listens, for what, and with which models."""
+    """`[voice]`: whether to listen, for which word, and with which models."""
 
     stt_model: SttModel = _SMALLEST
 
@@ -66,17 +66,17 @@ class Voice(control_answers.VoiceSettings, frozen=True):
 
 
 class Engine(control_answers.VoiceEngine, frozen=True):
-    """`[stt]` and `[tts]`: a program and its model; empty when none is installed."""
+    """`[stt]` and `[tts]`: a program and its model; empty if not installed."""
 
     def __post_init__(self) -> None:
-        """Refuse what depends on the folder that a program was started in."""
+        """Refuse relative paths."""
         for name in ("model_path", "binary"):
             if getattr(self, name):
                 check_member(name, _check_path, getattr(self, name))
 
 
 class Relay(control_answers.VoiceRelay, frozen=True):
-    """`[relay]`: where what was heard goes, and as what."""
+    """`[relay]`: where the recognised text is sent, and with which labels."""
 
     def __post_init__(self) -> None:
         """Refuse an invalid socket path or name."""
@@ -87,7 +87,7 @@ class Relay(control_answers.VoiceRelay, frozen=True):
 
 
 class VoiceConfig(Struct, frozen=True):
-    """The whole file; what it leaves out has its default."""
+    """The whole file; missing keys have their default."""
 
     voice: Voice = Voice()
     stt: Engine = Engine()
@@ -96,14 +96,14 @@ class VoiceConfig(Struct, frozen=True):
 
 
 def parse(data: bytes) -> VoiceConfig:
-    """The settings in the TOML `data`; raises `DecodingError`."""
+    """Parse the TOML `data`; raises `DecodingError`."""
     return from_toml(data, VoiceConfig)
 
 
 def edited(data: bytes, changes: Changes) -> bytes:
-    """The TOML `data` with `changes`, by section and key, and otherwise as it was.
+    """Return the TOML `data` with `changes`, by section and key.
 
-    Raises `DecodingError` for a file that cannot be read, and for such values.
+    Raises `DecodingError` for a file that cannot be read, and for invalid values.
     """
     parse(data)
     after = with_values(data, changes)
@@ -112,7 +112,7 @@ def edited(data: bytes, changes: Changes) -> bytes:
 
 
 def for_device(template: bytes, limits: Limits) -> bytes:
-    """The shipped settings `template` with the speech model that the device can bear."""
+    """The shipped settings `template` with the speech model for the device."""
     model = default_model(limits)
     if parse(template).voice.stt_model == model:
         return template
@@ -121,7 +121,7 @@ def for_device(template: bytes, limits: Limits) -> bytes:
 
 
 def default_model(limits: Limits) -> SttModel:
-    """The speech model for a device: the largest that it runs as fast as one speaks."""
+    """The speech model for a device: the largest that it can run in real time."""
     for target, ram_mb, model in _MODELS:
         if limits.target == target and limits.ram_mb >= ram_mb:
             return model
@@ -129,5 +129,5 @@ def default_model(limits: Limits) -> SttModel:
 
 
 def supported(limits: Limits) -> bool:
-    """Whether the device can hear its wake word; its limits record alone says so."""
+    """Whether the device supports voice; only its limits record decides."""
     return limits.capabilities.voice_wake_word

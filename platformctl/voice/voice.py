@@ -1,4 +1,4 @@
-"""The voice relay: its settings, whether the device has voice, its microphone, its service."""
+"""The voice relay: its settings, device support, microphone and service."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ class NoVoiceError(PlatformError):
 
 
 class Switch(Struct, frozen=True, forbid_unknown_fields=True):
-    """Whether the relay is to be on."""
+    """The wanted state of the relay."""
 
     on: bool
 
 
 class Switched(Struct, frozen=True):
-    """That voice was switched; `service` says whether its service was, too."""
+    """Voice was switched; `service` says whether its service was switched too."""
 
     service: bool
 
 
 def status(paths: Paths) -> VoiceStatus:
-    """The settings that hold, and what comes of them; raises `PlatformError`."""
+    """The settings in force and their effects; raises `PlatformError`."""
     found = paths.find(VOICE)
     device = _limits(paths)
     config = record_file.read(found, voice.parse)
@@ -72,7 +72,7 @@ def _check(paths: Paths) -> VoiceCheck:
 
 
 def change(paths: Paths, changes: voice.Changes) -> None:
-    """Change settings, beginning with the shipped ones; raises `PlatformError`."""
+    """Change settings, starting from the shipped ones; raises `PlatformError`."""
 
     def edited(before: bytes | None) -> bytes:
         if before is None:
@@ -85,8 +85,8 @@ def change(paths: Paths, changes: voice.Changes) -> None:
 def _switch(paths: Paths, *, on: bool) -> Switched:
     """Switch the relay and its service on or off.
 
-    The service is left alone without systemd, and for a device in a folder, whose services
-    are not those of this machine. Raises `PlatformError`.
+    The service is not touched without systemd, or for a device in a folder, whose services
+    do not run on this machine. Raises `PlatformError`.
     """
     if on:
         check_supported(paths)
@@ -112,7 +112,7 @@ SWITCH = RemoteOperation(
 
 
 def _without_voice(device: Limits) -> Limitation:
-    """Why the device has no voice, as its limits say it; empty when it has, or they do not."""
+    """Why the device has no voice, from its limits; empty if it has, or without a reason."""
     if voice.supported(device):
         return _NO_LIMITATION
     about = (one for one in device.limitations if "voice" in one.id or "audio" in one.id)

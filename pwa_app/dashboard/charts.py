@@ -1,4 +1,4 @@
-"""The chart of what each day cost: an SVG that needs neither style attributes nor a script."""
+"""The chart of daily costs: an SVG without style attributes and scripts."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from platform_common.web.language import Language
 _WIDTH = 300
 _HEIGHT = 72
 _GAP = 0.25
-# A day that cost something is seen, however little that is.
+# The minimum height of a bar, so that small costs are visible.
 _LEAST = 1.0
 _LONGEST_DATE = 32
 
 
 class Chart(Struct, frozen=True):
-    """An SVG, what it shows in one sentence, and the same as rows of text, newest first."""
+    """An SVG, a sentence that describes it, and the same data as rows of text, newest first."""
 
     svg: str
     label: str
@@ -31,7 +31,7 @@ class Chart(Struct, frozen=True):
 
 
 def cost_chart(days: tuple[Day, ...], cap_usd: float | None, language: Language) -> Chart:
-    """The chart of `days`, oldest first; the cap is a line where it lies among the bars."""
+    """Draw `days`, oldest first; the cap is a line if it is within the height of the bars."""
     amounts = [max(day.usd, 0.0) for day in days]
     top = max(amounts, default=0.0)
     cap = cap_usd if cap_usd and 0 < cap_usd <= top else None
@@ -77,5 +77,5 @@ def _svg(
 
 
 def _high(usd: float, top: float) -> float:
-    """How high a bar is; the highest just fits."""
+    """The height of a bar; the highest one fills the chart."""
     return max(usd / top * (_HEIGHT - 2), _LEAST) if usd > 0 else 0.0

@@ -1,6 +1,6 @@
-"""The amounts and the checks as the start page shows them.
+"""The amounts and the checks for the start page.
 
-What an answer does not hold is None here, never 0.
+Members that an answer does not have are None, never 0.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from pwa_app.control_client import Slice
 
 _DAYS = 30
 _WEEK = 7
-# Nobody has more checks than that; a number without bounds would not fit the page.
+# A bound, so that any number fits the page; there are never more checks.
 _MOST_COUNTED = 999_999
 
 
 class Window(Struct, frozen=True):
-    """What was spent in a day or a month, how much that may be, and whether it is too much.
+    """The cost of a day or a month, its cap, and its state.
 
-    `state` is a kind (ok, warn, bad) or none; `pct` is of the cap.
+    `state` is a kind (ok, warn, bad) or none; `pct` is the percentage of the cap.
     """
 
     usd: float | None
@@ -31,7 +31,7 @@ class Window(Struct, frozen=True):
 
 
 class Spending(Struct, frozen=True):
-    """What was spent; `tripped` says that a cap is reached."""
+    """The cost; `tripped` says that a cap is reached."""
 
     today: Window
     month: Window
@@ -50,7 +50,7 @@ class Spending(Struct, frozen=True):
 
 
 class Health(Struct, frozen=True):
-    """The checks: problems first; counts are those reported, or those that are there."""
+    """The checks, problems first; counts are the reported ones, otherwise counted here."""
 
     problems: tuple[Check, ...]
     passed: tuple[Check, ...]
@@ -62,7 +62,7 @@ class Health(Struct, frozen=True):
 
 
 def spending(found: Slice[Cost]) -> Spending:
-    """The amounts of `cost`."""
+    """The amounts in the answer to `cost`."""
     cost, given = found.value, found.given
     days = tuple(sorted(cost.days, key=lambda day: day.date)[-_DAYS:])
     return Spending(
@@ -90,12 +90,12 @@ def _window(found: Slice[Cost], spent: str, window: str) -> Window:
 
 
 def _amount(value: float) -> float | None:
-    # Minus zero is zero, and a sum of amounts may be more than a number can hold.
+    # -0.0 becomes 0, and a sum may overflow to infinity.
     return value + 0.0 if math.isfinite(value) else None
 
 
 def health_of(found: Slice[Verdict]) -> Health:
-    """The checks of `doctor` by how they went."""
+    """The checks of `doctor`, by outcome."""
     verdict, given = found.value, found.given
     checks = {kind: _of_kind(verdict, kind) for kind in ("Fail", "Warn", "Pass", "Skip")}
 
@@ -118,7 +118,7 @@ def health_of(found: Slice[Verdict]) -> Health:
 
 
 def counted(number: int | None) -> int | None:
-    """A number of things that was reported, within what a page can show."""
+    """A reported count, limited to what a page can show."""
     return None if number is None else min(max(number, 0), _MOST_COUNTED)
 
 

@@ -1,4 +1,4 @@
-"""The verdict on top of the start page: how the device is in one line, and what to look at."""
+"""The verdict at the top of the start page: one line, and notes on problems."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pwa_app.overview import Overview, State
 
 
 class Note(Struct, frozen=True):
-    """One thing to know, and where more is said about it; `kind` is bad or warn."""
+    """One problem, and the page with details; `kind` is bad or warn."""
 
     kind: str
     sentence: Sentence
@@ -24,7 +24,7 @@ class Note(Struct, frozen=True):
 
 
 class Headline(Struct, frozen=True):
-    """How the device is, in one line; `kind` is ok, warn or bad."""
+    """The state of the device in one line; `kind` is ok, warn or bad."""
 
     kind: str
     title: Sentence
@@ -32,7 +32,7 @@ class Headline(Struct, frozen=True):
 
 
 def headline_of(overview: Overview, gateway: State, spending: Spending, health: Health) -> Headline:
-    """The verdict on what the calls answered."""
+    """Derive the verdict from the answers."""
     if all(_silent(found) for found in overview):
         return _ALL_SILENT
     notes = tuple(
@@ -144,5 +144,5 @@ _SILENT = (
 
 
 def _silent(found: Slice[Any]) -> bool:
-    """Whether the call failed; a sample answer holds something."""
+    """Whether the call failed; a sample answer is not empty."""
     return found.stub and not found.given

@@ -1,4 +1,4 @@
-"""The start page: how the device is, and whether there is an update."""
+"""The start page: the state of the device, and whether there is an update."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from pwa_app.dashboard.updates import CHECK, COMMAND, news
 from pwa_app.overview import OVERVIEW, Overview
 
 blueprint = Blueprint("dashboard", __name__)
-# Six cards in two languages, now and a moment ago.
+# Six cards in two languages, with current and previous values.
 _MOST_CARDS = 24
 
 
 @blueprint.get("/")
 def start() -> Redirect:
-    """To the dashboard."""
+    """Redirect to the dashboard."""
     return redirect("/app/dashboard")
 
 
 @blueprint.get("/app/dashboard")
 def dashboard() -> str:
-    """Status, version, limits, cost and verdict; a call that failed shows as a stub."""
+    """Show status, version, limits, cost and verdict; a failed call is shown as a stub."""
     called = context()
     overview = Overview(*called.load_all(OVERVIEW))
     return render_template(
@@ -69,17 +69,17 @@ def _cards(overview: Overview, language: Language) -> Mapping[str, Markup]:
     }
 
 
-# The bench row "pages a second of a bare app" misses without it.
+# Cached; without it the bench row "pages a second of a bare app" misses.
 @lru_cache(_MOST_CARDS)
 def _drawn(name: str, language: Language, **values: Hashable) -> Markup:
-    """One card of the page, which depends on nothing but its values and the language."""
+    """Render one card, which only depends on its values and the language."""
     card = render_template(f"pwa/cards/{name}.html", when=moment, **values)
     return Markup(card)  # noqa: S704 - the template escapes what it is given
 
 
 @blueprint.get("/app/update")
 def update() -> Response:
-    """Whether there is an update; with `notice` only the few words for the start page."""
+    """Show whether there is an update; with `notice`, only the short text for the start page."""
     called = context()
     found = news(called.load(CHECK))
     name = "pwa/_update_notice.html" if "notice" in request.args else "pwa/update.html"

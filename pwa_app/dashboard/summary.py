@@ -1,6 +1,6 @@
-"""What the start page makes of the five answers: figures, checks, and one verdict on top.
+"""Turns the five answers into figures, checks and a verdict for the start page.
 
-What an answer does not hold is None here, never 0.
+Members that an answer does not have are None, never 0.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pwa_app.overview import Overview, State, gateway_state, state_of
 
 
 class Summary(Struct, frozen=True):
-    """All that the page shows beside the answers themselves."""
+    """Everything that the page shows beside the answers themselves."""
 
     gateway: State
     tunnel: State
@@ -30,7 +30,7 @@ class Summary(Struct, frozen=True):
 
 
 def summary(overview: Overview) -> Summary:
-    """What to show of the answers."""
+    """Summarise the answers."""
     status = overview.status.value
     gateway = gateway_state(status)
     uptime = status.uptime_seconds
@@ -51,7 +51,7 @@ def summary(overview: Overview) -> Summary:
 
 
 def moment(text: str) -> datetime | None:
-    """The time of a text such as `2026-11-03T10:00:00Z`, in the device's zone; None without one."""
+    """Parse a time such as `2026-11-03T10:00:00Z` into the device's zone; None if invalid."""
     try:
         return datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""Whether a newer release is there, as the control CLI found."""
+"""Whether there is a newer release, according to the control CLI."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from msgspec import Struct
 from platform_common.message import Sentence, quoted
 from pwa_app.control_client import Slice, View, object_view, plain
 
-# It asks the network, so it may take longer than what looks at the device alone.
+# It uses the network, so it may take longer than local calls.
 _LIMIT_S = 20.0
 COMMAND = "platformctl update --apply"
 
 
 class UpdateCheck(Struct, frozen=True):
-    """`update --check`: whether a newer release is there; None is what was not said.
+    """`update --check`: whether there is a newer release; missing members are None.
 
-    `matching_artefact` is its file for this device: a name, or what the manifest says of it.
+    `matching_artefact` is its file for this device: a name, or its entry in the manifest.
     """
 
     ok: bool | None = None
@@ -39,7 +39,7 @@ CHECK: View[UpdateCheck] = object_view(
 
 
 class News(Struct, frozen=True):
-    """What a check came to; `why` says why it came to nothing."""
+    """The result of a check; `why` says why it failed."""
 
     kind: Literal["available", "current", "unknown"]
     check: UpdateCheck
@@ -48,7 +48,7 @@ class News(Struct, frozen=True):
 
 
 def news(found: Slice[UpdateCheck]) -> News:
-    """What to say of a check."""
+    """Describe the result of a check."""
     check = found.value
     artefact = _file_name(check)
     if found.stub and not found.given:

@@ -1,4 +1,4 @@
-"""The keys of this device, as far as this process may read them: to keep them out of pages."""
+"""The device's keys, as far as this process may read them, so that pages can mask them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _Signature = tuple[int, int, int]
 
 
 class KnownSecrets:
-    """Looks at `secrets.env` again whenever it has changed."""
+    """Reads `secrets.env` again whenever it has changed."""
 
     def __init__(self, paths: Paths) -> None:
         self._paths = paths
         self._known: tuple[_Signature | None, Redactor] = (None, Redactor())
 
     def redactor(self) -> Redactor:
-        """What masks the keys; those of a file that cannot be read are masked by their shape."""
+        """The redactor for the keys; without a readable file, it masks text shaped like keys."""
         signature, redactor = self._known
         now = self._signature()
         if now != signature:

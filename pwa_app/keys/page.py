@@ -1,4 +1,4 @@
-"""The keys of the providers: which are there, testing one, and replacing one."""
+"""The key pages: list, test and replace providers' keys."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pwa_app.keys import rotation
 from pwa_app.overview import MODELS
 
 blueprint = Blueprint("keys", __name__)
-# Addresses that are posted to, where a provider of that name would have its page.
+# Used by POST routes, so a provider with such an id could not have a page.
 _ACTIONS = ("rotate", "test")
 
 
 class Row(NamedTuple):
-    """A provider as it is shown; one that is not `usable` has an id that names none."""
+    """A provider for the page; one that is not `usable` has an invalid id."""
 
     model: Model
     name: str
@@ -30,13 +30,13 @@ class Row(NamedTuple):
 
     @property
     def has_value(self) -> bool:
-        """Whether something is stored for it."""
+        """Whether it has a stored value."""
         return self.model.configured or bool(self.model.masked_key_prefix)
 
 
 @blueprint.get("/app/keys")
 def keys() -> str:
-    """Every provider with the state of its key, and the message that waits."""
+    """List the providers with the states of their keys, and show the waiting message."""
     found = context().load(MODELS)
     rows = sorted(map(_row, found.value), key=lambda row: not row.model.active)
     groups = (
@@ -50,7 +50,7 @@ def keys() -> str:
 
 @blueprint.get("/app/keys/<provider_id>")
 def key(provider_id: str) -> str:
-    """One provider, with all that its key consists of."""
+    """Show one provider, with all values that its key consists of."""
     found = context().load(MODELS)
     rows = [row for row in map(_row, found.value) if row.usable and row.model.id == provider_id]
     if not rows and provider_id in _ACTIONS:
@@ -67,7 +67,7 @@ def key(provider_id: str) -> str:
 
 @blueprint.post("/app/keys/rotate")
 def rotate() -> Response:
-    """Store a new key (spec, dashboard web app); the next page says how that went."""
+    """Store a new key (spec, dashboard web app); the next page shows the result."""
     here = context()
     here.flash.put(rotation.rotate(here.cli, request.form))
     here.single_flight.forget(MODELS.words)
@@ -76,7 +76,7 @@ def rotate() -> Response:
 
 @blueprint.post("/app/keys/test")
 def test() -> Response:
-    """Test the stored key of a provider; its page says how that went."""
+    """Test the stored key of a provider; its page shows the result."""
     provider_id = request.form.get("provider", "")
     here = context()
     here.flash.put(rotation.test_stored(here.cli, provider_id))

@@ -1,4 +1,4 @@
-"""Testing and replacing a provider's key: the calls that do it, and how to tell that it went."""
+"""Tests and replaces a provider's key with calls of the control CLI."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ from platform_common.web.flash import Flash
 from pwa_app.control_client import ControlCli, error_message, read_answer
 from pwa_app.overview import MODELS
 
-# The test itself may take ten seconds, and wait for others before that.
+# The test itself may take ten seconds, after waiting for others.
 TEST_LIMIT_S = 20.0
 _LONGEST_REASON = 200
 _SHORTEST_REDACTED = 8
 _TOO_MANY = 429
 _SERVER_ERROR = 500
-# Fields of the form beside the key, in the order of a provider's further variables.
+# The form's fields beside the key, in the order of the provider's further variables.
 _FURTHER_FIELDS = ("secret_access_key", "region")
 _UNKNOWN = Sentence("Rotation failed: there is no provider with that id.")
 
 
 class Value(NamedTuple):
-    """A value to store; without a `variable` it is the key."""
+    """A value to store; without `variable`, it is the key."""
 
     variable: str
     secret: Secret
 
 
 class Tested(NamedTuple):
-    """How a test of a key went, and why it did not pass, or what the pass leaves open."""
+    """The result of a key test: why it failed, or what a pass does not prove."""
 
     outcome: Literal["works", "rejected", "unchecked"]
     why: str = ""
 
 
 def is_id(provider: str) -> bool:
-    """Whether a provider can be called so."""
+    """Whether it is a valid provider id."""
     try:
         check_id(provider)
     except ValueError:
@@ -53,9 +53,9 @@ def is_id(provider: str) -> bool:
 
 
 def rotate(cli: ControlCli, form: Mapping[str, str]) -> Flash:
-    """Store what the form of a key holds, with `test` set only a key that is not refused.
+    """Store the key in a form; with `test`, only if the provider does not refuse it.
 
-    Never raises for a call that went wrong: the message says so, and shows no key.
+    Never raises if a call fails: the message says why, and contains no key.
     """
     provider, typed = form.get("provider", ""), form.get("api_key", "")
     if not provider.strip() or not typed.strip():
@@ -79,7 +79,7 @@ def rotate(cli: ControlCli, form: Mapping[str, str]) -> Flash:
 
 
 def test_stored(cli: ControlCli, provider: str) -> Flash:
-    """Whether that provider takes the key that is stored for it."""
+    """Test the stored key of a provider."""
     if not is_id(provider):
         return Flash(Sentence("There is no provider with that id."), good=False)
     if cli.sample is not None:
@@ -96,7 +96,7 @@ def test_stored(cli: ControlCli, provider: str) -> Flash:
 
 
 def key_tested(cli: ControlCli, provider: str, values: Sequence[Value] = ()) -> Tested:
-    """Ask whether that provider takes its stored key, or else `values`, the key first."""
+    """Test the stored key of a provider, or `values`, the key first."""
     source = ("--key-from-stdin",) if values else ()
     lines = [f"{name}={secret.reveal()}" if name else secret.reveal() for name, secret in values]
     stdin = "".join(f"{line}\n" for line in lines).encode()
@@ -118,7 +118,7 @@ def key_tested(cli: ControlCli, provider: str, values: Sequence[Value] = ()) -> 
 
 
 def _values(cli: ControlCli, provider: str, form: Mapping[str, str]) -> list[Value]:
-    """What is to be stored, the key first; raises `PlatformError`, which shows none of it."""
+    """The values to store, the key first; raises `PlatformError`, which contains none of them."""
     values = [Value("", parse_secret(form["api_key"]))]
     further = [(n, form[f]) for n, f in enumerate(_FURTHER_FIELDS, 1) if form.get(f, "").strip()]
     if not further:
@@ -128,7 +128,7 @@ def _values(cli: ControlCli, provider: str, form: Mapping[str, str]) -> list[Val
     variables = found.variables if found else ()
     for number, text in further:
         if number >= len(variables):
-            raise PlatformError(str(listed.reason or "this provider needs nothing but its key"))
+            raise PlatformError(str(listed.reason or "this provider only needs its key"))
         try:
             check_variable(variables[number])
         except ValueError as error:
@@ -138,7 +138,7 @@ def _values(cli: ControlCli, provider: str, form: Mapping[str, str]) -> list[Val
 
 
 def _store(cli: ControlCli, provider: str, values: Sequence[Value]) -> Flash | None:
-    """Store every value; the message when that ends early."""
+    """Store every value; return a message if that fails."""
     stored: list[str] = []
     for name, secret in values:
         option = ("--variable", name) if name else ()
@@ -192,13 +192,13 @@ def _failed(why: str, stored: Sequence[str] = ()) -> Flash:
 
 
 def _reason(finished: Finished, values: Sequence[Value]) -> str:
-    """What the program said went wrong, in its `error:` line or its last one."""
+    """The program's error message, from its `error:` line or its last line."""
     return _cut(_hidden(error_message(finished), values) or f"exit code {finished.status}")
 
 
 def _hidden(text: str, values: Sequence[Value]) -> str:
     secrets = [secret for _, secret in values]
-    for secret in secrets:  # The redactor lets stand what is as short as a word.
+    for secret in secrets:  # The redactor does not mask values as short as a word.
         if len(secret.reveal()) < _SHORTEST_REDACTED:
             text = text.replace(secret.reveal(), MASK)
     return Redactor(secrets).redact(text)

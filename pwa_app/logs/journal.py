@@ -1,4 +1,4 @@
-"""The journal of the device: whose, how much of it, and reading it with `journalctl`."""
+"""Reads parts of the device's journal with `journalctl`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OWN_UNITS = tuple(
 FEWEST_LINES, USUAL_LINES, MOST_LINES = 10, 100, 1000
 _AT_ONCE = 4
 _OUTPUT_LIMIT_BYTES = 4 << 20
-# Without the option --all a field is 4 KiB at most: so many lines always fit.
+# Without --all, a field has at most 4 KiB, so this many lines always fit.
 _LINES_WITHOUT_LONG_ONES = 100
 _LONGEST_REASON = 200
 _INTEGER = re.compile("(-?)([0-9]++)")
@@ -41,21 +41,21 @@ _CURSOR = re.compile(
 
 
 def number_of_lines(text: str) -> int:
-    """How many lines `text` asks for; what is no integer asks for the usual number."""
+    """Parse a number of lines; anything but an integer means the default."""
     found = _INTEGER.fullmatch(text)
     if not found:
         return USUAL_LINES
     digits = found[2].lstrip("0") or "0"
     if found[1]:
         return FEWEST_LINES
-    # A number of five thousand digits is none that Python reads.
+    # Python refuses to parse integers with thousands of digits.
     if len(digits) > len(str(MOST_LINES)):
         return MOST_LINES
     return min(max(int(digits), FEWEST_LINES), MOST_LINES)
 
 
 class Units(Struct, frozen=True):
-    """The units whose journals are shown; `active` stands in when it is not `known`."""
+    """The units whose journals can be shown; if `active` is not `known`, it is a fallback."""
 
     active: str = FALLBACK_UNIT
     known: bool = False
@@ -63,16 +63,16 @@ class Units(Struct, frozen=True):
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """All of them, the active gateway first."""
+        """All units, the active gateway first."""
         return tuple(dict.fromkeys((self.active, *self.others)))
 
     def choose(self, wanted: str) -> str:
-        """The unit `wanted` if it is one of these, else the active one."""
+        """Return `wanted` if it is one of these units, else the active one."""
         return wanted if wanted in self.choices else self.active
 
 
 def units_of(status: Slice[Status]) -> Units:
-    """The units that the control CLI names; a name that is none is taken for no answer."""
+    """The units that the control CLI names; an invalid name counts as no answer."""
     agent, tunnel = status.value.agent, status.value.tunnel.unit
     active = agent.journal_unit or agent.unit or status.value.unit
     others = (tunnel, *_OWN_UNITS) if _is_unit(tunnel) else _OWN_UNITS
@@ -90,14 +90,14 @@ def _is_unit(name: str) -> bool:
 
 
 class Place(Struct, frozen=True):
-    """Where a cursor is in the journal."""
+    """A journal position, from a cursor."""
 
     boot: str
     stamp_us: int
 
 
 def place_of(cursor: str) -> Place | None:
-    """What a cursor says; None for a text that is none."""
+    """Parse a cursor; None if it is invalid."""
     found = _CURSOR.fullmatch(cursor)
     return Place(found[1], int(found[2], 16)) if found else None
 
@@ -105,7 +105,7 @@ def place_of(cursor: str) -> Place | None:
 class Extract(Struct, frozen=True):
     """A part of the journal: the last `lines` of a unit, or those `after` a cursor.
 
-    With `boot` only those since the device was started.
+    With `boot`, only those since the device was started.
     """
 
     unit: str
@@ -115,14 +115,14 @@ class Extract(Struct, frozen=True):
 
 
 class Reading(Struct, frozen=True):
-    """Entries, the oldest first, and how many there could have been."""
+    """Entries, oldest first, and how many this read could have returned."""
 
     entries: tuple[Entry, ...]
     lines: int
 
 
 class JournalError(PlatformError):
-    """The journal could not be read; `sentence` is for whoever looks at the page."""
+    """The journal could not be read; `sentence` is for the page."""
 
     def __init__(self, sentence: Sentence) -> None:
         super().__init__(str(sentence))
@@ -130,27 +130,27 @@ class JournalError(PlatformError):
 
 
 class Journal:
-    """Reads the journal, the machine's or the one in `folder`; equal requests share a read."""
+    """Reads the machine's journal, or that in `folder`; equal concurrent requests share a read."""
 
     def __init__(self, secrets: KnownSecrets, folder: Path | None, *, limit_s: float) -> None:
         self._secrets = secrets
         self._folder = folder
         self._limit_s = limit_s
-        # Not those of the control CLI: a journal that hangs holds no other page up.
+        # Separate from the control CLI's threads, so a hanging journal holds up no other page.
         self._single_flight = SingleFlight(_AT_ONCE)
         self._units: Units | None = None
 
     def units_of(self, status: Slice[Status]) -> Units:
-        """The units that `status` names, which `last_units` then gives."""
+        """The units that `status` names; also stored for `last_units`."""
         self._units = units_of(status)
         return self._units
 
     def last_units(self, load_status: Callable[[], Slice[Status]]) -> Units:
-        """The units that the control CLI named last; it is only asked if it never was."""
+        """The units from the last `status`, which is only called if there was none yet."""
         return self._units or self.units_of(load_status())
 
     def read(self, extract: Extract) -> Reading:
-        """That part of the journal, or less where it would be too much; raises `JournalError`."""
+        """Read a part of the journal, or less if it is too large; raises `JournalError`."""
         run = self._single_flight.join(extract, partial(self._read, extract))
         try:
             return run.result(2 * self._limit_s)
@@ -175,7 +175,7 @@ class Journal:
                 raise self._refused(finished)
             redact = self._secrets.redactor().redact
             return Reading(tuple(read_entries(finished.output, redact)), lines)
-        raise _not_read(TooLongError("journalctl prints more than it was asked for"))
+        raise _not_read(TooLongError("journalctl printed more than was requested"))
 
     def _argv(self, extract: Extract, lines: int, *, long_ones: bool) -> list[str]:
         return [
@@ -203,7 +203,7 @@ class Journal:
 
 
 def _attempts(lines: int) -> Iterator[tuple[int, bool]]:
-    """Ever fewer lines, and at last without those that are very long."""
+    """Yield ever smaller requests, the last one without very long lines."""
     yield lines, True
     yield max(1, lines // 8), True
     yield max(1, lines // 64), True

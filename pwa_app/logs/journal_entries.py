@@ -1,8 +1,7 @@
-"""Entries of the journal: from what `journalctl` prints to lines that are safe to show.
+"""Turns the output of `journalctl` into lines that are safe to show.
 
-Whoever can make a service log something decides what is in there, so control
-characters, secrets and length are dealt with here, before anything else looks
-at a line.
+Anyone who can make a service log something controls its content, so control characters,
+secrets and length are handled here, before any other code sees a line.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ from platform_common.plain_text import CONTROLS
 LEVELS = ("emerg", "alert", "crit", "error", "warning", "notice", "info", "debug")
 _USUAL = LEVELS.index("info")
 LONGEST_TEXT = 4096
-# A secret that the cut would part is masked before it: no form of one is longer.
+# So that a secret at the cut is still masked as a whole: no form of one is longer.
 _MARGIN = 3 * 4096
 _TOO_LONG = "(too long to show)"
 _CUT = " …"
-# Colours, and other commands to a terminal that have an end.
+# Colours and other terminal escape sequences.
 _TERMINAL = re.compile(
     r"\x1b\[[0-?]*+[ -/]*+[@-~]|\x1b[\]PX^_][^\x07\x1b\n]*+(?:\x07|\x1b\\)|\x1b[()][A-Z0-9]"
 )
-# What moves the cursor, turns the direction of writing, is not seen, or is no character.
+# Characters that move the cursor, change the writing direction, are invisible or invalid.
 _UNSEEN = re.compile(
     f"[{CONTROLS}\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff0-\ufffb"
     "\U000e0000-\U000e0fff]"
@@ -37,7 +36,7 @@ _UNSEEN_MARK = "·"
 
 
 class Entry(Struct, frozen=True):
-    """One entry; a line that `journalctl` would not print has but a text."""
+    """One entry; a line that is not from the journal only has a text."""
 
     text: str
     priority: int | None = None
@@ -47,11 +46,11 @@ class Entry(Struct, frozen=True):
 
     @property
     def level(self) -> str:
-        """The word for its priority; empty when it has none."""
+        """The word for its priority; empty if it has none."""
         return "" if self.priority is None else LEVELS[self.priority]
 
     def time(self) -> datetime | None:
-        """When it was logged, in the zone of this machine."""
+        """When it was logged, in this machine's time zone."""
         if self.stamp_us is None:
             return None
         try:
@@ -61,7 +60,7 @@ class Entry(Struct, frozen=True):
 
 
 def read_entries(output: bytes, redact: Callable[[str], str]) -> Iterator[Entry]:
-    """The entries in what `journalctl --output=json` printed; a line that is no JSON is a text."""
+    """Parse the output of `journalctl --output=json`; a line that is not JSON is only a text."""
     decode = msgspec.json.Decoder(dict[str, Any]).decode
     for line in output.split(b"\n"):
         if not line.strip():
@@ -86,14 +85,14 @@ def _entry(fields: Mapping[str, Any], redact: Callable[[str], str]) -> Entry:
 
 
 def _text(message: object) -> str:
-    """A message as text; a field may be there several times."""
+    """A message as text; a field may occur several times."""
     if isinstance(message, list) and not all(isinstance(part, int) for part in message):
         return "\n".join(map(_one_text, message))
     return _one_text(message)
 
 
 def _one_text(message: object) -> str:
-    """A text, bytes as numbers, or nothing because it would have been too long."""
+    """A string, bytes as numbers, or null for a value that was too long."""
     if message is None:
         return _TOO_LONG
     if isinstance(message, list):
@@ -105,7 +104,7 @@ def _one_text(message: object) -> str:
 
 
 def _integer(value: object) -> int | None:
-    """A small number that is not negative, as journald writes it."""
+    """Parse a small non-negative number, as journald writes it."""
     text = value if isinstance(value, str) else ""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else None
 
@@ -115,11 +114,11 @@ def _word(value: object) -> str:
 
 
 def shown(text: str, redact: Callable[[str], str]) -> str:
-    """`text` without secrets and commands to a terminal, and 4 KiB of it at most."""
+    """`text` without secrets and escape sequences, at most 4 KiB."""
     part = text[: LONGEST_TEXT + 2 * _MARGIN]
     clean = redact(visible(part.rstrip("\r\n")))
     if len(part) < len(text):
-        # Its end may be the beginning of a secret.
+        # Its end may be the start of a secret.
         clean = clean[:-_MARGIN]
     elif len(clean) <= LONGEST_TEXT:
         return clean
@@ -127,12 +126,12 @@ def shown(text: str, redact: Callable[[str], str]) -> str:
 
 
 def visible(text: str) -> str:
-    """`text` with a dot for each character that is not seen, but does something."""
+    """`text` with "·" for each invisible character that has an effect."""
     return _UNSEEN.sub(_UNSEEN_MARK, _TERMINAL.sub("", text).replace("\r\n", "\n"))
 
 
 def count_levels(entries: Iterable[Entry]) -> tuple[int, int, int]:
-    """How many are errors, warnings, and neither."""
+    """Count errors, warnings, and the rest."""
     errors = warnings = others = 0
     for entry in entries:
         if entry.priority is None or entry.priority > LEVELS.index("warning"):

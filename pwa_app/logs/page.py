@@ -1,4 +1,4 @@
-"""The log of the gateway, and of what else runs here: to read, to follow, to take away."""
+"""The log pages: show, follow and download the logs of the gateway and other units."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from pwa_app.logs.journal_entries import Entry, count_levels
 from pwa_app.logs.rows import PAGE_BYTES, PRIORITIES, Filters, Row, newest, rows_of
 from pwa_app.overview import STATUS
 
-# A browser that missed more than these gets the newest lines, and a note that some are missing.
+# A browser that missed more lines gets the newest ones, and a note that some are missing.
 _MOST_NEW_LINES = 500
 
 blueprint = Blueprint("logs", __name__)
 
 
 class Page(Struct, frozen=True):
-    """What the page of the log shows."""
+    """The content of the log page."""
 
     status: Slice[Status]
     units: Units
@@ -44,7 +44,7 @@ class Page(Struct, frozen=True):
 
 @blueprint.get("/app/logs")
 def logs() -> str:
-    """The last lines of a unit, whether or not they can be had."""
+    """Show the last lines of a unit, or why they cannot be read."""
     status = context().load(STATUS)
     units = context().journal.units_of(status)
     filters = Filters.of(request.args, units)
@@ -59,7 +59,7 @@ def logs() -> str:
 
 @blueprint.get("/app/logs/tail")
 def tail() -> Response:
-    """What was logged after a cursor, as JSON; nothing (204) when nothing was."""
+    """The lines after a cursor, as JSON; 204 if there are none."""
     filters = Filters.of(request.args, _units())
     cursor = request.args.get("cursor", "")
     try:
@@ -74,7 +74,7 @@ def tail() -> Response:
 
 @blueprint.get("/app/logs/download")
 def download() -> Response:
-    """The same lines as a file."""
+    """Download the same lines as a file."""
     filters = Filters.of(request.args, _units())
     try:
         reading = context().journal.read(filters.extract)
@@ -94,7 +94,7 @@ def download() -> Response:
 
 
 def _units() -> Units:
-    """The units that the control CLI named last: a poll makes no call."""
+    """The units that the control CLI named last, because polling must not call it."""
     return context().journal.last_units(lambda: context().load(STATUS))
 
 
@@ -130,7 +130,7 @@ def _page(status: Slice[Status], units: Units, filters: Filters, reading: Readin
 
 
 def _after(filters: Filters, cursor: str) -> dict[str, Any] | None:
-    """What is new; None when nothing is. A cursor that leads nowhere gives the last lines."""
+    """The new lines; None if there are none. An unknown cursor gives the last lines."""
     place = place_of(cursor)
     gap = bool(cursor)
     if place is not None:
@@ -141,7 +141,7 @@ def _after(filters: Filters, cursor: str) -> dict[str, Any] | None:
         lines = min(filters.lines, _MOST_NEW_LINES)
         reading = context().journal.read(Extract(filters.unit, lines, filters.boot))
     entries = reading.entries if reading else ()
-    # Lines without a cursor are what a stand-in prints, again and again.
+    # Lines without a cursor come from a stand-in, which prints the same lines each time.
     if not entries or not entries[-1].cursor:
         return None
     day = datetime.now().astimezone().date()
@@ -162,7 +162,7 @@ def _read_after(filters: Filters, cursor: str) -> Reading | None:
     try:
         return context().journal.read(extract)
     except JournalError:
-        # Such as for a cursor of another journal: the next read says whether it is that.
+        # Perhaps the cursor is from another journal; the next read, without it, will show that.
         return None
 
 

@@ -1,4 +1,4 @@
-"""What of the journal is shown: the filters of a page, and its entries as rows."""
+"""The filters of a log page, and journal entries as rows."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from msgspec import Struct
 from pwa_app.logs.journal import USUAL_LINES, Extract, Units, number_of_lines
 from pwa_app.logs.journal_entries import LEVELS, Entry, visible
 
-# Level to show that and all that is worse.
+# Each level includes the worse ones.
 PRIORITIES = ("error", "warning", "notice", "info")
 _LONGEST_SEARCH = 200
-# A page is 1 MiB at most, with what is around the rows.
+# So that a page stays below 1 MiB, with everything around the rows.
 PAGE_BYTES = 960 << 10
 _BYTES_AROUND = 160
 
 
 class Filters(Struct, frozen=True):
-    """What is asked for: of which unit, how many lines, and which of them."""
+    """The unit, the number of lines, and the filters."""
 
     unit: str
     lines: int = USUAL_LINES
@@ -31,7 +31,7 @@ class Filters(Struct, frozen=True):
 
     @classmethod
     def of(cls, query: Mapping[str, str], units: Units) -> Filters:
-        """The filters in a query; a value that is none counts as absent."""
+        """Parse a query; invalid values count as absent."""
         prio = query.get("prio", "")
         return cls(
             unit=units.choose(query.get("unit", "")),
@@ -48,18 +48,18 @@ class Filters(Struct, frozen=True):
 
     @property
     def extract(self) -> Extract:
-        """The part of the journal in which to look."""
+        """The part of the journal to search."""
         return Extract(self.unit, self.lines, self.boot)
 
     @property
     def query(self) -> str:
-        """The same as the query of an address."""
+        """The filters as a URL query."""
         values = {"unit": self.unit, "lines": str(self.lines), "prio": self.prio, "q": self.q}
         values["boot"] = "1" if self.boot else ""
         return urlencode({name: value for name, value in values.items() if value})
 
     def matching(self, entries: Iterable[Entry]) -> list[bool]:
-        """For each entry whether it is shown."""
+        """Whether each entry is shown."""
         worst = LEVELS.index(self.prio) if self.prio else None
         search = self.q.casefold()
         return [
@@ -70,7 +70,7 @@ class Filters(Struct, frozen=True):
 
 
 class Row(Struct, frozen=True, omit_defaults=True):
-    """One line; `boot` is when the device was started before it, `day` the day that begins."""
+    """One line; `boot` is the time of a device start before it, `day` a new day that it starts."""
 
     at: str
     level: str
@@ -80,14 +80,14 @@ class Row(Struct, frozen=True, omit_defaults=True):
 
     @property
     def kind(self) -> str:
-        """The class of its look."""
+        """Its CSS class."""
         if self.level in LEVELS[:4]:
             return "err"
         return "warning" if self.level == "warning" else ""
 
 
 def rows_of(entries: Sequence[Entry], filters: Filters, *, boot: str, day: date) -> list[Row]:
-    """Those entries that match, oldest first; `boot` and `day` are of what stands before."""
+    """The matching entries, oldest first; `boot` and `day` are those of the preceding row."""
     rows = []
     restarted = ""
     for entry, shown in zip(entries, filters.matching(entries), strict=True):
@@ -106,7 +106,7 @@ def rows_of(entries: Sequence[Entry], filters: Filters, *, boot: str, day: date)
 
 
 def newest(rows: Sequence[Row], limit_bytes: int) -> list[Row]:
-    """As many of the last rows as take no more than `limit_bytes` in a page."""
+    """As many of the last rows as fit into `limit_bytes` of a page."""
     kept = 0
     for row in reversed(rows):
         limit_bytes -= len(html.escape(row.text).encode("utf-8", "replace")) + _BYTES_AROUND

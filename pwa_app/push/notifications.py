@@ -1,4 +1,4 @@
-"""The page about notifications and installing, which says what this browser can do."""
+"""The page about notifications and installation, which says what the browser supports."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ blueprint = Blueprint("notifications", __name__)
 
 @blueprint.get("/app/notifications")
 def notifications() -> str:
-    """The page; `push.js` finds out the rest in the browser."""
+    """Show the page; `push.js` checks the rest in the browser."""
     return render_template("pwa/notifications.html", subscribed=_subscribed())
 
 
 def _subscribed() -> int | None:
-    """How many browsers have subscribed; None when that cannot be read."""
+    """The number of subscribed browsers; None if that cannot be read."""
     try:
         return len(push().subscriptions.all())
     except PlatformError:

@@ -1,4 +1,4 @@
-"""Web Push: the device's public key, and browsers that come and go."""
+"""Web Push: the device's public key, and subscribing and unsubscribing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ blueprint = Blueprint("push", __name__)
 
 
 class Push(NamedTuple):
-    """What these pages work with beside the context."""
+    """The collaborators of these pages, beside the context."""
 
     key: PushKey
     subscriptions: Subscriptions
@@ -36,7 +36,7 @@ class Push(NamedTuple):
 
 
 def install(app: Flask, settings: PwaSettings) -> None:
-    """Give `app` its key and its subscriptions."""
+    """Register the key and the subscriptions with `app`."""
     folder = settings.data_dir
     app.extensions[_NAME] = Push(
         PushKey(folder), Subscriptions(folder), RateLimit(_MOST_A_MINUTE, _MINUTE_S)
@@ -44,19 +44,19 @@ def install(app: Flask, settings: PwaSettings) -> None:
 
 
 def push() -> Push:
-    """Those of the app that answers this request."""
+    """The collaborators of the app that answers this request."""
     return cast("Push", current_app.extensions[_NAME])
 
 
 @blueprint.get("/app/push/vapid-public")
 def vapid_public() -> Response:
-    """The public key; empty when push is off."""
+    """Return the public key; empty if push is off."""
     return _text(200, push().key.public())
 
 
 @blueprint.post("/app/push/subscribe")
 def subscribe() -> Response:
-    """Keep a browser's subscription."""
+    """Store a browser's subscription."""
     body = _body()
     if isinstance(body, Response):
         return body
@@ -75,7 +75,7 @@ def subscribe() -> Response:
 
 @blueprint.post("/app/push/unsubscribe")
 def unsubscribe() -> Response:
-    """Forget a browser's subscription, whether or not there was one."""
+    """Delete a browser's subscription, if there is one."""
     body = _body()
     if isinstance(body, Response):
         return body
@@ -89,7 +89,7 @@ def unsubscribe() -> Response:
 
 
 def _body() -> bytes | Response:
-    """The JSON that is sent, or the answer to who sends something else, too much, too often."""
+    """The JSON of the request, or an error response: not JSON, too large, too frequent."""
     if request.mimetype != "application/json":
         return _text(415, Sentence("Send the subscription as application/json."))
     wait_s = push().rate.wait_s(request.remote_addr or "")
@@ -110,7 +110,7 @@ def _text(status: int, said: Sentence | str) -> Response:
 
 
 def _not_written(error: PlatformError) -> Response:
-    # The endpoint is not in it: whoever knows that can send the browser messages.
+    # Without the endpoint, because anyone who knows it can send messages to the browser.
     current_app.logger.error("a push subscription could not be changed: %s", error.message)
     return error_page(
         500,

@@ -1,7 +1,7 @@
-"""The browsers that want notifications: one line each in `push-subscriptions.jsonl`.
+"""The browsers that want notifications, one line each in `push-subscriptions.jsonl`.
 
-Of two lines with one endpoint the last counts. A line that is none, such as a
-torn one, is passed over and stays.
+Of two lines with the same endpoint the last counts. An invalid line, such as a torn one, is
+ignored and stays.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MODE = 0o640
 BODY_LIMIT_BYTES = 16 << 10
 LIMIT_LINES = 1000
 LIMIT_BYTES = 1 << 20
-# A file that somebody else made larger is still read this far.
+# A file that another program made larger is still read up to here.
 _READ_BYTES = 4 * LIMIT_BYTES
 _ENDPOINT_CHARACTERS = 2048
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]*={0,2}")
@@ -38,7 +38,7 @@ _POINT_BYTES = 65
 _AUTH_BYTES = 16
 _LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
 _LAST_LABEL = re.compile(r"(?=.*[A-Za-z])[A-Za-z0-9-]{2,63}", re.DOTALL)
-# What is resolved at home, and leads to this network or to this machine.
+# Names that resolve locally and lead to this network or machine.
 _INNER_ENDINGS = frozenset(
     ["localhost", "local", "localdomain", "internal", "intranet", "lan", "home", "corp"]
 )
@@ -46,11 +46,11 @@ _INNER_NAMES = ("home.arpa",)
 
 
 class FullError(PlatformError):
-    """The file takes no more lines."""
+    """The file is full."""
 
 
 class Keys(Struct, frozen=True):
-    """What a message for the browser is encrypted with."""
+    """The keys that encrypt messages for the browser."""
 
     p256dh: str
     auth: str
@@ -61,7 +61,7 @@ class Keys(Struct, frozen=True):
 
 
 class Subscription(Struct, frozen=True, kw_only=True):
-    """A browser's subscription, with the members that are kept and no other."""
+    """A browser's subscription, with only the members that are stored."""
 
     endpoint: str
     expiration_time: int | float | None = field(name="expirationTime", default=None)
@@ -71,7 +71,7 @@ class Subscription(Struct, frozen=True, kw_only=True):
         check_member("endpoint", check_endpoint, self.endpoint)
         time = self.expiration_time
         if time is not None and abs(time) > sys.float_info.max:
-            raise ValueError("expirationTime: must be null or a number of a usual size")
+            raise ValueError("expirationTime: must be null or a plausible number")
 
 
 class _Leaving(Struct, frozen=True):
@@ -79,19 +79,19 @@ class _Leaving(Struct, frozen=True):
 
 
 def parse(body: bytes) -> Subscription:
-    """The subscription that a browser sends; raises `DecodingError` with the reason."""
+    """Parse the subscription that a browser sends; raises `DecodingError` with the reason."""
     return from_json(body, Subscription)
 
 
 def parse_endpoint(body: bytes) -> str:
-    """The endpoint that a browser wants to be forgotten; raises `DecodingError`."""
+    """Parse a request to unsubscribe and return its endpoint; raises `DecodingError`."""
     return from_json(body, _Leaving).endpoint
 
 
 def check_endpoint(url: str) -> None:
-    """An https URL at a push service; raises `ValueError` for what lies inside this network."""
+    """Check that it is a push service's https URL outside this network; raises `ValueError`."""
     if len(url) > _ENDPOINT_CHARACTERS:
-        raise ValueError(f"must have {_ENDPOINT_CHARACTERS:,} characters at most")
+        raise ValueError(f"must have at most {_ENDPOINT_CHARACTERS:,} characters")
     if not url.startswith("https://"):
         raise ValueError("must be an https URL")
     host = check_http_url(url).lower().removesuffix(".")
@@ -121,7 +121,7 @@ def _is_public_name(host: str) -> bool:
     return (
         len(labels) > 1
         and all(map(_LABEL.fullmatch, labels))
-        # Browsers and resolvers take a name that ends in a number for an address.
+        # Browsers and resolvers take a name that ends in a number for an IPv4 address.
         and _LAST_LABEL.fullmatch(labels[-1]) is not None
         and not labels[-1].startswith("0x")
         and labels[-1] not in _INNER_ENDINGS
@@ -139,7 +139,7 @@ def _decoded(text: str) -> bytes:
 
 
 def _check_point(text: str) -> None:
-    # Who sends a message finds out soon enough whether they are a point of the curve.
+    # The sender of a message notices if they are not a point on the curve.
     if len(_decoded(text)) != _POINT_BYTES:
         raise ValueError(f"must be {_POINT_BYTES} bytes")
 
@@ -150,31 +150,31 @@ def _check_auth(text: str) -> None:
 
 
 class Subscriptions:
-    """The file in the folder `data_dir`, which is made when the first browser subscribes."""
+    """The file in the folder `data_dir`, created when the first browser subscribes."""
 
     def __init__(self, data_dir: Path) -> None:
         self.path = data_dir / FILE
         self._lock = threading.Lock()
 
     def add(self, subscription: Subscription) -> None:
-        """Append a subscription, durably; a full file that has it just so stays as it is.
+        """Append a subscription durably; a full file that already has it stays unchanged.
 
-        Raises `FullError`, or what `append_line` raises; nothing is then kept.
+        Raises `FullError`, or what `append_line` raises; nothing is stored then.
         """
         line = _line(subscription)
-        # Nobody else adds lines: the limits hold when this process keeps to them.
+        # No other process adds lines, so checking the limits here is enough.
         with self._lock:
             data = self._read()
             lines = data.count(b"\n") + (not data.endswith(b"\n") and data != b"")
             if lines >= LIMIT_LINES or len(data) + len(line) + 2 > LIMIT_BYTES:
                 if _by_endpoint(data).get(subscription.endpoint) == subscription:
                     return
-                raise FullError(f"{self.path} holds as many subscriptions as it may")
+                raise FullError(f"{self.path} has reached its limit of subscriptions")
             make_folder(self.path.parent)
             append_line(self.path, line, mode=MODE)
 
     def remove(self, endpoint: str) -> None:
-        """Forget every line of `endpoint`; raises what `drop_lines` raises."""
+        """Remove every line with `endpoint`; raises what `drop_lines` raises."""
 
         def unwanted(line: bytes) -> bool:
             found = _parsed(line)
@@ -183,7 +183,7 @@ class Subscriptions:
         drop_lines(self.path, unwanted, limit_bytes=_READ_BYTES, mode=MODE)
 
     def all(self) -> list[Subscription]:
-        """What counts, in the order of the file; raises `UnreadableError`."""
+        """The valid subscriptions, in the order of the file; raises `UnreadableError`."""
         return list(_by_endpoint(self._read()).values())
 
     def _read(self) -> bytes:

@@ -1,7 +1,7 @@
-"""The application server key: made once, kept in `vapid.pem`, never replaced.
+"""The application server key: created once in `vapid.pem`, never replaced.
 
-A subscription stands for one key for ever, so that another key would orphan all
-of them: a file that is broken stays as it is, and push is off.
+A subscription belongs to one key for ever, so another key would make all of them useless: a
+broken file stays as it is, and push is off.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ _LOG = logging.getLogger(__name__)
 
 
 class BrokenKeyError(PlatformError):
-    """The file holds no key that can be used."""
+    """The file has no usable key."""
 
 
 class PushKey:
-    """The key in the folder `data_dir`; without a key generator there is none."""
+    """The key in the folder `data_dir`; without the library py_vapid there is none."""
 
     def __init__(self, data_dir: Path, *, generator: bool | None = None) -> None:
         self.path = data_dir / FILE
-        # Looked for once; what it needs is loaded only when the key is asked for.
+        # Only looked for here; it is imported when the key is needed.
         self._generator = _has_generator() if generator is None else generator
         self._warned = ""
 
     def public(self) -> str:
-        """The public key as browsers take it, base64url; empty when push is off."""
+        """The public key for browsers, base64url; empty if push is off."""
         if not self._generator:
             self._warn_once("push is off: py-vapid is not installed")
             return ""
@@ -83,12 +83,12 @@ class PushKey:
                 raise UnreadableError.of(self.path, error) from error
 
     def _create(self) -> None:
-        """Make the file, unless somebody else has meanwhile."""
+        """Create the file, unless another process just did."""
         new = _generate()
         make_folder(self.path.parent)
         try:
             with opened_folder(self.path.parent) as folder:
-                # The folder itself is the lock: a first call leaves one file and no other.
+                # The folder itself is locked, so that no lock file is left behind.
                 hold(folder, self.path)
                 if not os.access(FILE, os.F_OK, dir_fd=folder, follow_symlinks=False):
                     remove_left_overs(self.path.parent, of_name=FILE)
@@ -98,7 +98,7 @@ class PushKey:
             raise UnreadableError.of(self.path, error) from error
 
     def _warn_once(self, what: str) -> None:
-        """Log `what`, once: anybody can ask for the key as often as they like."""
+        """Log `what` once, because anyone can request the key any number of times."""
         if what != self._warned:
             self._warned = what
             _LOG.warning("%s", what)
@@ -129,9 +129,9 @@ def _public_part(pem: bytes, path: Path) -> str:
     try:
         key = load_pem_private_key(pem, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        # What it says might repeat a part of the file.
-        raise BrokenKeyError(f"{path} holds no private key without a password") from None
+        # The error's text might repeat a part of the file.
+        raise BrokenKeyError(f"{path} contains no private key without a password") from None
     if not isinstance(key, EllipticCurvePrivateKey) or key.curve.name != _CURVE:
-        raise BrokenKeyError(f"{path} holds a key of another kind than prime256v1")
+        raise BrokenKeyError(f"{path} contains a key that is not on the curve prime256v1")
     point = key.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
     return base64.urlsafe_b64encode(point).decode().rstrip("=")

@@ -1,7 +1,7 @@
-"""The diagnostics archive: what to send along when asking for help, without secrets.
+"""The diagnostics archive to send along when asking for help, without secrets.
 
-It is made in memory, of texts that went through the redactor. The dashboard may not
-read the keys, so whatever looks like a code is masked too, secret or not.
+It is made in memory, from text that went through the redactor. The dashboard cannot read the
+keys, so anything that looks like a code is masked too.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ from pwa_app.overview import VERSION as VERSIONS
 from pwa_app.system.masking import Redact, cleaned, masked
 
 _LOG_LINES = 1000
-# All parts together stay below 4 MiB even where nothing of them can be compressed.
+# All parts together stay below 4 MiB even if nothing can be compressed.
 _PART_LIMIT_BYTES = 256 << 10
 _LOG_LIMIT_BYTES = 2 << 20
 _LONGEST_NAME = 63
-# The times that an archive can hold.
+# The range of times that a zip file can store.
 _OLDEST = datetime(1980, 1, 1, tzinfo=UTC)
 _NEWEST = datetime(2107, 12, 31, tzinfo=UTC)
 
 
 class Part(Struct, frozen=True):
-    """One file of the archive, and what it holds."""
+    """One file of the archive, and its description."""
 
     name: str
     what: Sentence
 
 
 class Archive(NamedTuple):
-    """A whole archive, and what to call it."""
+    """An archive and its file name."""
 
     name: str
     data: bytes
@@ -87,7 +87,7 @@ LEFT_OUT: tuple[Sentence, ...] = (
 
 
 def archive(context: Context, device: str, now: datetime) -> Archive:
-    """All parts that could be had, at the time `now` (UTC); README.txt names the others."""
+    """Collect all available parts at the time `now` (UTC); README.txt names the missing ones."""
     redact = context.secrets.redactor().redact
     answers = dict(zip(_CALLS, context.load_all(list(_CALLS.values())), strict=True))
     makers: dict[str, Callable[[], Any]] = {
@@ -145,7 +145,7 @@ def _settings(context: Context) -> Any:
 
 
 def _log(journal: Journal, unit: str) -> str:
-    """The newest lines of the log of `unit`, as many as half of the limit takes."""
+    """The newest lines of the log of `unit`, up to half of the limit."""
     lines: list[str] = []
     # A mask may be longer than what it hides.
     room = _LOG_LIMIT_BYTES // 2
@@ -160,7 +160,7 @@ def _log(journal: Journal, unit: str) -> str:
 
 
 def _text(name: str, tree: Any, redact: Redact) -> str:
-    """A part as it goes into the archive; raises `PlatformError` for one that is too large."""
+    """The text of a part for the archive; raises `PlatformError` if it is too large."""
     found = cleaned(tree, redact)
     text = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, indent=2)
     limit = _LOG_LIMIT_BYTES if name == "log.txt" else _PART_LIMIT_BYTES
@@ -170,7 +170,7 @@ def _text(name: str, tree: Any, redact: Redact) -> str:
 
 
 def _safe(name: str) -> str:
-    """What a file name may hold of the device's name."""
+    """The device's name, made safe for a file name."""
     return re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[:_LONGEST_NAME] or "device"
 
 
@@ -180,20 +180,20 @@ def _read_me(device: str, now: datetime, problems: Mapping[str, str], sample: st
 
     said = f"Diagnostics of {device}, {now:%Y-%m-%d %H:%M:%S} UTC, dashboard {VERSION}\n"
     if sample:
-        said += f"\nThese are sample values, not those of the device: {sample}\n"
+        said += f"\nThese are sample values, not the device's own: {sample}\n"
     said += "\nInside:\n"
     said += lines((part.name, str(part.what)) for part in PARTS if part.name not in problems)
     if problems:
-        said += "\nCould not be had:\n" + lines(
+        said += "\nNot available:\n" + lines(
             (part.name, problems[part.name]) for part in PARTS if part.name in problems
         )
     said += "\nLeft out:\n" + "".join(f"  {what}\n" for what in LEFT_OUT)
-    return said + f"\nWhat was masked is {MASK}. Look through log.txt before you pass it on.\n"
+    return said + f"\nMasked text is shown as {MASK}. Check log.txt before you pass it on.\n"
 
 
 def _zipped(stem: str, texts: Mapping[str, str], now: datetime) -> bytes:
     packed = io.BytesIO()
-    # A device without a clock of its own begins in 1970, which no archive can say.
+    # A device without a battery-backed clock starts in 1970, which a zip file cannot store.
     made = min(max(now, _OLDEST), _NEWEST).timetuple()[:6]
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as target:
         for part in PARTS:

@@ -1,7 +1,7 @@
-"""Texts that leave the house: without secrets, and without what might be one in disguise.
+"""Masks text that leaves the device: secrets, and anything that might be an encoded secret.
 
-The redactor knows the usual shapes of keys. Where a text goes to strangers, whatever
-looks like a code is masked too: in base64 or hexadecimal a key has no shape.
+The redactor knows the usual shapes of keys. Text for strangers also gets anything masked that
+looks like a code, because in base64 or hexadecimal a key has no recognisable shape.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from platform_common.redaction import MASK
 
 Redact = Callable[[str], str]
 _SHORTEST = 20
-# A run of what keys consist of, as they are, in base64, in hexadecimal or for an address;
-# and characters that are all written as numbers.
+# A run of characters of keys, plain, in base64, hexadecimal or URL encoding; and characters
+# that are all written as numbers.
 _RUN = re.compile(rf"[A-Za-z0-9+/_%=-]{{{_SHORTEST},}}+")
 _NUMBERED = re.compile(r"(?:\\(?:u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2})){6,}+")
 _ESCAPED = re.compile(r"%[0-9A-Fa-f]{2}")
 _UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _SEGMENT = re.compile(rf"[A-Za-z0-9]{{{_SHORTEST},}}+")
-# Words put together, such as the names of errors.
+# Compound words, such as the names of errors.
 _CAMEL_CASE = re.compile(r"[a-z]{0,30}+(?:[A-Z]{1,6}+[a-z]{2,19}+)*+[A-Z]{0,6}+")
 _KINDS = tuple(map(re.compile, ("[a-z]", "[A-Z]", "[0-9]")))
 
 
 def masked(text: str, redact: Redact) -> str:
-    """`text` without secrets, and without anything that might be one in another form."""
+    """`text` without secrets, and without anything that might be an encoded one."""
     return _RUN.sub(_without_code, _NUMBERED.sub(MASK, redact(text)))
 
 
@@ -42,7 +42,7 @@ def _is_code(run: str, *, path: bool) -> bool:
         return True
     if any(not _CAMEL_CASE.fullmatch(segment) for segment in _SEGMENT.findall(run)):
         return True
-    # A path may have every kind of characters, and none of base64's other ones.
+    # A path may look like base64, but has no + or =.
     parts = run.split("/") if path and "+" not in run and "=" not in run else [run]
     return any(
         len(part) >= _SHORTEST and all(kind.search(part) for kind in _KINDS) for part in parts
@@ -50,7 +50,7 @@ def _is_code(run: str, *, path: bool) -> bool:
 
 
 def cleaned(tree: Any, redact: Redact) -> Any:
-    """`tree`, of what JSON consists of, with `masked` texts; names of members are ours."""
+    """The JSON value `tree` with `masked` strings; member names are ours and stay."""
     match tree:
         case str():
             return masked(tree, redact)

@@ -1,4 +1,4 @@
-"""The system pages: what runs here, what this browser prefers, help, the diagnostics archive."""
+"""The system pages: installed versions, preferences, help, and the diagnostics archive."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ blueprint = Blueprint("system", __name__)
 
 @blueprint.get("/app/system")
 def system() -> str:
-    """What runs on the device, and the way to everything that is not opened every day."""
+    """Show what is installed, with links to rarely used pages."""
     status, version = context().load_all((STATUS, VERSION))
     return render_template(
         "pwa/system.html",
@@ -30,13 +30,13 @@ def system() -> str:
 
 @blueprint.get("/app/system/diagnostics")
 def contents() -> str:
-    """What the archive holds and what it leaves out, before anybody downloads it."""
+    """Show what the archive contains and what it leaves out, before it is downloaded."""
     return render_template("pwa/diagnostics.html", diagnostics=diagnostics)
 
 
 @blueprint.get("/app/system/diagnostics.zip")
 def download() -> Response:
-    """The archive; who asks while one is made gets the same."""
+    """Download the archive; concurrent requests share one."""
     ours = context()
     made = ours.single_flight.join("diagnostics.zip", partial(_made, ours, called())).result()
     response = Response(made.data, content_type="application/zip")

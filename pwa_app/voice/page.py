@@ -1,4 +1,4 @@
-"""The voice page: whether the device listens, and switching that after consent."""
+"""The voice page: shows whether the device listens, and switches it with consent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pwa_app.control_client import Slice, View, error_message, object_view
 
 VOICE_STATUS: View[VoiceStatus] = object_view(("voice", "status", "--json"), VoiceStatus())
 VOICE_CHECK: View[VoiceCheck] = object_view(("voice", "check", "--json"), VoiceCheck())
-# systemd may take its time with the service.
+# systemd may take long to start or stop the service.
 _SWITCH_LIMIT_S = 45.0
 _LONGEST_REASON = 300
 
@@ -24,7 +24,7 @@ blueprint = Blueprint("voice", __name__)
 
 @blueprint.get("/app/voice")
 def voice() -> str:
-    """How voice is set, and what can be done about it."""
+    """Show the voice settings and what can be changed."""
     return render_template(
         "pwa/voice.html",
         voice=context().load(VOICE_STATUS),
@@ -34,7 +34,7 @@ def voice() -> str:
 
 @blueprint.post("/app/voice/check")
 def check() -> Response:
-    """Listen to the microphone for a second; the page then says what was heard."""
+    """Test the microphone for a second; the next page shows the result."""
     if context().settings.dev_stub:
         return _back(Sentence("(dev-stub) would check the microphone"), good=False)
     heard = _heard()
@@ -43,7 +43,7 @@ def check() -> Response:
 
 @blueprint.post("/app/voice/enable")
 def enable() -> Response:
-    """Switch voice on: with consent, and a microphone that works right now."""
+    """Switch voice on, with consent and if the microphone works right now."""
     if request.form.get("consent") != "1":
         return _back(
             Sentence("Voice stays off. Tick the box once everyone who can be heard here agrees."),
@@ -94,7 +94,7 @@ def _said(heard: Slice[VoiceCheck]) -> Sentence:
 
 
 def _switched(*words: str) -> str:
-    """Why `platformctl voice` with these words did not do it; empty when it did."""
+    """Run `platformctl voice` with these arguments; return why it failed, or empty."""
     try:
         done = context().cli.run(("voice", *words), limit_s=_SWITCH_LIMIT_S)
     except ProcessError as error:
@@ -105,7 +105,7 @@ def _switched(*words: str) -> str:
 
 
 def _why(done: Finished) -> str:
-    """What the control CLI says went wrong, without the hint behind it."""
+    """The control CLI's error message, without the hint."""
     return printable(error_message(done) or f"exit code {done.status}")[:_LONGEST_REASON]
 
 

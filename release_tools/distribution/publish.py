@@ -103,7 +103,7 @@ def staging_folder(channel_dir: Path, version: CalVer) -> Iterator[Path]:
 
 
 def require_same_artefacts(version_dir: Path, digests: Mapping[str, Digests]) -> None:
-    """Raise `BuildError` if this version exists already with different artefacts."""
+    """Raise `BuildError` if this version already exists with different artefacts."""
     if not version_dir.exists():
         return
     present = {path.name for path in version_dir.iterdir()}
@@ -117,7 +117,7 @@ def require_same_artefacts(version_dir: Path, digests: Mapping[str, Digests]) ->
             problems.append(f"{version_dir / name} has different bytes")
     if problems:
         raise BuildError(
-            [f"{version_dir.name} exists already: {'; '.join(sorted(problems))}"],
+            [f"{version_dir.name} already exists: {'; '.join(sorted(problems))}"],
             hint="A version is never changed: build a new one.",
         )
 

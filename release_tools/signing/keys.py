@@ -27,7 +27,7 @@ class KeyFileError(WrongUsageError):
 
 
 class KeyExistsError(PlatformError):
-    """A key file exists already; key files are never overwritten."""
+    """A key file already exists; key files are never overwritten."""
 
 
 def load_public_key(text: str) -> PublicKey:
@@ -102,7 +102,7 @@ def generate(secret_path: Path, public_path: Path, password: str) -> PublicKey:
     """Write a new key pair, the secret key with mode 0600; neither file may exist yet."""
     for path in (secret_path, public_path):
         if path.exists() or path.is_symlink():
-            raise KeyExistsError(f"{path} exists already and is not overwritten")
+            raise KeyExistsError(f"{path} already exists and is not overwritten")
     if secret_path.resolve() == public_path.resolve():
         raise WrongUsageError("the two keys need two files")
     key = SecretKey(secrets.token_bytes(8), secrets.token_bytes(32))

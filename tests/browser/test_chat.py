@@ -344,7 +344,7 @@ def test_a_long_text_is_warned_of_and_one_too_long_is_not_sent(
     assert [len(text) for text in speaker.asked()] == [16 << 10]
 
 
-def test_who_reads_above_stays_there_and_who_reads_the_end_follows(
+def test_only_a_reader_at_the_end_follows_new_lines(
     talk: Talk, speaker: Speaker, open_page: OpenPage, out: Device
 ) -> None:
     put_turns(out, *chat_states.turns(8))

@@ -42,7 +42,7 @@ def test_a_key_is_replaced_from_its_card(
     expect(page.get_by_text("Rotated openai")).to_have_count(0)
 
 
-def test_a_key_that_is_rejected_is_told_and_not_stored(
+def test_a_rejected_key_is_reported_and_not_stored(
     open_page: OpenPage, address: str, ctl: FakeCtl, scripts: bool
 ) -> None:
     ctl.answer(TEST, {"http_status": 401, "error": "OpenAI rejected this key (HTTP 401)"}, status=1)

@@ -119,7 +119,7 @@ def test_following_keeps_to_the_filters(open_log: OpenLog, real: RealJournal) ->
 
 
 @pytest.mark.long
-def test_a_log_that_goes_away_is_asked_for_again(
+def test_a_log_that_disappears_is_requested_again(
     open_log: OpenLog, real: RealJournal, tmp_path: Path
 ) -> None:
     real.write("before")
@@ -156,7 +156,7 @@ def test_a_page_that_nobody_sees_does_not_ask(open_log: OpenLog, real: RealJourn
     wait_for_line(page, "meanwhile")
 
 
-def test_who_was_away_for_long_sees_the_newest_and_a_note(
+def test_after_a_long_absence_the_page_shows_the_newest_lines_and_a_note(
     open_log: OpenLog, real: RealJournal
 ) -> None:
     real.write("before")

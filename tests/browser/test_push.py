@@ -89,7 +89,7 @@ def marks(page: Page) -> dict[str, str]:
 # Subscribing.
 
 
-def test_a_browser_subscribes_stays_so_and_leaves(
+def test_a_browser_subscribes_stays_subscribed_and_unsubscribes(
     open_page: OpenPage, app: Served, device: Device
 ) -> None:
     receiver = Receiver()
@@ -114,7 +114,7 @@ def test_a_browser_subscribes_stays_so_and_leaves(
     assert lines(device) == []
 
 
-def test_the_keyboard_goes_on_where_the_outcome_is(open_page: OpenPage, app: Served) -> None:
+def test_the_keyboard_focus_moves_to_the_outcome(open_page: OpenPage, app: Served) -> None:
     page = opened(open_page, app, stand_in(Receiver()))
     page.get_by_role("button", name="Turn on notifications").focus()
     page.keyboard.press("Enter")
@@ -142,7 +142,7 @@ def test_a_push_service_that_never_answers_is_given_up_after_ten_seconds(
     assert lines(device) == []
 
 
-def test_a_push_service_that_refuses_is_told(open_page: OpenPage, app: Served) -> None:
+def test_a_refusal_by_the_push_service_is_reported(open_page: OpenPage, app: Served) -> None:
     refuse = """PushManager.prototype.subscribe = async () => {
       throw new DOMException("push service not available", "AbortError"); };"""
     page = opened(open_page, app, refuse)
@@ -150,7 +150,7 @@ def test_a_push_service_that_refuses_is_told(open_page: OpenPage, app: Served) -
     expect(page.get_by_text("The push service did not accept this browser.")).to_be_visible()
 
 
-def test_what_the_device_refuses_the_browser_does_not_keep(
+def test_the_browser_does_not_keep_a_subscription_that_the_device_refuses(
     stranger: Page, app: Served, device: Device
 ) -> None:
     device.put(FILE, "{}\n" * 1000)
@@ -202,7 +202,7 @@ def test_a_blocked_permission_is_explained(open_page: OpenPage, app: Served) -> 
     assert marks(page)["permission"] == "No"
 
 
-def test_a_browser_without_push_is_told_what_is_missing(open_page: OpenPage, app: Served) -> None:
+def test_a_browser_without_push_learns_what_is_missing(open_page: OpenPage, app: Served) -> None:
     page = opened(open_page, app, "delete window.PushManager; navigator.standalone = false;")
     expect(page.get_by_text("something above is missing")).to_be_visible()
     expect(page.get_by_text("This browser does not support push messages.")).to_be_visible()
@@ -418,7 +418,7 @@ def test_a_click_on_a_notification_leads_to_the_dashboard(
 
 
 @pytest.mark.long
-def test_a_subscription_that_the_browser_renews_is_told_to_the_device(
+def test_a_subscription_that_the_browser_renews_is_sent_to_the_device(
     lasting: BrowserContext, app: Served, device: Device
 ) -> None:
     controlled(lasting, app)

@@ -98,7 +98,7 @@ def test_tok_01_a_link_works_once_and_says_so(open_page: OpenPage, wizard: Serve
     assert title(first) == "Name this device"
 
 
-def test_ses_08_a_second_browser_is_told_of_the_first_which_goes_on(
+def test_ses_08_a_second_browser_learns_of_the_first_which_continues(
     open_page: OpenPage, wizard: Served
 ) -> None:
     before = open_page(wizard.url)
@@ -113,7 +113,9 @@ def test_ses_08_a_second_browser_is_told_of_the_first_which_goes_on(
     name_it(first)
 
 
-def test_a_wrong_link_is_told_apart_and_spends_nothing(open_page: OpenPage, wizard: Served) -> None:
+def test_a_wrong_link_has_its_own_message_and_spends_nothing(
+    open_page: OpenPage, wizard: Served
+) -> None:
     page = open_page(link(wizard, ANOTHER))
     assert title(page) == "This link is not valid"
     page.goto(link(wizard))
@@ -181,7 +183,7 @@ def test_an_ended_session_leads_back_to_where_it_was(
     expect(page.get_by_label("Device name")).to_have_value("agent-kitchen")
 
 
-def test_the_end_of_a_session_is_told_ten_minutes_before(
+def test_the_end_of_a_session_is_announced_ten_minutes_before(
     open_page: OpenPage, wizard: Served
 ) -> None:
     page = open_page("about:blank")

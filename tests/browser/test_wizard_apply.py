@@ -1,4 +1,4 @@
-"""Setting up in a browser: what is seen while it goes on, when it fails, and at the end."""
+"""Setup in a browser: its progress, a failure, and the end."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_the_page_tells_how_far_it_is_and_asks_by_itself(open_page: OpenPage, se
 
 
 @pytest.mark.long
-def test_what_was_opened_stays_open_and_keeps_the_focus(open_page: OpenPage, serve: Serve) -> None:
+def test_opened_details_stay_open_and_keep_the_focus(open_page: OpenPage, serve: Serve) -> None:
     commands = Commands(slow="platform-tunnel")
     url = serve(commands)
     page = open_page(f"{url}/wizard/review")
@@ -161,7 +161,7 @@ def test_without_scripts_a_second_look_leads_to_the_end(open_page: OpenPage, ser
     one.wait_for_url(f"{url}/wizard/done")
 
 
-def test_wiz_05_what_failed_is_told_and_tried_again(
+def test_wiz_05_a_failure_is_reported_and_tried_again(
     scripts: bool, open_page: OpenPage, serve: Serve
 ) -> None:
     commands = Commands(failing="nft")
@@ -184,7 +184,7 @@ def test_wiz_05_what_failed_is_told_and_tried_again(
 
 
 # A browser says on its console which requests went wrong: here some are to.
-def test_an_answer_that_is_lost_on_its_way_is_no_loss(stranger: Page, serve: Serve) -> None:
+def test_a_lost_answer_does_no_harm(stranger: Page, serve: Serve) -> None:
     commands, page = Commands(slow="nft"), stranger
     url = serve(commands)
     # The request comes to the device, and its answer to nobody.
@@ -220,7 +220,7 @@ def test_while_the_device_cannot_be_reached_the_page_says_so_and_goes_on(
     page.wait_for_url(f"{url}/wizard/done")
 
 
-def test_what_nobody_looked_at_is_not_done(stranger: Page, serve: Serve) -> None:
+def test_a_plan_that_was_not_shown_is_not_executed(stranger: Page, serve: Serve) -> None:
     commands, page = Commands(), stranger
     url = serve(commands)
     page.goto(f"{url}/wizard/review")
@@ -278,7 +278,7 @@ def test_the_record_is_a_file_to_keep(open_page: OpenPage, serve: Serve) -> None
     assert download.value.suggested_filename == "setup-record-agent-kitchen.json"
 
 
-def test_ses_13_who_signs_out_sees_no_page_any_more(
+def test_ses_13_after_signing_out_no_page_is_shown(
     open_page: OpenPage, environment: dict[str, str]
 ) -> None:
     open_to_all = wizard_with(Commands(), environment | {"WIZARD_NO_TOKEN": "1"})

@@ -286,7 +286,7 @@ def is_a_view_or_a_decoding_error(said: bytes, shape: Any) -> None:
 
 @examples(150)
 @given(data=st.data())
-def test_cli_14_whatever_a_program_says_is_a_view_or_a_decoding_error(data: st.DataObject) -> None:
+def test_cli_14_any_output_is_a_view_or_a_decoding_error(data: st.DataObject) -> None:
     shape = READERS[data.draw(st.sampled_from(sorted(READERS)))]
     is_a_view_or_a_decoding_error(json.dumps(data.draw(_changed(whole(shape)))).encode(), shape)
 
@@ -300,7 +300,7 @@ def test_cli_14_and_so_it_is_for_each_reader(shape: Any, data: st.DataObject) ->
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_cli_04_what_is_no_answer_is_a_decoding_error(name: str) -> None:
+def test_cli_04_an_invalid_answer_is_a_decoding_error(name: str) -> None:
     for said in (
         *(b"", b"null", b"1", b'"text"', b"[1]", b"[[]]", b"{", b"not JSON", b"NaN", b'{"a": NaN}'),
         *(b'{"a": 1, "a": 2}', b"\xff", b"\xef\xbb\xbf{}", b"{}{}", b'{"a": "\\ud800"}'),

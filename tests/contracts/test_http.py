@@ -163,7 +163,7 @@ def test_http_16_and_18_errors_have_them_too_and_are_valid_pages(client: FlaskCl
         assert f"Status {status}" in answer.text
 
 
-def test_http_05_errors_are_told_to_who_is_in(tmp_path: Path) -> None:
+def test_http_05_errors_are_shown_to_visitors_with_a_session(tmp_path: Path) -> None:
     locked = Site(WIZARD, tmp_path).make(WIZARD_NO_TOKEN="0", WIZARD_TOKEN=TOKEN)
     locked.get("/", headers={"Authorization": f"Bearer {TOKEN}"})
     for status, answer in error_answers(locked):
@@ -227,7 +227,7 @@ def test_http_19_debug_mode_is_refused(site: Site, monkeypatch: pytest.MonkeyPat
         site.make()
 
 
-def test_key_17_more_than_one_process_is_told_on_every_route(site: Site) -> None:
+def test_key_17_more_than_one_process_is_reported_on_every_route(site: Site) -> None:
     for path in site.readable:
         answer = site.client.get(path, environ_overrides={"wsgi.multiprocess": True})
         assert answer.status_code == 503
@@ -331,7 +331,7 @@ FORWARDED = {
 }
 
 
-def test_http_08_what_a_proxy_might_say_changes_nothing(client: FlaskClient) -> None:
+def test_http_08_proxy_headers_of_clients_change_nothing(client: FlaskClient) -> None:
     for path in ("/", "/healthz", "/nowhere", "/wizard/review", "/static/style.css"):
         plain, told = client.get(path), client.get(path, headers=FORWARDED)
         assert (plain.status, plain.data) == (told.status, told.data)

@@ -112,7 +112,7 @@ def _line(node: ast.AST) -> int:
     return getattr(node, "lineno", 0)
 
 
-def test_nobody_imports_what_the_table_forbids() -> None:
+def test_no_part_imports_what_the_table_forbids() -> None:
     assert violations(sources()) == []
 
 

@@ -91,7 +91,7 @@ def test_what_starts_while_others_still_mount_needs_no_quiet_dev() -> None:
     assert [name for name in early if settings(name, "PrivateDevices")] == []
 
 
-def test_what_is_for_the_first_boot_ends_with_the_set_up() -> None:
+def test_units_for_the_first_boot_stop_after_setup() -> None:
     first = {name: settings(name, "ConditionPathExists") for name in UNITS if "wizard" in name}
     assert [*first.values()] == [["!/etc/platform/setup-complete"]] * len(first) != []
 

@@ -94,7 +94,7 @@ def test_a_stream_of_the_longest_message_has_not_endless_pieces(gateway: str) ->
     ],
     ids=["no-document", "no-text", "no-messages", "no-content"],
 )
-def test_what_is_no_message_is_refused_with_a_reason(
+def test_an_invalid_message_is_refused_with_a_reason(
     gateway: str, path: str, bodies: list[bytes]
 ) -> None:
     for body in bodies:
@@ -122,7 +122,7 @@ def test_a_body_too_large_is_refused_and_one_just_not_is_read(gateway: str) -> N
 
 
 @pytest.mark.parametrize("length", ["99999999999999999999", "-1", "one", "²"])
-def test_a_length_that_is_none_is_refused_without_waiting_for_it(gateway: str, length: str) -> None:
+def test_an_invalid_length_is_refused_without_waiting(gateway: str, length: str) -> None:
     host, _, port = gateway.removeprefix("http://").partition(":")
     with socket.create_connection((host, int(port)), MINUTE_S) as client:
         head = f"POST /chat HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}\r\n\r\n"
@@ -147,7 +147,7 @@ def test_with_one_protocol_alone_the_other_is_not_there(only: str, other: str) -
 
 
 @pytest.mark.parametrize("path", HELLO)
-def test_with_a_token_only_who_has_it_is_answered(path: str) -> None:
+def test_with_a_token_only_requests_with_it_are_answered(path: str) -> None:
     with stand_in(Manner(pause_s=0, token="right")) as url:
         answers = [
             post(url + path, HELLO[path], headers={"Authorization": given} if given else {})
@@ -158,7 +158,7 @@ def test_with_a_token_only_who_has_it_is_answered(path: str) -> None:
     assert answers[0].headers["WWW-Authenticate"] == "Bearer"
 
 
-def test_a_slow_one_takes_its_time_over_a_message_and_holds_up_nobody_else() -> None:
+def test_a_slow_gateway_does_not_block_others() -> None:
     with stand_in(Manner(pause_s=0, slow_s=3.0)) as url, ThreadPoolExecutor() as pool:
         slow = [pool.submit(post, url + path, HELLO[path]) for path in HELLO]
         requests.get(f"{url}/healthz", timeout=MINUTE_S)

@@ -45,7 +45,7 @@ def test_this_machine_lacks_nothing(verb: str) -> None:
     assert (finished.returncode, finished.stdout) == (0, "")
 
 
-def test_a_user_is_told_one_command(bare: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_user_is_given_one_command(bare: Path, capsys: pytest.CaptureFixture[str]) -> None:
     put_all(bare, but="minisign")
     (bare / "nginx").unlink()
     assert packages.main(["test"], root=False) == 1
@@ -56,7 +56,7 @@ def test_a_user_is_told_one_command(bare: Path, capsys: pytest.CaptureFixture[st
     assert seen.out == ""
 
 
-def test_root_has_what_is_missing_installed(bare: Path) -> None:
+def test_root_installs_missing_packages(bare: Path) -> None:
     put_all(bare, but="qemu-img")
     log = bare.parent / "log"
     put_program(bare, "apt-get", f'echo "$DEBIAN_FRONTEND $*" >>{log}')

@@ -253,7 +253,7 @@ def test_the_sample_device_has_spent_something_today_and_its_key_is_none(
     assert keys == "OPENAI_API_KEY=sk-sample-this-is-not-a-real-key\n"
 
 
-def test_what_a_wizard_left_is_no_device_yet(tmp_path: Path) -> None:
+def test_the_files_of_a_wizard_are_not_a_device_yet(tmp_path: Path) -> None:
     state = tmp_path / "out/var/lib/platform/wizard-state.json"
     state.parent.mkdir(parents=True)
     state.write_text("mine\n")

@@ -79,7 +79,7 @@ def _line(writer: int, number: int) -> bytes:
 
 
 @pytest.mark.parametrize("count", [50, pytest.param(500, marks=pytest.mark.long)])
-def test_eight_programs_that_append_lose_no_line_though_the_file_is_put_aside(
+def test_eight_appending_programs_lose_no_line_while_the_file_is_renamed(
     memory: Path, count: int
 ) -> None:
     path = memory / "lines"

@@ -152,7 +152,7 @@ def test_fs_11_interrupted_at_any_call_nothing_is_left_half_done(
 
 
 @pytest.mark.parametrize(("row", "which"), [*_rows("failed")])
-def test_fs_03_a_call_that_fails_is_told_and_changes_nothing(
+def test_fs_03_a_failing_call_is_reported_and_changes_nothing(
     subject_of: SubjectOf, row: Row, which: Which
 ) -> None:
     subject = subject_of(row.subject)
@@ -201,9 +201,7 @@ def test_fs_03_an_unlink_that_fails_leaves_a_file_that_the_next_edit_sweeps(
 
 
 @pytest.mark.parametrize("change", ["the first line", "a file is put aside"])
-def test_a_file_system_that_renames_only_over_what_is_there_or_not_will_do(
-    subject_of: SubjectOf, change: str
-) -> None:
+def test_a_file_system_without_exclusive_rename_works(subject_of: SubjectOf, change: str) -> None:
     subject = subject_of(f"write: {change}")
     subject.reset()
     assert subject.run("renameat2:error=EINVAL:when=1").hit

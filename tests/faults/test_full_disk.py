@@ -170,7 +170,7 @@ def test_a_public_key_that_cannot_be_written_takes_the_secret_key_with_it(
     assert not secret.exists()
 
 
-def test_an_output_that_takes_nothing_is_told_in_one_sentence() -> None:
+def test_an_output_that_cannot_be_written_is_reported_in_one_sentence() -> None:
     compare = f"exec '{program()}' compare 2026.11.1 2026.11.2 --json >/dev/full"
     ended = _ended("sh", "-c", compare)
     assert ended.returncode == 5
@@ -232,7 +232,7 @@ def _read_only(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("way", ["edit", "append", "put-aside"])
 @pytest.mark.parametrize("there", [True, False], ids=["existing", "missing"])
-def test_fs_02_a_read_only_disk_is_told_and_nothing_changes(
+def test_fs_02_a_read_only_disk_is_reported_and_nothing_changes(
     tmp_path: Path, way: str, *, there: bool
 ) -> None:
     path = tmp_path / "file"
@@ -299,7 +299,7 @@ def _wizard(device: Device, log: Path, out: Path, before: list[str]) -> Iterator
 
 
 @pytest.mark.long
-def test_fs_01_and_02_a_served_wizard_goes_on_when_its_disk_takes_something_again(
+def test_fs_01_and_02_a_wizard_continues_once_its_disk_is_writable_again(
     device: Device, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"

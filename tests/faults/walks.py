@@ -1,4 +1,4 @@
-"""What a subject does is done again and again, each time with a fault at another system call.
+"""Repeats an operation, each time with a fault at another system call.
 
 A subject says what runs, what there is before it, and what must hold afterwards; a walk takes
 its system calls one by one. What must hold is the same for all of them:
@@ -26,7 +26,7 @@ from tests.support.faults import FaultServer, Run
 OLD, TORN, NEW = "old", "torn", "new"
 _ORDER = (OLD, TORN, NEW)
 _CALL = re.compile(r"([0-9]+) +([a-z_0-9]+)\(")
-UNSURE = "may or may not outlast a power cut"
+UNSURE = "may not survive a power cut"
 # It is done all the same, and is not known to last, or could not be said.
 DONE = re.compile(f"{UNSURE}|^error: reading or writing: ")
 

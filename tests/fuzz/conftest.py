@@ -1,4 +1,4 @@
-"""How fuzzing runs: a little, always the same, or much, drawn anew each time."""
+"""How fuzzing runs: briefly with fixed cases, or long with new cases each time."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def test_wiz_01_a_wizard_begins_with_whatever_is_in_its_file(fuzz: Fuzz, tmp_pat
             assert client.get(f"/wizard{page}").status_code in (200, 302)
 
 
-def test_a_damaged_setup_file_is_refused_in_words_or_holds_answers(
+def test_a_damaged_setup_file_is_refused_with_a_reason_or_has_answers(
     fuzz: Fuzz, machine: Machine
 ) -> None:
     @fuzz(2000, mutations(_SEEDS, _WORDS))

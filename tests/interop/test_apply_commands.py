@@ -101,7 +101,7 @@ def test_every_program_gets_its_arguments_and_next_to_no_environment(setup: Setu
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_what_a_program_says_is_shown_and_what_comes_after_it_is_not_begun(
+def test_a_failing_programs_output_is_shown_and_later_actions_do_not_start(
     setup: Setup, name: str
 ) -> None:
     setup[name].does(stand_in_programs.FAIL)

@@ -355,7 +355,7 @@ def test_another_key_lets_nobody_in(story: Story) -> None:
     assert "Permission denied (publickey)" in said
 
 
-def test_ssh_06_every_way_in_is_open_and_sshd_finds_nothing_wrong(story: Story) -> None:
+def test_ssh_06_every_setup_port_is_open_and_sshd_finds_nothing_wrong(story: Story) -> None:
     assert story.logs_in("ed25519", port=SECOND_SSH) == (0, "agent")
     assert story.logs_in("ed25519", address=NEAR_V6) == (0, "agent")
     assert "bad ownership or modes" not in story.machine.log()
@@ -379,9 +379,7 @@ def at_once(do: Callable[[int], bool], ports: tuple[int, ...]) -> dict[int, bool
 
 
 @pytest.mark.parametrize("address", [NEAR, NEAR_V6])
-def test_every_way_in_and_every_chosen_channel_is_let_in_and_nothing_else(
-    story: Story, address: str
-) -> None:
+def test_only_setup_ports_and_chosen_channels_are_open(story: Story, address: str) -> None:
     far = story.image.here.far
     assert far.pings(address)
     assert far.asks(address, CHANNEL_UDP)

@@ -79,7 +79,7 @@ def refusal(url: str, chat: str, token: Secret | None = None, **more: Any) -> st
         ("right", "unknown", "it returned HTTP 500"),
     ],
 )
-def test_what_it_refuses_is_told(
+def test_refusals_are_reported(
     proxy: OpenAiProxy, key: str, model: str, reason: str, *, streaming: bool
 ) -> None:
     token = Secret(proxy.key if key == "right" else key) if key else None
@@ -91,7 +91,7 @@ def test_what_it_refuses_is_told(
 
 @pytest.mark.long
 @pytest.mark.parametrize("streaming", [False, True])
-def test_a_model_that_cannot_be_reached_behind_it_is_told(
+def test_a_model_that_the_gateway_cannot_reach_is_reported(
     tmp_path: Path, *, streaming: bool
 ) -> None:
     with openai_proxy(tmp_path) as proxy:
@@ -137,7 +137,9 @@ def web_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         ("/late/chat", "it returned HTTP 504"),
     ],
 )
-def test_chat_02_what_a_web_server_says_is_told(web_server: str, path: str, reason: str) -> None:
+def test_chat_02_the_message_of_a_web_server_is_shown(
+    web_server: str, path: str, reason: str
+) -> None:
     message = refusal(web_server, f'path = "{path}"')
     assert reason in message
     assert "<" not in message
@@ -253,7 +255,7 @@ def test_an_answer_is_sent_on_while_it_comes_also_through_a_web_server(
 
 
 @pytest.mark.parametrize("said_something", [True, False])
-def test_who_goes_away_ends_the_request_to_the_gateway(
+def test_leaving_ends_the_request_to_the_gateway(
     talking: Talking, tmp_path: Path, *, said_something: bool
 ) -> None:
     ended = threading.Event()

@@ -67,7 +67,7 @@ def test_the_console_shows_link_code_and_fingerprint(device: Device) -> None:
     assert digits == hashlib.sha256(certificate).hexdigest().upper()
 
 
-def test_tok_09_root_alone_may_read_what_the_console_shows(device: Device) -> None:
+def test_tok_09_only_root_can_read_the_text_of_the_console(device: Device) -> None:
     token = device.new_token()
     assert device.machine.rights(FILES[0]) == "600 root:root"
     # Root sees, and made, the link of another user's wizard.
@@ -91,7 +91,7 @@ def test_leak_01_no_link_is_in_the_journal_nor_among_words_and_variables(device:
     assert token not in processes
 
 
-def test_a_link_that_was_used_is_shown_no_more(device: Device) -> None:
+def test_a_used_link_is_no_longer_shown(device: Device) -> None:
     token = device.new_token()
     assert device.here.device.visitor(f"/?token={token}")
     wait_until(lambda: NO_LINK in device.shown())
@@ -99,7 +99,7 @@ def test_a_link_that_was_used_is_shown_no_more(device: Device) -> None:
     assert not device.token()
 
 
-def test_a_screen_that_is_cleared_has_it_again_and_a_wizard_that_starts_anew_its_new_link(
+def test_a_cleared_screen_shows_the_link_again_and_a_restarted_wizard_its_new_one(
     device: Device,
 ) -> None:
     token = device.new_token()
@@ -137,7 +137,7 @@ def test_an_address_that_comes_late_is_shown_and_a_device_that_is_set_up_shows_n
     with appliance(console=tmp_path / "console", wired=False) as here:
         here.machine.run("platformctl", "services", "install", "--programs=/usr/local/bin")
         late = Device(here)
-        wait_until(lambda: "no address in a network" in late.shown())
+        wait_until(lambda: "no network address" in late.shown())
         assert ".local:8088/?token=" in late.shown()
         assert not modules(late.shown(), halves=True)
         wire(here.near, here.far)

@@ -148,7 +148,7 @@ def request(operation: str = "model-set", **arguments: object) -> bytes:
     return json.dumps({"operation": operation, "arguments": arguments}).encode() + b"\n"
 
 
-def test_who_is_not_root_sets_and_lists_keys(helped: Helped) -> None:
+def test_without_root_keys_are_set_and_listed(helped: Helped) -> None:
     done = helped.ctl(NOBODY, *SET, "anthropic", stdin=f"{CANARY}\n")
     assert done.returncode == 0, done.stderr
     path = helped.device.path(SECRETS)
@@ -170,7 +170,7 @@ def provider_server(stored: Helped) -> Iterator[RawServer]:
         yield running
 
 
-def test_who_is_not_root_has_a_stored_key_tested_and_tests_a_given_one_without_the_helper(
+def test_without_root_a_stored_key_is_tested_by_the_helper_and_a_given_one_directly(
     stored: Helped, provider_server: RawServer
 ) -> None:
     stored.device.put(SECRETS, f"OPENAI_API_KEY={CANARY}-stored\n", mode=0o600)
@@ -206,7 +206,7 @@ def test_the_helper_asks_no_address_that_its_caller_gives(
     stored.device.put(SECRETS, "LOCAL_OLLAMA_BASE_URL=http://127.0.0.1:9/v1\n", mode=0o600)
     given = {"LOCAL_OLLAMA_BASE_URL": f"{provider_server.url}/v1"}
     answer = stored.send(request("model-test", provider="local-ollama", given=given))
-    assert "asks no address that its caller gives" in answer
+    assert "does not accept an address from its caller" in answer
     assert provider_server.requests == []
 
 
@@ -216,7 +216,7 @@ def test_the_helper_by_hand_says_what_it_is(helped: Helped) -> None:
     assert "hint: systemd starts this helper" in done.stderr
 
 
-def test_an_error_of_the_helper_is_told_as_if_it_were_ours(stored: Helped) -> None:
+def test_an_error_of_the_helper_is_shown_like_our_own(stored: Helped) -> None:
     stored.device.put(SECRETS, "A=x\\\nB=1\nOPENAI_API_KEY='\n")
     here = stored.device.ctl(*SET, "openai", stdin=CANARY)
     there = stored.ctl(NOBODY, *SET, "openai", stdin=CANARY)
@@ -248,7 +248,7 @@ def spent(helped: Helped) -> Helped:
     return helped
 
 
-def test_who_is_not_root_sees_what_was_spent(spent: Helped) -> None:
+def test_without_root_the_cost_is_shown(spent: Helped) -> None:
     # A ledger that is named by a variable is read by the caller.
     other = spent.device.put("/ledger", "", mode=0o644)
     done = spent.ctl(NOBODY, "cost", "--json", PLATFORM_COST_LEDGER=str(other))
@@ -264,7 +264,7 @@ def test_who_is_not_root_sees_what_was_spent(spent: Helped) -> None:
     assert "change:" not in spent.log.read_text()
 
 
-def test_who_is_not_root_changes_the_caps_and_begins_a_new_ledger(spent: Helped) -> None:
+def test_without_root_caps_are_changed_and_a_new_ledger_started(spent: Helped) -> None:
     words = ("--daily", "2.5", "--on-trip", "warn", "--warn-at", "50")
     done = spent.ctl(NOBODY, "cost", "set", *words)
     assert done.returncode == 0, done.stderr
@@ -279,7 +279,7 @@ def test_who_is_not_root_changes_the_caps_and_begins_a_new_ledger(spent: Helped)
     assert spent.has_logged("change: cost-reset by user 65534: done", 2)
 
 
-def test_who_is_not_root_has_the_device_examined(stored: Helped) -> None:
+def test_without_root_the_helper_checks_the_device(stored: Helped) -> None:
     stored.device.put(SECRETS, "x" * (2 << 20), mode=0o600)
     done = stored.ctl(NOBODY, "doctor", "--json")
     found = {one["name"]: one["outcome"] for one in json.loads(done.stdout)["checks"]}
@@ -309,7 +309,7 @@ def test_without_an_answer_of_the_helper_the_rest_is_examined(stored: Helped) ->
     assert len(json.loads(done.stdout)["checks"]) > 10
 
 
-def test_who_is_not_root_switches_voice_and_has_the_microphone_checked(helped: Helped) -> None:
+def test_without_root_voice_is_switched_and_the_microphone_checked(helped: Helped) -> None:
     shutil.copy(data_path("limits/rpi5.json"), helped.device.path("/etc/platform/limits.json"))
     path = helped.device.path("/etc/platform/voice.toml")
     for words, line in ((("enable", "--yes"), "enabled = true"), (("disable",), "enabled = false")):
@@ -395,7 +395,7 @@ ATTACKS: dict[str, list[bytes]] = {
 
 
 @pytest.mark.parametrize(("reason", "attacks"), ATTACKS.items(), ids=ATTACKS)
-def test_a_request_that_is_none_changes_nothing(
+def test_an_invalid_request_changes_nothing(
     stored: Helped, reason: str, attacks: list[bytes]
 ) -> None:
     before = stored.files()
@@ -412,13 +412,13 @@ def test_a_request_that_is_none_changes_nothing(
     assert stored.files() == before
 
 
-def test_a_request_that_never_ends_is_given_up_and_holds_up_nobody(stored: Helped) -> None:
+def test_an_endless_request_is_dropped_and_blocks_nobody(stored: Helped) -> None:
     before = stored.files()
     with stored.connected() as connection:
         connection.sendall(b'{"operation"')
         assert "gpt-4o" in stored.send(request("model-list"))
         assert select.select([connection], [], [], 0)[0] == []
-        assert "did not come in 5 s" in connection.recv(65536).decode()
+        assert "did not arrive within 5 s" in connection.recv(65536).decode()
     assert stored.files() == before
 
 
@@ -459,14 +459,14 @@ def answering_once(path: Path, answer: bytes) -> Iterator[None]:
     ("answer", "reason"),
     [
         pytest.param(b"", "gave no answer", id="nothing"),
-        pytest.param(b"{", "is wrong", id="half"),
-        pytest.param(b"{}", "is wrong", id="no-result"),
-        pytest.param(b'{"result": {"models": 1}}', "is wrong", id="another-shape"),
+        pytest.param(b"{", "is not valid", id="half"),
+        pytest.param(b"{}", "is not valid", id="no-result"),
+        pytest.param(b'{"result": {"models": 1}}', "is not valid", id="another-shape"),
         pytest.param(b"x" * (2 << 20), "longer than", id="huge"),
         pytest.param(b'{"error": {"kind": "new", "message": "Because"}}', "Because", id="new-kind"),
     ],
 )
-def test_an_answer_that_is_none_is_a_sentence(tmp_path: Path, answer: bytes, reason: str) -> None:
+def test_an_error_response_becomes_a_sentence(tmp_path: Path, answer: bytes, reason: str) -> None:
     with (
         answering_once(tmp_path / "s", answer),
         pytest.raises(PlatformError, match=reason),

@@ -127,7 +127,7 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize("data", MALFORMED, ids=range(len(MALFORMED)))
-def test_http_03_and_05_http_06_what_is_malformed_is_refused(server: Served, data: bytes) -> None:
+def test_http_03_and_05_http_06_malformed_requests_are_refused(server: Served, data: bytes) -> None:
     answer = ask(server.port, data)
     found = status(answer)
     assert found == 0 or 400 <= found < 500 or found in (501, 505), answer[:200]
@@ -230,7 +230,7 @@ def health_times(port: int, number: int) -> list[float]:
 
 
 @pytest.mark.long
-def test_http_01_200_slow_clients_hold_up_nobody(server: Served) -> None:
+def test_http_01_200_slow_clients_block_nobody(server: Served) -> None:
     with slow_clients(server.port, 200):
         times = sorted(health_times(server.port, 200))
     # The bench measures; here nobody may wait for a slow client's next byte.
@@ -247,7 +247,7 @@ def many_files() -> Iterator[None]:
 
 
 @pytest.mark.long
-def test_http_01_clients_that_do_not_hang_up_hold_up_nobody(server: Served) -> None:
+def test_http_01_clients_that_do_not_hang_up_block_nobody(server: Served) -> None:
     with connections(server.port, 200) as opened:
         for connection in opened:
             connection.sendall(OK)
@@ -320,21 +320,21 @@ SERVE = (program("pwa-app"), "serve")
 @pytest.mark.parametrize(
     ("bind", "code", "said"),
     [
-        ("nonsense", 2, "'nonsense' is no address to listen on"),
-        ("127.0.0.1", 2, "no address to listen on"),
-        ("127.0.0.1:65536", 2, "no address to listen on"),
-        ("127.0.0.1:-1", 2, "no address to listen on"),
-        ("::1:8089", 2, "no address to listen on"),
-        ("fd://x", 2, "no address to listen on"),
-        ("", 2, "no address to listen on"),
-        ("192.0.2.1:8089", 1, "192.0.2.1:8089 is no address of this machine"),
-        ("no-such-host.invalid:8089", 1, "No address is known for no-such-host.invalid"),
-        ("unix:/nonexistent/s", 1, "/nonexistent is no folder"),
-        ("unix:/etc/passwd", 2, "/etc/passwd is a file, and no socket"),
+        ("nonsense", 2, "'nonsense' is not an address to listen on"),
+        ("127.0.0.1", 2, "not an address to listen on"),
+        ("127.0.0.1:65536", 2, "not an address to listen on"),
+        ("127.0.0.1:-1", 2, "not an address to listen on"),
+        ("::1:8089", 2, "not an address to listen on"),
+        ("fd://x", 2, "not an address to listen on"),
+        ("", 2, "not an address to listen on"),
+        ("192.0.2.1:8089", 1, "192.0.2.1:8089 is not an address of this machine"),
+        ("no-such-host.invalid:8089", 1, "There is no address for no-such-host.invalid"),
+        ("unix:/nonexistent/s", 1, "/nonexistent is not a folder"),
+        ("unix:/etc/passwd", 2, "/etc/passwd is a file, not a socket"),
         ("127.0.0.1:{in_use}", 1, "Another program already listens on 127.0.0.1:{in_use}"),
     ],
 )
-def test_an_address_that_it_cannot_have_is_told_in_a_sentence(
+def test_an_unavailable_address_is_reported_in_a_sentence(
     bind: str, code: int, said: str, server: Served
 ) -> None:
     found, told = finish(*SERVE, "--bind", bind.format(in_use=server.port))
@@ -349,12 +349,12 @@ def test_an_address_that_it_cannot_have_is_told_in_a_sentence(
     [
         ({"FLASK_DEBUG": "1"}, 2, "This app does not run in debug mode"),
         ({"GUNICORN_CMD_ARGS": "--workers 2"}, 2, "run it with one worker"),
-        ({"PLATFORM_ALLOWED_HOSTS": "https://x.example"}, 2, "which is no host name"),
+        ({"PLATFORM_ALLOWED_HOSTS": "https://x.example"}, 2, "which is not a host name"),
         ({"GUNICORN_CMD_ARGS": "--certfile /nonexistent"}, 1, "/nonexistent"),
     ],
     ids=str,
 )
-def test_http_19_and_key_17_settings_that_it_refuses_are_told_in_a_sentence(
+def test_http_19_and_key_17_refused_settings_are_reported_in_a_sentence(
     variables: dict[str, str], code: int, said: str
 ) -> None:
     found, told = finish(*SERVE, "--bind", f"127.0.0.1:{free_port()}", env=variables)
@@ -383,10 +383,10 @@ def test_no_module_of_the_current_folder_takes_the_place_of_an_installed_one(
 ) -> None:
     for name in ("flask", "jinja2", "babel", "gunicorn.conf"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('taken over')\n")
-    assert "no address to listen on" in finish(*SERVE, "--bind", "nonsense", cwd=tmp_path)[1]
+    assert "not an address to listen on" in finish(*SERVE, "--bind", "nonsense", cwd=tmp_path)[1]
 
 
-def test_it_ends_when_it_is_told_to_and_answers_who_is_waiting(tmp_path: Path) -> None:
+def test_it_ends_when_told_to_and_answers_waiting_requests(tmp_path: Path) -> None:
     slow = tmp_path / "platformctl"
     began = tmp_path / "began"
     slow.write_text(f"#!/bin/sh\ntouch {began}\nsleep 2\necho '{{}}'\n")

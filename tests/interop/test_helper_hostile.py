@@ -79,7 +79,7 @@ def test_a_user_whom_the_mode_of_the_socket_lets_in_is_refused_all_the_same(
     assert helped.files() == before
 
 
-def test_a_group_of_the_user_lets_nobody_in(helped: Helped) -> None:
+def test_membership_in_the_users_group_lets_nobody_in(helped: Helped) -> None:
     os.setegid(NOBODY)
     try:
         with as_user(STRANGER), pytest.raises(PlatformError, match="may not use"):
@@ -114,7 +114,7 @@ def test_a_request_may_come_in_pieces_but_not_for_ever(helped: Helped) -> None:
     assert "gpt-4o" in helped.send(request("model-list"))
 
 
-def test_a_caller_who_closes_at_once_or_half_way_leaves_the_helper_well(helped: Helped) -> None:
+def test_a_caller_that_closes_early_does_not_break_the_helper(helped: Helped) -> None:
     for sent in (b"", b'{"oper', request("model-list"), request("doctor")):
         for _ in range(3):
             with helped.connected() as connection:
@@ -122,7 +122,7 @@ def test_a_caller_who_closes_at_once_or_half_way_leaves_the_helper_well(helped: 
     assert "gpt-4o" in helped.send(request("model-list"))
 
 
-def test_a_caller_who_is_killed_while_it_goes_on_stops_nothing(waiting: Setup) -> None:
+def test_killing_the_caller_does_not_stop_the_operation(waiting: Setup) -> None:
     path, arguments = waiting.helped.socket, json.dumps(asked(waiting))
     script = (
         "import json, os, sys; from pathlib import Path\n"
@@ -173,7 +173,7 @@ def test_leak_01_a_helper_at_work_shows_no_secret_and_nothing_of_its_caller(
     assert told[-1]["number"] == told[-1]["of"] == done.actions
 
 
-def test_wiz_12_of_two_who_set_up_at_once_one_is_told_that_it_goes_on(waiting: Setup) -> None:
+def test_wiz_12_of_two_concurrent_setups_one_learns_that_setup_is_running(waiting: Setup) -> None:
     arguments, outcomes = asked(waiting), []
 
     def apply() -> None:
@@ -192,7 +192,7 @@ def test_wiz_12_of_two_who_set_up_at_once_one_is_told_that_it_goes_on(waiting: S
     assert len(outcomes) == 1
 
 
-def test_wiz_12_what_is_set_up_is_done_again_by_nobody_but_told_once_more(setup: Setup) -> None:
+def test_wiz_12_a_configured_device_is_not_set_up_again_and_reports_success(setup: Setup) -> None:
     arguments = asked(setup)
     assert ask(setup.helped.socket, SETUP_APPLY, arguments, SetUp).actions > 10
     path = setup.helped.device.path(COMPLETE)
@@ -209,12 +209,12 @@ def test_wiz_12_what_is_set_up_is_done_again_by_nobody_but_told_once_more(setup:
     assert (setup.files(), setup.commands()) == (before, commands)
     # Other answers, another setup, or what somebody made by hand.
     put_answers(setup.helped.device, hostname="mine")
-    with pytest.raises(PlatformError, match="is set up already"):
+    with pytest.raises(PlatformError, match="is already set up"):
         ask(setup.helped.socket, SETUP_APPLY, arguments, SetUp)
     put_answers(setup.helped.device)
     for made in (path.read_text().replace("2026", "2027", 1), "", "{"):
         path.write_text(made)
-        with pytest.raises(PlatformError, match="is set up already") as caught:
+        with pytest.raises(PlatformError, match="is already set up") as caught:
             ask(setup.helped.socket, SETUP_APPLY, arguments, SetUp)
         assert "platformctl setup again" in caught.value.hint
     assert setup.commands() == commands

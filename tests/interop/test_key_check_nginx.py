@@ -77,7 +77,7 @@ def test_every_other_status_fails_and_is_named(kind: Kind, status: int, server: 
         ("zipped", True, "The key works. 2 models available"),
     ],
 )
-def test_key_04_and_key_06_odd_answers_are_told(
+def test_key_04_and_key_06_odd_answers_are_reported(
     place: str, ok: bool, said: str, server: Nginx
 ) -> None:
     check = ask(f"{server.url}/{place}")
@@ -109,7 +109,7 @@ def bad(name: str, folder: Path) -> Certificate:
         ("unknown", "is not trusted: it is signed by an authority that this device does not know"),
     ],
 )
-def test_a_bad_certificate_is_told(name: str, why: str, root: Path, tmp_path: Path) -> None:
+def test_a_bad_certificate_is_reported(name: str, why: str, root: Path, tmp_path: Path) -> None:
     certificate = bad(name, tmp_path)
     with nginx(root, tmp_path / "nginx", LOCATIONS, certificate=certificate) as server:
         check = ask(f"{server.url}/200", ca_file=certificate.authority)
@@ -119,7 +119,7 @@ def test_a_bad_certificate_is_told(name: str, why: str, root: Path, tmp_path: Pa
     assert why in check.message
 
 
-def test_a_server_without_tls_is_told(server: Nginx) -> None:
+def test_a_server_without_tls_is_reported(server: Nginx) -> None:
     check = ask(f"{server.url}/200".replace("http:", "https:"))
     host = server.url.removeprefix("http://")
     assert check.message == f"This device could not set up a TLS connection to {host}"

@@ -97,7 +97,7 @@ def set_up(here: Machine, service: str) -> None:
 # status
 
 
-def test_an_active_gateway_is_told_with_the_time_since_it_started(booted: Machine) -> None:
+def test_an_active_gateway_is_shown_with_its_uptime(booted: Machine) -> None:
     set_up(booted, "ExecStart=sleep infinity")
     begun = time.monotonic()
     answer = status(booted)
@@ -108,7 +108,7 @@ def test_an_active_gateway_is_told_with_the_time_since_it_started(booted: Machin
     assert first_s < later_s <= first_s + (time.monotonic() - begun) + 1
 
 
-def test_what_is_not_installed_is_inactive(booted: Machine) -> None:
+def test_a_unit_that_is_not_installed_is_inactive(booted: Machine) -> None:
     booted.write("/etc/platform/active-profile", "khoj\n")
     shown = {"unit": "khoj-gateway.service", "active_state": "inactive", "uptime_seconds": None}
     assert status(booted).items() >= shown.items()
@@ -157,9 +157,9 @@ def test_a_machine_that_is_set_up_is_well(well: Machine) -> None:
     assert set(fails) <= BEYOND_US
 
 
-TAKES_PASSWORDS = "for root from 192.168.0.2, sshd says passwordauthentication yes"
+TAKES_PASSWORDS = "for root from 192.168.0.2, sshd reports passwordauthentication yes"
 PASSWORDS = ("ssh-key-only", TAKES_PASSWORDS)
-NO_TABLE = ("firewall-default-drop", "no table inet platform drops what comes in by default")
+NO_TABLE = ("firewall-default-drop", "the table inet platform does not drop input by default")
 SSHD = "/etc/ssh/sshd_config.d/00-platform.conf"
 MATCH = "Match Address 192.168.0.0/16\\nPasswordAuthentication yes\\n"
 SMALL = "mount -t tmpfs -o size=64m{} tmpfs /home; mkdir /home/agent"
@@ -189,7 +189,7 @@ HARM = {
     ),
     "a-disk-full-of-small-files": (
         f"{SMALL.format(',nr_inodes=3')}; touch /home/agent/a",
-        *("data-partition-free", "/home/agent has no room for another file, however small"),
+        *("data-partition-free", "/home/agent has no free inode, so no file can be created"),
     ),
     "read-only": (
         "mount -t tmpfs -o ro tmpfs /var/lib/platform",
@@ -210,29 +210,29 @@ HARM = {
     ),
     "a-gateway-that-hangs": (
         f"systemctl kill --kill-whom=all --signal=STOP {UNIT}",
-        *("profile-health-endpoint", "http://127.0.0.1:8080/healthz does not answer in 2 s"),
+        *("profile-health-endpoint", "http://127.0.0.1:8080/healthz did not answer within 2 s"),
     ),
     "no-agent": (
         f"sed -i.was /^agent:/d /etc/passwd; chgrp 0 {KEYS}",
-        *("agent-user-exists", "there is no user agent, which the gateways run as"),
+        *("agent-user-exists", "there is no user agent, as which the gateways run"),
     ),
 }
 
 
 @pytest.mark.parametrize(("harm", "check", "detail"), HARM.values(), ids=HARM)
-def test_what_is_wrong_is_found(harm: str, check: str, detail: str, well: Machine) -> None:
+def test_problems_are_found(harm: str, check: str, detail: str, well: Machine) -> None:
     well.run("sh", "-ec", harm)
     assert doctor(well)[check] == ("Fail", detail)
 
 
-def test_what_only_root_may_see_is_skipped_for_others(well: Machine) -> None:
+def test_checks_that_need_root_are_skipped_for_others(well: Machine) -> None:
     well.run("mv", "/run/platform", "/run/away")
     done = well.call(
         "setpriv", "--reuid=agent", "--clear-groups", "platformctl", "doctor", "--json"
     )
     found = {check["name"]: check["outcome"] for check in json.loads(done.stdout)["checks"]}
     for name in ("ssh-key-only", "firewall-default-drop"):
-        assert found[name] == {"kind": "Skip", "detail": "only root may look"}
+        assert found[name] == {"kind": "Skip", "detail": "only root can check this"}
     for name in ("records-readable", "secrets-mode", "active-profile-unit", "mounts-health"):
         assert found[name]["kind"] == "Pass"
     assert done.stderr == ""

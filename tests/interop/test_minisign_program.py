@@ -302,7 +302,7 @@ def test_we_verify_what_the_program_signs(
         assert done.stdout.endswith(f"Trusted comment: {options[1]}\n")
 
 
-def test_a_legacy_signature_is_good_only_when_asked_for_and_of_the_same_bytes(
+def test_a_legacy_signature_is_only_good_if_allowed_and_for_the_same_bytes(
     notes: Path, tools: Tools, program_keys: KeyPair
 ) -> None:
     key = program_keys.public

@@ -100,7 +100,7 @@ _FAULTS: dict[str, tuple[str, Mapping[str, str], str]] = {
 
 
 @pytest.mark.parametrize(("place", "changed", "said"), _FAULTS.values(), ids=_FAULTS)
-def test_a_store_that_cannot_be_read_is_told_in_one_sentence(
+def test_an_unreadable_store_is_reported_in_one_sentence(
     place: str, changed: Mapping[str, str], said: str, store: ObjectStore, verify: Verify
 ) -> None:
     done = verify(place, **changed)
@@ -115,7 +115,7 @@ def test_a_store_that_cannot_be_read_is_told_in_one_sentence(
     assert "a-password" not in done.stdout + done.stderr
 
 
-def test_missing_credentials_are_told_as_such(
+def test_missing_credentials_are_reported_as_such(
     store: ObjectStore, tools: Tools, key_pair: KeyPair
 ) -> None:
     environment = {

@@ -1,4 +1,4 @@
-"""Our services on a machine with systemd: restarted, killed and stopped while they are asked.
+"""Our services on a machine with systemd: restarted, killed and stopped under load.
 
 And a wizard that is restarted, or killed, while the device is set up: the helper goes on.
 """
@@ -131,7 +131,7 @@ def more_are_answered(ended: Ended) -> None:
 
 
 @pytest.mark.parametrize("change", [restart, reload, stop_and_start])
-def test_a_service_that_begins_anew_under_load_refuses_nobody(
+def test_a_restart_under_load_refuses_no_connection(
     service: Service, change: Callable[[Service], None]
 ) -> None:
     with load(service.connect, "/healthz") as ended:
@@ -159,7 +159,7 @@ def test_a_service_that_cannot_serve_is_never_ready(service: Service) -> None:
     assert service.answers() == "ok"
 
 
-def test_fs_06_what_is_killed_comes_back_and_nobody_is_refused(service: Service) -> None:
+def test_fs_06_a_killed_service_restarts_and_refuses_no_connection(service: Service) -> None:
     for victim in (service.others()[0], service.process()):
         with load(service.connect, "/healthz") as ended:
             more_are_answered(ended)
@@ -219,7 +219,7 @@ def test_fs_10_a_key_test_under_way_gets_its_answer_when_the_wizard_restarts(
     assert visitor.ask("/wizard/provider").status == 401
 
 
-def test_fs_10_an_answer_in_the_chat_goes_on_while_the_wizard_restarts(wizard: Service) -> None:
+def test_fs_10_a_chat_answer_continues_while_the_wizard_restarts(wizard: Service) -> None:
     wizard.machine.write(
         "/etc/platform/profiles/box.toml", definition(CHAT, 'protocol = "chat-completions"')
     )
@@ -245,7 +245,7 @@ def test_fs_10_an_answer_in_the_chat_goes_on_while_the_wizard_restarts(wizard: S
     assert "stopped" not in reply
 
 
-def test_what_the_services_start_has_neither_sockets_nor_their_variables(
+def test_programs_started_by_the_services_get_no_sockets_and_none_of_their_variables(
     dashboard: Service,
 ) -> None:
     told = "/run/platform/told"
@@ -268,7 +268,7 @@ def test_what_the_services_start_has_neither_sockets_nor_their_variables(
     assert re.findall(r"LISTEN_\w+|NOTIFY_SOCKET|socket:", found) == []
 
 
-def test_the_wizard_has_not_kept_what_made_its_certificate(wizard: Service) -> None:
+def test_the_wizard_does_not_keep_the_libraries_that_made_its_certificate(wizard: Service) -> None:
     restart(wizard)
     for process in (wizard.process(), *wizard.others()):
         assert "cryptography" not in wizard.machine.run("cat", f"/proc/{process}/maps")

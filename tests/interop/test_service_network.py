@@ -144,7 +144,7 @@ def test_a_tunnel_changes_from_quick_to_named_and_back(cloudflared: Machine) -> 
     assert set(told["environ"]) == {"PATH", "LC_ALL"}
 
 
-def test_settings_of_the_operator_take_the_place_of_ours(cloudflared: Machine) -> None:
+def test_settings_of_the_operator_replace_ours(cloudflared: Machine) -> None:
     config = f"tunnel: {ID}\ningress:\n  - service: http://127.0.0.1:1\n"
     cloudflared.write(CONFIG, config, mode="0600")
     cloudflared.write(FILE, json.dumps(CREDENTIALS), mode="0600")
@@ -165,7 +165,7 @@ def test_settings_of_the_operator_take_the_place_of_ours(cloudflared: Machine) -
         pytest.param("mv /etc/platform/active-profile /run/a", "No profile is active", id="none"),
     ],
 )
-def test_what_only_a_person_can_mend_fails_once_and_says_why(
+def test_an_error_that_only_a_person_can_fix_fails_once_and_says_why(
     cloudflared: Machine, spoil: str, said: str
 ) -> None:
     cloudflared.run("sh", "-c", spoil)

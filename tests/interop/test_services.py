@@ -192,7 +192,7 @@ def test_wiz_06_no_process_of_ours_looks_into_another(booted: Machine, unit: str
     assert found["devices"] == []
 
 
-def test_the_helper_writes_what_it_must_and_nothing_else(booted: Machine) -> None:
+def test_the_helper_only_writes_what_it_must(booted: Machine) -> None:
     booted.run("sh", "-c", "mkdir -p /dev/snd /home/other && touch /dev/snd/controlC0")
     try:
         found = probed(
@@ -266,7 +266,7 @@ def test_ipv4_is_served_where_sockets_of_ipv6_are_for_that_alone(
         restarted("0")
 
 
-def test_who_may_ask_the_helper_cannot_shut_it_for_others(booted: Machine) -> None:
+def test_an_allowed_caller_cannot_close_the_helper_for_others(booted: Machine) -> None:
     flood = """import socket
 for _ in range(300):
     with socket.socket(socket.AF_UNIX) as one:

@@ -131,7 +131,7 @@ def setup(tmp_path: Path) -> Iterator[Setup]:
         assert [canary for canary in CANARIES if canary in told] == []
 
 
-def test_a_wizard_that_is_not_root_has_all_of_it_done(setup: Setup) -> None:
+def test_a_wizard_without_root_sets_up_everything(setup: Setup) -> None:
     shown = setup.apply()
     assert {one.state for one in shown.values()} == {"done"}
     assert list(shown) == [item.action.id for item in setup.plan()]
@@ -158,7 +158,7 @@ def test_a_wizard_that_is_not_root_has_all_of_it_done(setup: Setup) -> None:
     assert setup.helped.has_logged("setup-apply by user 65534: done")
 
 
-def test_leak_01_and_wiz_11_what_went_wrong_comes_back_in_its_words_without_secrets(
+def test_leak_01_and_wiz_11_an_error_is_returned_in_its_own_words_without_secrets(
     setup: Setup,
 ) -> None:
     (setup.programs / "fails-nft").touch()
@@ -189,7 +189,7 @@ def test_largest_credentials_go_through(setup: Setup) -> None:
 
 def test_wiz_12_a_device_that_is_set_up_is_not_set_up_again(setup: Setup) -> None:
     put_answers(setup.helped.device, step="done")
-    with pytest.raises(PlatformError, match="is set up already"):
+    with pytest.raises(PlatformError, match="is already set up"):
         setup.apply()
     assert setup.commands() == []
 
@@ -225,14 +225,14 @@ LARGE = json.dumps({"TunnelName": "kitchen", "a": "b" * 65536})
 HOSTILE: Mapping[str, tuple[dict[str, Any], str]] = {
     "nothing": ({}, "missing"),
     "no-mark": ({"mark": None}, "expected str"),
-    "another-mark": ({"mark": "0" * 16}, "not what was shown"),
+    "another-mark": ({"mark": "0" * 16}, "has changed since it was shown"),
     "answers": ({"answers": {"hostname": "mine"}}, "unknown"),
     "actions": ({"actions": [{"action": "run", "argv": ["id"]}]}, "unknown"),
     "a-root": ({"root": "/"}, "unknown"),
     "no-secrets": ({"secrets": {}}, "API key"),
     "unknown-step": ({"secrets": {"../x": {"a": "b"}}}, "no step '../x'"),
     "unused": (secrets("system", a="b"), "nothing of"),
-    "another-variable": (key(KEY, LD_PRELOAD="/x"), "nothing of the plan needs"),
+    "another-variable": (key(KEY, LD_PRELOAD="/x"), "the plan does not need"),
     "a-line-feed-in-a-key": (key(f"{KEY}\nLD_PRELOAD=/x"), "no key has"),
     "a-line-feed-in-a-stores-key": (store_key(f"{STORE_KEY}\nx = y"), "without spaces"),
     "a-reference-in-a-stores-key": (store_key("a%(key)s"), "the backup program misreads it"),
@@ -278,9 +278,7 @@ def test_a_request_that_is_not_the_wizards_changes_nothing(
         pytest.param(None, "symbolic link", id="a-link-to-what-root-may-read"),
     ],
 )
-def test_answers_that_are_none_change_nothing(
-    setup: Setup, state: bytes | None, reason: str
-) -> None:
+def test_invalid_answers_change_nothing(setup: Setup, state: bytes | None, reason: str) -> None:
     request = asked(setup)
     file = setup.helped.device.path(STATE_FILE)
     file.unlink()

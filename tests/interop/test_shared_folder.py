@@ -99,7 +99,7 @@ def test_leak_06_a_lock_that_a_kill_left_half_made_is_swept_by_the_next(shared: 
     assert [path.name for path in shared.iterdir()] == [".f.lock"]
 
 
-def test_leak_06_sweeping_leaves_what_is_another_users_and_says_nothing(shared: Path) -> None:
+def test_leak_06_sweeping_silently_leaves_files_of_other_users(shared: Path) -> None:
     left = shared / temporary_name("f")
     left.touch(0o600)
     with as_user(USER):
@@ -109,7 +109,7 @@ def test_leak_06_sweeping_leaves_what_is_another_users_and_says_nothing(shared: 
     assert (shared / "f").stat().st_uid == USER
 
 
-def test_who_is_not_root_forgets_what_root_wrote_down(shared: Path) -> None:
+def test_without_root_actions_that_root_recorded_are_forgotten(shared: Path) -> None:
     path = shared / "journal"
     record = Journal(path)
     record.begin("setup", [Entry("a", "Write /etc/hostname")])
@@ -124,7 +124,7 @@ def test_who_is_not_root_forgets_what_root_wrote_down(shared: Path) -> None:
     assert path.stat().st_uid == 0
 
 
-def test_a_token_that_root_made_is_spent_by_who_serves(shared: Path) -> None:
+def test_a_token_that_root_made_is_spent_by_the_wizards_user(shared: Path) -> None:
     file = TokenFile(shared / "wizard.token")
     with changing(file.path):
         write_atomic(file.path, b"secret", mode=0o600, owner=Owner("root", "root"))
@@ -148,7 +148,7 @@ def device(shared: Path) -> Paths:
     return Paths(root, {})
 
 
-def test_leak_06_a_wizard_of_another_user_starts_over_what_root_left(device: Paths) -> None:
+def test_leak_06_a_wizard_of_another_user_starts_over_roots_left_overs(device: Paths) -> None:
     execute([], device, lambda command: None, setup="x")
     key = device.on_device("/run/platform/mesh-vpn.key")
     key.write_text("secret")
@@ -163,7 +163,7 @@ def test_leak_06_a_wizard_of_another_user_starts_over_what_root_left(device: Pat
     assert not key.exists()
 
 
-def test_wiz_12_who_is_not_root_keeps_root_from_setting_up_at_once_and_is_told_so(
+def test_wiz_12_root_and_a_wizard_without_root_share_one_lock(
     device: Paths,
 ) -> None:
     path = device.on_device("/var/lib/platform/apply")

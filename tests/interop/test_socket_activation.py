@@ -129,7 +129,7 @@ def test_the_links_of_the_wizard_lead_to_every_socket(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["pwa-app", "wizard-app"])
-def test_what_cannot_be_served_is_told_in_a_sentence(
+def test_what_cannot_be_served_is_reported_in_a_sentence(
     name: str, dashboard: dict[str, str], tmp_path: Path
 ) -> None:
     port = free_port()

@@ -76,7 +76,7 @@ def test_keys_in_hardware_are_taken_with_their_fingerprints(tmp_path: Path) -> N
     assert all(key.fingerprint.startswith("SHA256:") for key in found)
 
 
-def test_what_the_rules_take_and_the_program_refuses_is_doubtful(tmp_path: Path) -> None:
+def test_a_key_that_only_the_program_refuses_is_doubtful(tmp_path: Path) -> None:
     blob = public(generate(tmp_path, "ecdsa", 256)).split()[1]
     lines = [
         f"ssh-ecdsa {blob}",

@@ -35,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @examples(80)
 @given(secret=st.text(FIT, min_size=1, max_size=60))
-def test_env_04_whatever_a_key_may_hold_arrives(folder: Path, secret: str) -> None:
+def test_env_04_every_allowed_character_of_a_key_arrives(folder: Path, secret: str) -> None:
     data = parse(GUARDS).with_value("KEY", Secret(secret)).render() + b"LAST=3\n"
     seen = read_by_systemd(folder, data)
     assert seen is not None
@@ -49,7 +49,7 @@ def test_env_04_whatever_a_key_may_hold_arrives(folder: Path, secret: str) -> No
 @pytest.mark.long
 @examples(250)
 @given(data=st.one_of(TEXTS, RUBBISH))
-def test_env_02_what_is_written_both_readers_see_and_nothing_else_changes(
+def test_env_02_both_readers_see_a_written_value_and_nothing_else_changes(
     folder: Path, data: bytes
 ) -> None:
     try:

@@ -154,7 +154,7 @@ def test_the_token_that_is_given_is_the_token(place: Place) -> None:
             assert [ask(app, path)[0] for path in asked] == [401, 401, 302]
 
 
-def test_without_a_token_everybody_is_let_in_and_without_a_wizard_nobody(place: Place) -> None:
+def test_without_a_token_everyone_is_let_in_and_without_a_wizard_nobody(place: Place) -> None:
     with place.serve("--no-token") as app:
         assert ask(app, "/wizard/system")[0] == 200
         assert f"{app.url}/\n" in app.log.read_text()
@@ -187,7 +187,7 @@ def test_tok_01_new_token_makes_a_link_for_the_running_wizard(place: Place) -> N
 
 @pytest.mark.parametrize(
     ("same_port", "said"),
-    [(True, "already listens"), (False, "Another wizard sets up this device already")],
+    [(True, "already listens"), (False, "Another wizard is already running for this device")],
 )
 def test_a_second_wizard_of_the_same_device_leaves_the_first_its_link(
     place: Place, same_port: bool, said: str
@@ -202,7 +202,7 @@ def test_a_second_wizard_of_the_same_device_leaves_the_first_its_link(
         enter(app, place.link())
 
 
-def test_what_a_killed_wizard_held_is_free_for_the_next(place: Place) -> None:
+def test_the_lock_of_a_killed_wizard_is_free_for_the_next(place: Place) -> None:
     with place.serve() as app:
         # Its worker lives on, and ends once it has seen that it is alone.
         os.kill(app.process.pid, signal.SIGKILL)
@@ -400,7 +400,7 @@ def test_curl_that_trusts_the_certificate_gets_in(secure: Secure, tmp_path: Path
     assert "Name this device" in curl(f"{url}/wizard/system")
 
 
-def test_ses_06_plain_http_on_its_port_is_told_of_and_spends_nothing(secure: Secure) -> None:
+def test_ses_06_plain_http_on_its_port_is_explained_and_spends_nothing(secure: Secure) -> None:
     link = secure.place.link("new-token")
     plain = replace(secure.app, url=secure.app.url.replace("https", "http"))
     status, headers, page = ask(plain, link)
@@ -421,7 +421,7 @@ def test_only_modern_tls_is_spoken(secure: Secure) -> None:
         assert ("Cipher is (NONE)" not in said) is good
 
 
-def test_a_client_that_says_nothing_holds_up_nobody(secure: Secure) -> None:
+def test_a_silent_client_does_not_block_others(secure: Secure) -> None:
     address = ("127.0.0.1", secure.app.port)
     with contextlib.ExitStack() as stack:
         for _ in range(50):
@@ -483,21 +483,21 @@ def test_a_certificate_of_ones_own_is_used_in_dev_too(place: Place) -> None:
 @pytest.mark.parametrize(
     ("words", "status", "told"),
     [
-        (f"--token {'x' * 64}", 2, "no launch token"),
-        (f"--token {'a' * 129}", 2, "no launch token"),
-        (f"--production --token {'A' * 64}", 2, "no launch token"),
-        ("--production --token abc", 2, "no launch token"),
-        ("--token=", 2, "no launch token"),
+        (f"--token {'x' * 64}", 2, "launch token is not valid"),
+        (f"--token {'a' * 129}", 2, "launch token is not valid"),
+        (f"--production --token {'A' * 64}", 2, "launch token is not valid"),
+        ("--production --token abc", 2, "launch token is not valid"),
+        ("--token=", 2, "launch token is not valid"),
         (f"--token {'a' * 64} --no-token", 2, "exclude each other"),
-        ("--production --no-token", 2, "always asks for its launch token"),
-        ("WIZARD_PRODUCTION=1 WIZARD_NO_TOKEN=1", 2, "always asks for its launch token"),
+        ("--production --no-token", 2, "always requires its launch token"),
+        ("WIZARD_PRODUCTION=1 WIZARD_NO_TOKEN=1", 2, "always requires its launch token"),
         ("--keyfile key.pem", 2, "--certfile"),
         ("--certfile /nothing/cert.pem", 1, "/nothing/cert.pem"),
-        ("--bind nowhere", 2, "no address"),
+        ("--bind nowhere", 2, "not an address"),
         ("--frobnicate", 2, "No such option"),
     ],
 )
-def test_tok_11_what_cannot_be_served_is_told_of(
+def test_tok_11_settings_that_cannot_be_served_are_reported(
     place: Place, words: str, status: int, told: str
 ) -> None:
     variables = dict(word.split("=") for word in words.split() if word.startswith("WIZARD_"))

@@ -126,7 +126,7 @@ def test_the_key_is_readable_by_its_gateway_and_by_no_other_user(story: Story) -
     assert readers == ["root"]
 
 
-def test_ssh_lets_in_who_has_the_key_and_nobody_else(story: Story) -> None:
+def test_ssh_only_lets_in_the_owner_of_the_key(story: Story) -> None:
     options = ("BatchMode=yes", "StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null")
     words = [word for option in options for word in ("-o", option)]
     log_in = ("ssh", "-F", "none", *words, "-i", LOGIN, f"agent@{NEAR}", "id", "-un")
@@ -194,7 +194,7 @@ def test_the_user_of_the_apps_is_told_that_it_is_set_up(story: Story) -> None:
     as_platform = ("runuser", "-u", "platform", "--")
     told = story.here.device.run(*as_platform, "platformctl", "setup", "status")
     assert told.startswith("This device is set up since ")
-    assert "All is applied; " in told
+    assert "Everything was applied. " in told
 
 
 def test_the_doctor_finds_nothing_of_ours(story: Story) -> None:

@@ -127,7 +127,7 @@ def test_the_dashboard_may_use_so_much_memory_and_no_swap(device: Device) -> Non
         assert int(in_force) < (0 if limit == "memory.swap.max" else _MOST) + 1
 
 
-def test_who_comes_from_the_internet_does_not_reach_the_dashboard(device: Device) -> None:
+def test_clients_from_the_internet_do_not_reach_the_dashboard(device: Device) -> None:
     device.run("sh", "-ec", _STRANGER)
     beyond = ("ip", "netns", "exec", "stranger", "python3", "-c", _CONNECTS, "203.0.113.1")
     reached = {port: device.run(*beyond, str(port)).strip() for port in (22, DASHBOARD_PORT)}

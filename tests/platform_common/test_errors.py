@@ -25,7 +25,7 @@ def test_the_system_tells_why_a_file_cannot_be_read() -> None:
 
 
 @pytest.mark.parametrize(("user", "hinted"), [(0, False), (1000, True)], ids=["root", "another"])
-def test_who_may_not_is_told_who_may(
+def test_a_forbidden_user_learns_who_is_allowed(
     monkeypatch: pytest.MonkeyPatch, user: int, hinted: bool
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: user)

@@ -1,4 +1,4 @@
-"""Where things are: one root, and what stands in for a file of the device."""
+"""Paths of the device: one root, and variables that override single files."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def test_a_path_of_the_device_lies_under_the_root(path: str, found: str) -> None
 
 
 @pytest.mark.parametrize("path", ["", "x", "./x", "~", "~x/y", "/a/../b", "/..", "~/../x", "a\nb"])
-def test_what_is_no_path_of_the_device_is_refused(path: str) -> None:
-    with pytest.raises(PlatformError, match="is no path on the device"):
+def test_an_invalid_path_on_the_device_is_refused(path: str) -> None:
+    with pytest.raises(PlatformError, match="is not a path on the device"):
         Paths(Path("/dev-out"), {}).on_device(path)
 
 

@@ -37,7 +37,7 @@ def test_cli_12_a_known_secret_is_masked_wherever_it_stands(form: str, around: s
 
 
 @pytest.mark.parametrize("user", ["", "u", "us", "use", "user"])
-def test_a_known_secret_is_masked_inside_of_what_base64_hides(user: str) -> None:
+def test_a_known_secret_is_masked_inside_base64(user: str) -> None:
     whole = base64.b64encode(f"{user}:{KEY}:rest".encode()).decode()
     redacted = KNOWN.redact(f"sent {whole}")
     assert MASK in redacted
@@ -55,7 +55,7 @@ def test_a_known_secret_is_masked_inside_of_what_base64_hides(user: str) -> None
         pytest.param("eu-central-1", id="region"),
     ],
 )
-def test_what_lies_among_the_keys_and_is_none_stays(value: str) -> None:
+def test_values_among_the_keys_that_are_not_secret_stay(value: str) -> None:
     assert Redactor([Secret(value)]).redact(f"using {value} now") == f"using {value} now"
 
 
@@ -96,7 +96,7 @@ def test_the_longer_of_two_secrets_leaves_no_end_behind() -> None:
         ("-----BEGIN OPENSSH PRIVATE KEY-----\nb3Bl", "•••"),
     ],
 )
-def test_cli_12_what_is_shaped_like_a_secret_is_masked(text: str, redacted: str) -> None:
+def test_cli_12_text_shaped_like_a_secret_is_masked(text: str, redacted: str) -> None:
     assert SHAPES.redact(text) == redacted
 
 

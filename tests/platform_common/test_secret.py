@@ -46,7 +46,7 @@ UNFIT = [
 
 
 @pytest.mark.parametrize("text", UNFIT)
-def test_env_01_what_no_key_can_be_is_refused_without_being_shown(text: str) -> None:
+def test_env_01_an_impossible_key_is_refused_without_being_shown(text: str) -> None:
     with pytest.raises(SecretError) as caught:
         parse_secret(text)
     trace = traceback.TracebackException.from_exception(caught.value, capture_locals=True)

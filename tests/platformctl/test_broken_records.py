@@ -128,7 +128,7 @@ def test_a_record_of_bad_content_is_refused_with_its_file_and_stays(
 
 @pytest.mark.parametrize("kind", PLANTED)
 @pytest.mark.parametrize("record", [*RECORDS.values(), _LEDGER], ids=[*RECORDS, "ledger"])
-def test_fs_07_what_is_no_readable_regular_file_is_refused_with_its_path(
+def test_fs_07_anything_but_a_readable_regular_file_is_refused_with_its_path(
     device: Device, record: _Record, kind: str
 ) -> None:
     if record == _LEDGER:
@@ -167,7 +167,7 @@ def test_a_variable_that_names_nothing_is_not_passed_over(
 
 
 @pytest.mark.parametrize("name", ["limits.json", "active-profile", "version", "update-url"])
-def test_the_versions_are_told_whatever_is_broken(device: Device, name: str) -> None:
+def test_the_versions_are_shown_whatever_is_broken(device: Device, name: str) -> None:
     path = device.put(f"/etc/platform/{name}", b"\xff\n")
     ended = device.call("version", "--json")
     assert ended.returncode == 0
@@ -201,9 +201,9 @@ def test_a_folder_that_may_not_be_entered_does_not_bring_back_the_default(device
     assert ended.stderr == f"error: {path}: Permission denied\n"
 
 
-def test_a_slip_in_the_name_of_the_root_is_told(device: Device) -> None:
+def test_a_mistyped_root_is_reported(device: Device) -> None:
     missing = device.root / "slip"
     ended = device.call("cost", "--json", env={"PLATFORM_ROOT": str(missing)})
     assert ended.returncode == 0
-    assert ended.stderr == f"warning: There is no folder {missing}, which PLATFORM_ROOT names\n"
+    assert ended.stderr == f"warning: PLATFORM_ROOT is {missing}, but there is no such folder\n"
     assert not missing.exists()

@@ -52,7 +52,7 @@ def test_a_program_without_its_streams_still_ends_in_order(
 @pytest.mark.parametrize(
     "args", [("--version",), ("--help",), ("model", "list"), ("cost", "ledger")], ids="-".join
 )
-def test_output_that_has_no_room_is_told_in_a_sentence(
+def test_output_to_a_full_disk_is_reported_in_a_sentence(
     device: Device, args: tuple[str, ...]
 ) -> None:
     done = at_shell(device, ">/dev/full", *args)
@@ -61,7 +61,7 @@ def test_output_that_has_no_room_is_told_in_a_sentence(
 
 
 @pytest.mark.parametrize("args", _ASKING, ids="-".join)
-def test_without_any_input_nobody_can_be_asked(device: Device, args: tuple[str, ...]) -> None:
+def test_without_input_there_is_no_prompt(device: Device, args: tuple[str, ...]) -> None:
     limits = json.loads(device.ctl("limits", "--json").stdout)
     limits["capabilities"]["voice_wake_word"] = True
     device.put("/etc/platform/limits.json", json.dumps(limits))

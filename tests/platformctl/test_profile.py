@@ -82,6 +82,6 @@ def test_a_file_is_checked_before_it_is_installed(device: Device) -> None:
         {
             "file": str(other),
             "ok": False,
-            "error": f"{other}: profile.id: must be other, as the file is called",
+            "error": f"{other}: profile.id: must be other, like the name of the file",
         },
     ]

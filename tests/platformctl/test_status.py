@@ -43,7 +43,9 @@ def test_a_device_without_anything_has_a_status(device: Device) -> None:
     assert status(device) == (NOTHING, "")
 
 
-def test_a_device_that_is_set_up_tells_all_whatever_else_is_broken(device: Device) -> None:
+def test_a_configured_device_shows_everything_even_if_some_records_are_broken(
+    device: Device,
+) -> None:
     set_up(device)
     for name in ("limits.json", "providers.json", "voice.toml", "secrets.env"):
         device.put(f"/etc/platform/{name}", b"\xff\x00[{")
@@ -68,7 +70,7 @@ def answers(step: str, *channels: str) -> str:
     return json.dumps(kept | {"answers": {"hostname": "box", "channels": channels}})
 
 
-def test_the_channels_are_told_once_the_device_is_set_up(device: Device) -> None:
+def test_the_channels_are_shown_once_the_device_is_set_up(device: Device) -> None:
     set_up(device)
     device.put(ANSWERS, answers("review", "telegram", "irc"), mode=0o600)
     assert status(device)[0]["channels"] == []
@@ -79,7 +81,7 @@ def test_the_channels_are_told_once_the_device_is_set_up(device: Device) -> None
     assert status(device)[0]["channels"] == ["irc"]
 
 
-def test_answers_that_nobody_can_use_tell_of_no_channel(device: Device) -> None:
+def test_unusable_answers_give_no_channels(device: Device) -> None:
     set_up(device)
     for content in (
         *(b"", b"\xff", b"{}", b"[]", b'{"step": 1}', b'{"step": "done", "answers": []}'),
@@ -102,7 +104,7 @@ def test_answers_that_only_others_may_read_tell_of_no_channel(device: Device) ->
     assert (json.loads(done.stdout)["channels"], done.stderr) == ([], "")
 
 
-def test_a_chosen_model_and_address_are_told(device: Device) -> None:
+def test_a_chosen_model_and_address_are_shown(device: Device) -> None:
     device.put("/etc/platform/active-provider", "openrouter\n")
     device.put("/etc/platform/active-model", "some/model\n")
     device.put("/etc/platform/active-endpoint", "https://models.example/v1\n")
@@ -124,7 +126,7 @@ def test_a_provider_that_no_catalogue_names_is_called_by_its_id(device: Device) 
         assert (answer["provider"], warnings) == (provider, "")
 
 
-def test_an_address_with_a_password_is_not_told(device: Device) -> None:
+def test_an_address_with_a_password_is_not_shown(device: Device) -> None:
     set_up(device)
     device.put("/etc/platform/active-endpoint", "https://me:canary@models.example/v1\n")
     answer, warnings = status(device)
@@ -132,7 +134,7 @@ def test_an_address_with_a_password_is_not_told(device: Device) -> None:
     assert warnings.count("warning:") == 1
 
 
-def test_a_reached_cap_is_told(device: Device) -> None:
+def test_a_reached_cap_is_shown(device: Device) -> None:
     set_up(device)
     device.put("/etc/platform/cost.toml", "[caps]\ndaily_usd = 0.5\n")
     assert status(device)[0]["cost_tripped"] is True
@@ -182,7 +184,7 @@ def test_for_people_it_is_a_column_of_facts(device: Device) -> None:
     )
 
 
-def test_a_time_is_told_in_its_two_largest_units() -> None:
+def test_a_duration_is_shown_in_its_two_largest_units() -> None:
     for seconds, words in (
         *((0, "0 s"), (59, "59 s"), (60, "1 min"), (3_661, "1 h 1 min")),
         *((86_400, "1 d"), (86_405, "1 d 5 s"), (400 * 86_400, "400 d")),

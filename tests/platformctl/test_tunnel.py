@@ -1,4 +1,4 @@
-"""What cloudflared is told: where the tunnel leads, and no secret among its words."""
+"""The command line of cloudflared: where the tunnel leads, and no secret in it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_named_tunnel_is_called_by_its_id_where_that_is_known(device: Device) 
         assert words == [*START, "run", "--credentials-file", str(file), "--url", GATEWAY, name]
 
 
-def test_copies_of_systemd_count_and_not_what_they_are_copies_of(
+def test_systemds_copies_are_used_instead_of_the_original_files(
     device: Device,
 ) -> None:
     device.put(CREDENTIALS, "{}")
@@ -52,7 +52,7 @@ def test_settings_of_the_operator_say_themselves_where_it_leads(device: Device) 
     assert told(device) == [*START, "--config", str(config), "run"]
 
 
-def test_tun_02_credentials_that_are_none_start_nothing(device: Device) -> None:
+def test_tun_02_invalid_credentials_start_nothing(device: Device) -> None:
     for credentials, said in {
         "": "must be JSON",
         "{}": "TunnelID or TunnelName",

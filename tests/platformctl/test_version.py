@@ -28,7 +28,7 @@ def _limits(**members: Any) -> str:
     return json.dumps({**usual, "capabilities": {}, "limitations": [], **members})
 
 
-def test_a_bare_machine_knows_its_program_its_kernel_and_what_ships(device: Device) -> None:
+def test_a_bare_machine_shows_program_kernel_and_shipped_profiles(device: Device) -> None:
     found = _version(device)
     assert [profile["id"] for profile in found.pop("profiles")] == ["hermes", "khoj", "openclaw"]
     assert found == {

@@ -125,7 +125,7 @@ _ERRORS = (MemoryError(), RuntimeError("no new thread"), RecursionError(), OSErr
 
 
 @pytest.mark.parametrize("error", _ERRORS, ids=lambda error: type(error).__name__)
-def test_cli_05_whatever_keeps_a_call_from_being_made_is_a_reason(error: Exception) -> None:
+def test_cli_05_any_obstacle_to_a_call_is_a_reason(error: Exception) -> None:
     cli = Saying()
     cli.error = error
     found = VIEWS["cost"].load(cli)
@@ -139,7 +139,7 @@ def test_an_answer_tells_which_members_it_has() -> None:
     assert found.given == {"today_usd", "tunnel", "tunnel.enabled"}
 
 
-def test_what_is_null_counts_as_left_out_wherever_it_stands() -> None:
+def test_null_counts_as_absent_everywhere() -> None:
     output = (
         b'{"checks": [{"name": "disk", "outcome": {"kind": "Pass", "detail": null}, "fix": null}]}'
     )
@@ -153,7 +153,7 @@ def test_what_is_null_counts_as_left_out_wherever_it_stands() -> None:
     assert models.load(Saying(b"{}")).stub
 
 
-def test_a_text_may_be_long_and_what_no_page_can_show_is_a_dot() -> None:
+def test_a_text_may_be_long_and_unprintable_characters_become_a_dot() -> None:
     for sent, shown in (
         ("a\\u0000b\\u001b[1m\x7f\x9f\ufffe\U0001ffff ok\\n\\u00e4", "a·b·[1m···· ok\nä"),
         ("x" * 500_000, "x" * 500_000),
@@ -250,7 +250,7 @@ def most_at_once(ctl: FakeCtl) -> int:
     return most
 
 
-def test_who_finds_no_room_in_half_its_time_is_told_so(tmp_path: Path) -> None:
+def test_a_call_without_a_slot_in_half_its_time_says_so(tmp_path: Path) -> None:
     begun = tmp_path / "begun"
     begun.mkdir()
     program = script(tmp_path, f"> {begun}/$$; exec sleep 60")

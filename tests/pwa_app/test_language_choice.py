@@ -76,7 +76,7 @@ def test_the_choice_of_the_owner_wins_until_it_is_taken_back(client: FlaskClient
     ["fr", "DE", "de ", "de\t", "../de", "", "auto", '"><script>', "x" * 5_000, "ü"],
     ids=ascii,
 )
-def test_a_choice_that_is_none_leaves_it_to_the_browser(client: FlaskClient, value: str) -> None:
+def test_an_invalid_choice_leaves_it_to_the_browser(client: FlaskClient, value: str) -> None:
     cookie = {"Cookie": f"platform-language={value}".encode().decode("latin-1")}
     answer = client.get(PAGE, headers=cookie | {"Accept-Language": "de"})
     assert '<html lang="de">' in answer.text
@@ -89,7 +89,7 @@ def test_a_choice_that_is_none_leaves_it_to_the_browser(client: FlaskClient, val
 @pytest.mark.parametrize(
     "path", ["app/dashboard", "offline", "manifest.webmanifest", "sw.js", "no"]
 )
-def test_what_is_said_names_its_language_and_variants(client: FlaskClient, path: str) -> None:
+def test_responses_name_their_language_and_variants(client: FlaskClient, path: str) -> None:
     answer = get(client, "de", f"/{path}")
     assert answer.status_code == (404 if path == "no" else 200)
     assert answer.headers.getlist("Content-Language") == ["de"]
@@ -97,7 +97,7 @@ def test_what_is_said_names_its_language_and_variants(client: FlaskClient, path:
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/", "/static/style.css", "/app/push/vapid-public"])
-def test_what_is_in_no_language_names_none(client: FlaskClient, path: str) -> None:
+def test_responses_without_a_language_name_none(client: FlaskClient, path: str) -> None:
     answer = get(client, "de", path)
     assert answer.status_code < 400
     assert "Content-Language" not in answer.headers
@@ -112,7 +112,7 @@ def test_words_of_the_control_cli_are_marked_as_english(client: FlaskClient, ctl
     assert f"limits --json failed: {why}" in get(client, "en", "/app/dashboard").text
 
 
-def test_a_message_is_in_the_language_of_who_reads_it(client: FlaskClient) -> None:
+def test_a_message_is_in_the_language_of_its_reader(client: FlaskClient) -> None:
     german, english = "Anbieter und Schlüssel sind beide nötig.", "Provider and key are both"
     for sent, read, said in (("en", "de", german), ("de", "en", english)):
         client.post("/app/keys/rotate", data={}, headers={"Accept-Language": sent})

@@ -68,7 +68,7 @@ def test_the_dashboard_makes_five_calls_side_by_side(client: FlaskClient, ctl: F
     assert sorted(ctl.words()) == FIVE
 
 
-def test_who_looks_again_gets_new_answers(client: FlaskClient, ctl: FakeCtl) -> None:
+def test_a_second_look_gets_new_answers(client: FlaskClient, ctl: FakeCtl) -> None:
     set_answers(ctl, fine())
     assert "2026.11.3" in page(client)
     set_answers(ctl, fine() | {"version": fine()["version"] | {"release_version": "2026.12.24"}})
@@ -88,7 +88,7 @@ def test_cli_08_many_viewers_at_once_share_the_five_calls(
     assert sorted(ctl.words()) == FIVE
 
 
-def test_cli_01_a_slice_that_hangs_is_a_stub_and_holds_up_no_other(
+def test_cli_01_a_hanging_slice_is_a_stub_and_delays_no_other(
     impatient: Callable[[float], FlaskClient], ctl: FakeCtl
 ) -> None:
     set_answers(ctl, fine())
@@ -154,7 +154,7 @@ def test_cli_05_a_lost_program_is_a_stub_until_it_is_back(
 
 
 @pytest.mark.parametrize("program", ["", "\x7fELF", "#!/no/such/shell\n", None])
-def test_cli_05_what_is_no_program_is_a_stub(
+def test_cli_05_an_unusable_program_is_a_stub(
     client: FlaskClient, ctl: FakeCtl, program: str | None
 ) -> None:
     if program is None:

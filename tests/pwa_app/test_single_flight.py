@@ -37,7 +37,7 @@ def gate() -> Gate:
     return Gate()
 
 
-def test_cli_08_who_asks_at_the_same_time_shares_one_run(gate: Gate) -> None:
+def test_cli_08_concurrent_callers_share_one_run(gate: Gate) -> None:
     flight = SingleFlight(4)
     asked = [flight.join("status", gate) for _ in range(32)]
     assert flight.join("cost", lambda: "cost").result(LONG_S) == "cost"
@@ -48,14 +48,14 @@ def test_cli_08_who_asks_at_the_same_time_shares_one_run(gate: Gate) -> None:
     assert flight.join("status", lambda: "fine").result(LONG_S) == "fine"
 
 
-def test_who_asks_after_the_end_gets_a_new_run(gate: Gate) -> None:
+def test_a_caller_after_the_end_gets_a_new_run(gate: Gate) -> None:
     flight = SingleFlight(4)
     gate.open.set()
     # At once after the result: nobody may find the run that has just ended.
     assert [flight.join("status", gate).result(LONG_S) for _ in range(500)] == [*range(1, 501)]
 
 
-def test_after_forget_a_run_begins_that_sees_the_change(gate: Gate) -> None:
+def test_after_forget_a_new_run_sees_the_change(gate: Gate) -> None:
     flight = SingleFlight(4)
     before = flight.join("models", gate)
     gate.await_run()
@@ -68,7 +68,7 @@ def test_after_forget_a_run_begins_that_sees_the_change(gate: Gate) -> None:
     assert flight.join("models", gate).result(LONG_S) == 3
 
 
-def test_what_the_work_raises_reaches_all_and_is_not_kept() -> None:
+def test_an_exception_reaches_all_callers_and_is_not_kept() -> None:
     def fail() -> NoReturn:
         raise MemoryError
 
@@ -78,7 +78,7 @@ def test_what_the_work_raises_reaches_all_and_is_not_kept() -> None:
     assert flight.join("status", lambda: "fine").result(LONG_S) == "fine"
 
 
-def test_cli_05_without_a_thread_who_asks_does_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cli_05_without_a_thread_the_caller_does_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_thread(thread: threading.Thread) -> NoReturn:
         raise RuntimeError("can't start new thread")
 

@@ -224,7 +224,7 @@ _CASES = {
         _file_that_cannot_be_signed, ["sign", "good", "bad\nname"], 1, "control", _WITH_KEY),
     # keygen.
     "keygen over a secret key": Case(
-        _nothing, [*_KEYGEN, "release.key"], 1, "release.key exists already and is not overwritten"
+        _nothing, [*_KEYGEN, "release.key"], 1, "release.key already exists and is not overwritten"
     ),
     "keygen into one file": Case(_nothing, [*_KEYGEN, "./p"], 2, "the two keys need two files"),
     "keygen below a file": Case(_nothing, [*_KEYGEN, "release.pub/k"], 5, "release.pub"),

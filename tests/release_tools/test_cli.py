@@ -139,9 +139,7 @@ def test_json_is_asked_for_by_the_arguments_of_the_call_and_not_of_the_process()
     assert runner.invoke(cli.main, ["compare", "x", "y"]).stdout == ""
 
 
-def test_a_path_that_is_not_utf_8_is_shown_and_not_stumbled_over(
-    tmp_path: Path, tools: Tools, key_pair: KeyPair
-) -> None:
+def test_a_path_that_is_not_utf_8_is_shown(tmp_path: Path, tools: Tools, key_pair: KeyPair) -> None:
     write_artefacts(tmp_path / "artefacts")
     output = os.fsdecode(b"dist-\xff")
     built = tools(*_ARGS, "--output", output, env={"SIGNING_SECRET_KEY": str(key_pair.secret)})

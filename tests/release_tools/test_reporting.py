@@ -1,4 +1,4 @@
-"""What people and scripts are told."""
+"""Reports for people and scripts."""
 
 from __future__ import annotations
 

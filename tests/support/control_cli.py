@@ -1,4 +1,4 @@
-"""A program that stands in for the control CLI: it answers as it is told, and notes each call."""
+"""A stand-in for the control CLI: gives prepared answers and records each call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of a program of ours in which one system call fails, or one signal comes.
+"""Runs one of our programs with one failing system call, or one signal.
 
 A process that has imported everything forks a copy for each run; strace takes
 hold of the copy before it begins. So a run costs a fork and not a start of

@@ -1,4 +1,4 @@
-"""What may stand in the place of a regular file."""
+"""Things that may be in the place of a regular file."""
 
 from __future__ import annotations
 

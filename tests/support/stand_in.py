@@ -1,4 +1,4 @@
-"""Programs that stand in for others on PATH."""
+"""Stand-ins for programs on PATH."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs in place of those that set up a machine: each notes what it was given.
+"""Stand-ins for the programs that set up a machine; each records its input.
 
 `tailscale` keeps to the command line of the real one. What they do is told by a file beside
 them, as they get next to nothing in their environment.

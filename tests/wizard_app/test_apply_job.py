@@ -163,7 +163,9 @@ def test_wiz_04_a_key_entered_anew_is_lost_by_a_restart(client: FlaskClient, out
     assert [argv[0] for argv in commands(out)].count("tailscale") == 1
 
 
-def test_fs_07_a_linked_journal_has_secrets_asked_for(client: FlaskClient, out: Path) -> None:
+def test_fs_07_with_a_linked_journal_secrets_are_asked_for_again(
+    client: FlaskClient, out: Path
+) -> None:
     _fail(client, out)
     journal = out / JOURNAL
     journal.rename(journal.with_name("elsewhere"))
@@ -172,7 +174,7 @@ def test_fs_07_a_linked_journal_has_secrets_asked_for(client: FlaskClient, out: 
 
 
 @pytest.mark.parametrize("gone", ["tunnel", "backup"])
-def test_leak_06_what_a_killed_wizard_left_of_a_secret_is_swept_whatever_is_answered_then(
+def test_leak_06_secrets_left_by_a_killed_wizard_are_swept_whatever_the_new_answers(
     out: Path, client: FlaskClient, gone: str
 ) -> None:
     _fail(client, out)

@@ -65,7 +65,9 @@ def test_a_change_from_the_review_page_leads_back_there(colour: StepPage, word: 
     assert colour.take({"colour": "blue", "return": "review"}) == "/wizard/review"
 
 
-def test_ses_12_a_change_leads_to_what_it_made_unfit(colour: StepPage, word: StepPage) -> None:
+def test_ses_12_a_change_leads_to_an_answer_that_it_made_invalid(
+    colour: StepPage, word: StepPage
+) -> None:
     colour.take({"colour": "red"})
     word.take({})
     assert colour.take({"colour": "black", "return": "review"}) == "/wizard/word?return=review"

@@ -1,4 +1,4 @@
-"""The wizard's own certificate, for devices that nobody has given one: made once, and kept."""
+"""The wizard's own certificate, for devices without another one: created once, then kept."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from platform_common.storage.safe_read import open_regular, read_open
 FILE = "wizard.pem"
 _MODE = 0o600
 _LIMIT_BYTES = 64 << 10
-# Longer ones are refused by some browsers, even as an exception.
+# Some browsers refuse longer lifetimes, even as an exception.
 _LIFETIME = timedelta(days=825)
-# So far may this clock be ahead of a browser's.
+# How far this clock may be ahead of a browser's.
 _AHEAD = timedelta(days=30)
 _SPARE = timedelta(days=1)
 _LOOPBACK = ("127.0.0.1", "::1")
 
 
 def own_certificate(folder: Path, name: str, addresses: Iterable[str]) -> Path:
-    """The PEM file in `folder` with a certificate for this machine, and with its key.
+    """Return the PEM file in `folder` with a certificate for this machine and its key.
 
-    It is made when there is none, or one that has ended, is for another name, is damaged
-    or whose key others could read. Raises `PlatformError`.
+    A new one is made if there is none, or if it has expired, is for another name, is damaged, or
+    if others could read its key. Raises `PlatformError`.
     """
     path = folder / FILE
     if not _is_fit(path, name):
@@ -70,7 +70,7 @@ def _is_fit(path: Path, name: str) -> bool:
 
 
 def _made(name: str, addresses: Iterable[str]) -> bytes:
-    """A new key, and behind it its certificate."""
+    """Make a key and its certificate, in this order."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     begin = datetime.combine(plausible_day(), time(), UTC) - _AHEAD

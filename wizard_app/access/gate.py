@@ -1,4 +1,4 @@
-"""The wizard's gate: a launch token begins a session, and pages are for sessions only."""
+"""The wizard's gate: a launch token starts a session, and pages require a session."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def install(
     forget: Callable[[], None],
     clock: Callable[[], float] = boot_time,
 ) -> None:
-    """Have `app` answer sessions only, except for its health and its static files.
+    """Require a session for everything but the health check and static files.
 
-    `forget` is called when there has been no session for an hour. Without a token everybody
+    `forget` is called when there has been no session for an hour. Without a token, everyone
     is let in.
     """
     gate = Gate(settings, forget, clock)
@@ -60,7 +60,7 @@ def current_gate() -> Gate:
 
 
 class Gate:
-    """What stands before every page of a wizard."""
+    """Checks every request before it reaches a page."""
 
     def __init__(
         self,
@@ -74,13 +74,13 @@ class Gate:
         self.is_production = settings.production
         self._settings = settings
         self._cookie = _COOKIES[settings.production]
-        # Behind a proxy on this machine all have its address.
+        # Behind a proxy on this machine, all clients have its address.
         self._wrong = RateLimit(_MOST_WRONG, _MINUTE_S)
         self._wrong_overall = RateLimit(_MOST_WRONG_OVERALL, _MINUTE_S, everybody=True)
         self._wiping = Wiping(self.access.alone_s, forget)
 
     def check(self) -> Response | None:
-        """The answer to who is not let in; None for who is."""
+        """Return the refusal, or None if the request may pass."""
         if request.path == "/healthz" or request.path.startswith("/static/"):
             return None
         self._wiping.check()
@@ -97,7 +97,7 @@ class Gate:
         return self._refused(tokens)
 
     def with_cookie(self, response: Response) -> Response:
-        """Add the cookie of a session that this request opened; without a value, if it ended it."""
+        """Set the cookie of a session that this request opened, or clear it if it ended one."""
         session = "" if g.get("signed_out") else g.get("opened_session")
         if session is not None:
             cookie = dump_cookie(
@@ -107,14 +107,14 @@ class Gate:
                 secure=self._settings.production,
                 httponly=True,
                 samesite="Strict",
-                # A date would be told by a clock that may be wrong.
+                # A date would depend on a clock that may be wrong.
                 sync_expires=False,
             )
             response.headers.add("Set-Cookie", cookie)
         return response
 
     def sign_out(self) -> Response:
-        """End the session of this request; the page that says so."""
+        """End the session of this request and return the page that says so."""
         if not self.is_locked:
             return self._page(refusals.OPEN)
         opened = g.get("opened_session")
@@ -123,7 +123,7 @@ class Gate:
         return self._page(refusals.SIGNED_OUT)
 
     def left_s(self) -> int:
-        """For how many seconds more the session of this request lasts; 0 without one."""
+        """How many seconds the session of this request still lasts; 0 without one."""
         opened = g.get("opened_session")
         return int(self.access.left_s(self._sessions() if opened is None else [opened]))
 
@@ -136,7 +136,7 @@ class Gate:
         self._wiping.watch()
         if request.headers.get("Sec-Fetch-Site") != "cross-site":
             return None
-        # A browser would not send the new cookie when it is led on from another site.
+        # On a redirect from another site, the browser would not send the new cookie.
         page = Response(render_template("wizard/continue.html", onward=clean_address()))
         page.headers["Referrer-Policy"] = "no-referrer"
         return page
@@ -176,9 +176,9 @@ class Gate:
         return page
 
     def _may_have_cookie(self) -> bool:
-        """Whether a browser may hold a session, and not have sent it as it came from elsewhere.
+        """Whether the browser may have a session but not have sent it, coming from another site.
 
-        Over plain http browsers do not tell where they come from.
+        Over plain http browsers do not say where a request comes from.
         """
         return (
             request.method == "GET"
@@ -189,7 +189,7 @@ class Gate:
         )
 
     def _is_safe(self) -> bool:
-        """Whether nobody on the way could read this request."""
+        """Whether nobody on the network could read this request."""
         if is_forwarded():
             return self._settings.behind_proxy and request.is_secure
         return request.is_secure or (is_from_loopback() and asks_for_loopback())

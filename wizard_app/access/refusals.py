@@ -1,4 +1,4 @@
-"""What somebody reads who is not let in, or not yet: why, and the way in."""
+"""The pages for visitors who are not let in: the reason, and how to get in."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from platform_common.message import Sentence
 
 
 class Refusal(NamedTuple):
-    """A page for who is not let in; `commands` of `wizard-app` help, each with what it does."""
+    """A refusal page; `commands` of `wizard-app` help, each with its effect."""
 
     status: int
     title: Sentence

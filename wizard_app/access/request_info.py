@@ -1,4 +1,4 @@
-"""How a request arrives at the wizard: what it presents, from where, and where it leads."""
+"""Facts about a request: its tokens, its origin and its target."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from flask import request
 from platform_common.host_names import name_of
 
 TOKEN, RETRY = "token", "retry"
-# A proxy adds one of these; who is on this machine and asks directly sends none.
+# A proxy adds one of these; direct requests from this machine have none.
 _FORWARDED = (
     *("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"),
     *("X-Forwarded-Protocol", "X-Forwarded-Ssl"),
@@ -19,14 +19,14 @@ _START = "/wizard"
 
 
 def presented() -> list[str]:
-    """The launch tokens in the address and the header of this request."""
+    """Return the launch tokens in the address and the header of this request."""
     tokens = request.args.getlist(TOKEN)
     scheme, _, value = request.headers.get("Authorization", "").partition(" ")
     return [*tokens, value.strip(" ")] if scheme.lower() == "bearer" else tokens
 
 
 def is_only_looking() -> bool:
-    """Whether nobody will see the answer to this request, or perhaps nobody."""
+    """Whether possibly nobody will see the response (HEAD, OPTIONS, prefetch)."""
     purposes = (request.headers.get(name, "") for name in ("Sec-Purpose", "Purpose", "X-Moz"))
     return request.method in ("HEAD", "OPTIONS") or any(
         purpose.lower().startswith("prefetch") for purpose in purposes
@@ -34,7 +34,7 @@ def is_only_looking() -> bool:
 
 
 def clean_address(retry: str = "") -> str:
-    """Where this request leads, without its token; `retry` says that it is a second try."""
+    """The address of this request without its token; `retry` marks a second attempt."""
     path = request.path
     if request.method != "GET" or request.url_rule is None or path.startswith("//"):
         path = _START
@@ -48,7 +48,7 @@ def clean_address(retry: str = "") -> str:
 
 
 def _is_loopback(address: str | None) -> bool:
-    """Whether that is this machine, also through a socket file, which has no address."""
+    """Whether it is this machine; a socket file, which has no address, counts too."""
     if not address:
         return True
     try:
@@ -59,16 +59,16 @@ def _is_loopback(address: str | None) -> bool:
 
 
 def is_forwarded() -> bool:
-    """Whether this request came through a proxy, or says so."""
+    """Whether this request came through a proxy, or claims to."""
     return any(name in request.headers for name in _FORWARDED)
 
 
 def is_from_loopback() -> bool:
-    """Whether somebody on this machine sent this request."""
+    """Whether this request was sent from this machine."""
     return _is_loopback(request.remote_addr)
 
 
 def asks_for_loopback() -> bool:
-    """Whether this request calls the device by an address that only works on itself."""
+    """Whether the requested host is a loopback address."""
     name = name_of(request.environ.get("HTTP_HOST", "")) or "unknown"
     return name == "localhost" or name.endswith(".localhost") or _is_loopback(name)

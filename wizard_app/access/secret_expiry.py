@@ -1,4 +1,4 @@
-"""Forgetting the secrets of somebody who left and does not come back."""
+"""Forgets secrets in memory when nobody has had a session for an hour."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable
 
 ALONE_S = 3600
-# The device may sleep meanwhile, and time spent asleep counts.
+# Checked regularly, because time during which the device sleeps counts too.
 _LOOK_AGAIN_S = 60.0
 
 
 class Wiping:
-    """Calls `forget` when there has been no session for an hour, as `alone_s` tells it."""
+    """Calls `forget` when, according to `alone_s`, there has been no session for an hour."""
 
     def __init__(
         self,
@@ -28,14 +28,14 @@ class Wiping:
         self._watched = False
 
     def check(self) -> bool:
-        """Forget if it is time; whether it was."""
+        """Call `forget` if it is time; return whether it was."""
         if self._alone_s() < ALONE_S:
             return False
         self._forget()
         return True
 
     def watch(self) -> None:
-        """See to it from now on, also when nobody asks for a page any more."""
+        """Start a thread that checks even if no more requests come."""
         with self._lock:
             if self._watched:
                 return

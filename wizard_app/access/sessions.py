@@ -1,4 +1,4 @@
-"""Who is let in: the launch token, good for one session, and the sessions."""
+"""The launch token, which opens one session, and the sessions."""
 
 from __future__ import annotations
 
@@ -18,46 +18,46 @@ _MOST_SPENT = 256
 
 
 class Tokens(Protocol):
-    """Where the launch token waits: there is one at most."""
+    """Where the launch token is stored; there is at most one."""
 
     def spend(self, matches: Callable[[str], bool]) -> bool:
-        """Remove the token if it is there and `matches`; whether this call did that."""
+        """Remove the token if it exists and `matches`; return whether this call did."""
 
 
 def new_token() -> str:
-    """A launch token, or what names a session: nobody can guess it."""
+    """Return a random name for a launch token or a session."""
     return secrets.token_hex(_TOKEN_BYTES)
 
 
 def boot_time() -> float:
-    """Seconds since the device was started: sleep counts, and no clock that is set."""
+    """Seconds since boot, including sleep; setting the clock does not change it."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Access:
-    """The launch token and the sessions of one wizard; safe to be asked from several threads.
+    """The launch token and the sessions of one wizard; thread-safe.
 
-    Neither is kept: a session is known by its digest, and the token is where `tokens` has it.
+    Only digests of sessions are stored, and the token only in `tokens`.
     """
 
     def __init__(self, tokens: Tokens, *, clock: Callable[[], float] = boot_time) -> None:
         self._tokens = tokens
         self._clock = clock
         self._lock = threading.Lock()
-        # Digest to when the session ends, the oldest first.
+        # Digest to end of the session, oldest first.
         self._sessions: OrderedDict[bytes, float] = OrderedDict()
         self._spent: OrderedDict[bytes, None] = OrderedDict()
         self._last_end: float | None = None
 
     def enter(self, token: str) -> str | None:
-        """The name of a new session for the launch token, which is then spent; else None."""
+        """Spend the launch token and return the name of a new session, or None."""
         presented = _digest(token)
 
         def matches(expected: str) -> bool:
             return hmac.compare_digest(presented, _digest(expected))
 
         with self._lock:
-            # A token that is spent and could not be removed is spent all the same.
+            # A spent token that could not be removed still counts as spent.
             if presented in self._spent or not self._tokens.spend(matches):
                 return None
             self._spent[presented] = None
@@ -75,11 +75,11 @@ class Access:
             return _digest(token) in self._spent
 
     def is_live(self, sessions: Iterable[str]) -> bool:
-        """Whether one of these names a session that goes on."""
+        """Whether one of these names an open session."""
         return self.left_s(sessions) > 0
 
     def left_s(self, sessions: Iterable[str]) -> float:
-        """For how many seconds more the longest of these goes on; 0 for none."""
+        """How many seconds the longest of these sessions still lasts; 0 for none."""
         digests = {_digest(session) for session in sessions}
         with self._lock:
             ends = [self._sessions[digest] for digest in digests & self._sessions.keys()]
@@ -97,13 +97,13 @@ class Access:
 
     @property
     def is_used(self) -> bool:
-        """Whether any session goes on."""
+        """Whether any session is open."""
         with self._lock:
             self._forget_ended()
             return bool(self._sessions)
 
     def alone_s(self) -> float:
-        """For how long nobody has had a session; 0 while there is one, or was none yet."""
+        """How long there has been no session; 0 while there is one, or before the first."""
         with self._lock:
             self._forget_ended()
             if self._sessions or self._last_end is None:
@@ -121,5 +121,5 @@ class Access:
 
 
 def _digest(text: str) -> bytes:
-    # Whatever a request held: a lone surrogate is no valid text.
+    # A request may contain anything, such as a lone surrogate, which cannot be encoded.
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()

@@ -38,10 +38,10 @@ _ANSWER = (
 
 
 def settings(certificate: Path, key: Path | None = None) -> Mapping[str, Any]:
-    """Gunicorn's settings to serve with the certificates and the key in those PEM files.
+    """Gunicorn's settings for the certificates and the key in these PEM files.
 
-    Without `key` it is in the first file, too. Raises `WrongUsageError` for files that do
-    not belong together and `UnreadableError` for those that cannot be read.
+    Without `key`, the first file has both. Raises `WrongUsageError` if they do not belong
+    together, and `UnreadableError` if one cannot be read.
     """
     context = _Context(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -49,7 +49,7 @@ def settings(certificate: Path, key: Path | None = None) -> Mapping[str, Any]:
         context.load_cert_chain(certificate, key, password=_no_password)
     except ssl.SSLError as error:
         raise WrongUsageError(
-            f"{certificate} is no certificate with its key in {key or 'the same file'}",
+            f"{certificate} is not a certificate whose key is in {key or 'the same file'}",
             hint="Give a certificate and its private key, both as PEM and without a password.",
         ) from error
     except OSError as error:
@@ -57,24 +57,24 @@ def settings(certificate: Path, key: Path | None = None) -> Mapping[str, Any]:
     return {
         "certfile": str(certificate),
         "keyfile": None if key is None else str(key),
-        # Made once: what is at these paths later does not change a server that runs.
+        # Loaded once: later changes of the files do not affect a running server.
         "ssl_context": lambda config, default: context,
     }
 
 
 def fingerprint(certificate: Path) -> str:
-    """The SHA-256 fingerprint of the first certificate in a PEM file, as openssl writes it.
+    """The SHA-256 fingerprint of the first certificate in a PEM file, in openssl's format.
 
     Raises `PlatformError`.
     """
     text = read_bounded(certificate, _LIMIT_BYTES).decode("latin-1")
     block = _BLOCK.search(text)
     if block is None:
-        raise WrongUsageError(f"{certificate} holds no certificate in PEM")
+        raise WrongUsageError(f"{certificate} does not contain a PEM certificate")
     try:
         der = ssl.PEM_cert_to_DER_cert(block[0])
     except ValueError as error:
-        raise WrongUsageError(f"{certificate} holds no certificate in PEM") from error
+        raise WrongUsageError(f"{certificate} does not contain a PEM certificate") from error
     return hashlib.sha256(der).digest().hex(":").upper()
 
 
@@ -92,6 +92,6 @@ class _Context(ssl.SSLContext):
                 sock.recv(_MOST_READ_BYTES)
                 sock.sendall(_ANSWER)
                 sock.shutdown(socket.SHUT_WR)
-            # To gunicorn this is a client that closed the connection.
+            # gunicorn treats this like a client that closed the connection.
             raise ssl.SSLError(ssl.SSL_ERROR_EOF, "plain HTTP")
         return super().wrap_socket(sock, *args, **options)

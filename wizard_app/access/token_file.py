@@ -1,4 +1,4 @@
-"""The launch token on the disk, the only place that has it: whoever may read it may set up."""
+"""The file of the launch token, its only copy: whoever can read it can set up the device."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _LOG = logging.getLogger(__name__)
 
 
 class TokenFile:
-    """The file at `path`; what is no file of ours there counts as no token.
+    """The file at `path`; a file that is not trusted counts as no token.
 
-    `server` is the user who serves, for who reads it as another one.
+    `server` is the user of the running wizard, for commands that another user runs.
     """
 
     def __init__(self, path: Path, server: int | None = None) -> None:
@@ -32,14 +32,14 @@ class TokenFile:
         self._server = server
 
     def write(self, token: str, owner: Owner | None = None) -> None:
-        """Put a token there, in place of one that was not used; raises `PlatformError`.
+        """Write a token, replacing an unused one; raises `PlatformError`.
 
-        A link that lies there is replaced, and not followed.
+        A link in its place is replaced and not followed.
         """
         put(self.path, token.encode(), owner)
 
     def read(self) -> str:
-        """The token; empty when there is none. Raises `UnreadableError`."""
+        """Return the token; empty if there is none. Raises `UnreadableError`."""
         try:
             with open_regular(self.path, follow_link=False, one_name=True) as descriptor:
                 if os.fstat(descriptor).st_uid not in self._trusted():
@@ -48,20 +48,20 @@ class TokenFile:
         except FileNotFoundError:
             return ""
         except UnicodeDecodeError as error:
-            raise UnreadableError(f"{self.path} holds no token") from error
+            raise UnreadableError(f"{self.path} does not contain a token") from error
 
     def _trusted(self) -> set[int]:
-        """The users whose file may be the token."""
+        """The users whose file is trusted."""
         folder = self.path.parent.stat()
-        # Whose folder it is may put there what they like.
+        # The owner of the folder can put any file there anyway.
         trusted = {0, os.geteuid(), folder.st_uid}
-        # Where everybody may write, anybody may say that they serve.
+        # In a folder that others can write to, anyone could claim to serve.
         if self._server is not None and not folder.st_mode & stat.S_IWOTH:
             trusted.add(self._server)
         return trusted
 
     def spend(self, matches: Callable[[str], bool]) -> bool:
-        """Remove the token if it is there and `matches`; whether this call did that.
+        """Remove the token if it exists and `matches`; return whether this call did.
 
         Another process may write a new one at any time, which then stays.
         """
@@ -72,17 +72,17 @@ class TokenFile:
                     return False
                 return self._removed()
         except PlatformError as error:
-            _LOG.warning("no launch token is taken: %s", error.message)
+            _LOG.warning("the launch token cannot be read: %s", error.message)
             return False
 
     def remove(self, token: str) -> None:
-        """Remove the token if it is this one, as far as that can be told and done."""
+        """Remove the token if it is this one and that is possible."""
         with contextlib.suppress(PlatformError, OSError), changing(self.path, wait_s=_WAIT_S):
             if self.read() == token:
                 self.path.unlink()
 
     def clear(self) -> None:
-        """Remove whatever token is there."""
+        """Remove any token."""
         with contextlib.suppress(OSError):
             self.path.unlink()
 

@@ -1,4 +1,4 @@
-"""The course of a message: into the history, to the gateway, and its answer into the history."""
+"""Sends a message: stores it in the history, asks the gateway, stores the answer."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ MOST_AT_ONCE = 8
 
 
 class Chat:
-    """The chat of one device; safe to be asked from several threads."""
+    """The chat of one device; thread-safe."""
 
     def __init__(self, settings: WizardSettings) -> None:
         self._settings = settings
         self._slots = threading.BoundedSemaphore(MOST_AT_ONCE)
 
     def with_profile(self, answer: ProfileAnswer | None) -> Conversation:
-        """The conversation with the gateway of the profile that was answered, if one was."""
+        """The conversation with the gateway of the chosen profile, if any."""
         if answer is None:
             why = Sentence("No profile has been chosen yet, so there is no assistant to talk to")
             return Conversation(self, history_of(self._settings.paths, None), None, why)
@@ -47,7 +47,7 @@ class Chat:
 
     @contextmanager
     def slot(self) -> Iterator[None]:
-        """One of the messages that may be with gateways at a time; raises `GatewayError`."""
+        """Reserve one of the messages that may be sent at a time; raises `GatewayError`."""
         if not self._slots.acquire(blocking=False):
             raise GatewayError(
                 Sentence("{count} messages are already being answered", count=MOST_AT_ONCE),
@@ -59,7 +59,7 @@ class Chat:
             self._slots.release()
 
     def token(self, variable: str) -> Secret | None:
-        """The token of a gateway, as far as it can be read."""
+        """The token of a gateway, if it can be read."""
         if not variable:
             return None
         try:
@@ -69,14 +69,14 @@ class Chat:
 
 
 class Said(NamedTuple):
-    """Turns to show, the oldest first, and what is wrong with them."""
+    """Turns to show, oldest first, and any problem with reading them."""
 
     turns: list[Turn]
     problem: Sentence | None = None
 
 
 class Conversation(NamedTuple):
-    """What was said, and with whom: a profile, or why with nobody."""
+    """A history and its partner: a profile, or the reason why there is none."""
 
     chat: Chat
     history: ChatHistory
@@ -84,7 +84,7 @@ class Conversation(NamedTuple):
     why_nobody: Sentence | None = None
 
     def said(self) -> Said:
-        """What was said so far."""
+        """The turns so far."""
         try:
             return Said(self.history.last())
         except PlatformError as error:
@@ -93,12 +93,12 @@ class Conversation(NamedTuple):
     def message(
         self, text: str, *, streaming: bool = False, is_wanted: Callable[[], bool] | None = None
     ) -> Message:
-        """A message that is yet to be sent; the options are those of `gateway.ask`."""
+        """A message to send; the options are those of `gateway.ask`."""
         return Message(self, text, {"streaming": streaming}, is_wanted)
 
 
 class Message:
-    """One message on its way: `pieces` sends it, and then `said` is what there is to show."""
+    """A message being sent: `pieces` sends it, and then `said` has the turns to show."""
 
     def __init__(
         self,
@@ -114,9 +114,9 @@ class Message:
         self._secrets: list[Secret] = []
 
     def pieces(self) -> Iterator[str]:
-        """The answer as it comes; whatever becomes of it is in the history afterwards.
+        """Yield the answer as it arrives; afterwards the history has it, or the failure.
 
-        The question is there first. When nobody reads on, what came so far is kept.
+        The question is stored first. If the reader leaves, the part received so far is kept.
         """
         before = self._conversation.said().turns
         question = turn("user", self._text)
@@ -139,7 +139,7 @@ class Message:
                 self._keep(turn("assistant", self._in_words(failure), error=True))
 
     def said(self) -> Said:
-        """All that was said, with the turns that could not be saved."""
+        """All turns, including those that could not be saved."""
         turns, problem = self._conversation.said()
         return Said([*turns, *self._unsaved][-SHOWN_TURNS:], self._why_unsaved or problem)
 
@@ -161,7 +161,7 @@ class Message:
             )
 
     def _keep(self, said: Turn) -> None:
-        # An answer without its question would be a riddle.
+        # An answer without its question would make no sense.
         if not self._unsaved:
             try:
                 self._conversation.history.append(said)
@@ -175,5 +175,5 @@ class Message:
         self._unsaved.append(said)
 
     def _in_words(self, failure: PlatformError) -> str:
-        """A failure as a turn says it; what a gateway said may hold a key."""
+        """The text of a failed turn, masked, because a gateway's message may contain a key."""
         return Redactor(self._secrets).redact(f"{failure.message}. {failure.hint}".rstrip(" "))

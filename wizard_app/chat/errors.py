@@ -1,4 +1,4 @@
-"""Why a gateway gave no answer, and what to do: each cause in a sentence of ours."""
+"""Explains why a gateway gave no answer, and what to do, in our own words."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class GatewayError(PlatformError):
 
 
 def refusal(profile: Profile, incoming: Incoming, path: str) -> GatewayError:
-    """What an answer means that is none."""
+    """Explain an error response."""
     status = incoming.status
     reason = Sentence("it returned HTTP {status}", status=status)
     hint = see(profile)
@@ -57,7 +57,7 @@ def _reason_in(incoming: Incoming) -> str:
 
 
 def gateway_error(profile: Profile, error: PlatformError) -> GatewayError:
-    """What it means that no answer, or none that can be read, came at all."""
+    """Explain a missing or unreadable response."""
     match error:
         case ReadingError():
             return no_answer(profile, error.said, see(profile))
@@ -91,5 +91,5 @@ def no_answer(profile: Profile, reason: Sentence, hint: Sentence) -> GatewayErro
 
 
 def see(profile: Profile) -> Sentence:
-    """Where the gateway tells more."""
+    """Say where to find the gateway's log."""
     return Sentence("Its log on the device shows more: journalctl -u {unit}", unit=profile.unit)

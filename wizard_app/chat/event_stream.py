@@ -1,7 +1,7 @@
-"""What gateways answer, as bytes that come in any pieces: read into text.
+"""Turns a gateway's response, bytes in pieces of any size, into text.
 
-Nothing here does any IO. What is not text that a person can read becomes a
-`ReadingError`, whose reason is told by who knows which gateway it was.
+Nothing here does I/O. Unreadable content raises `ReadingError`; the caller, who knows the
+gateway, adds the rest of the message.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ _LONGEST_REASON = 300
 _FOREIGN = Sentence("its answer is not a chat message")
 _DONE = b"[DONE]"
 _LINE_END = re.compile(rb"\r\n|\r|\n")
-# A byte-order mark, which may stand at the beginning.
+# A byte-order mark, which is allowed at the start.
 _MARK = b"\xef\xbb\xbf"
 
 
 class ReadingError(PlatformError):
-    """An answer that is none; the message goes on from "there is no answer:"."""
+    """An unreadable answer; the message continues "there is no answer:"."""
 
 
 def loads(data: bytes) -> Any:
-    """The JSON of a program that may write half a character; raises `ReadingError`."""
+    """Parse JSON that may contain lone surrogates; raises `ReadingError`."""
     try:
         return json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError):
@@ -36,7 +36,7 @@ def loads(data: bytes) -> Any:
 
 
 def reply_of(answer: Any) -> str:
-    """What a gateway of the simple protocol replied; raises `ReadingError`."""
+    """Return the reply of the simple protocol; raises `ReadingError`."""
     match answer:
         case {"reply": str(text)}:
             return text
@@ -45,7 +45,7 @@ def reply_of(answer: Any) -> str:
 
 
 def completion_of(answer: Any) -> str:
-    """What a whole chat completion says; raises `ReadingError`."""
+    """Return the text of a complete chat completion; raises `ReadingError`."""
     _raise_error(answer)
     match answer:
         case {"choices": [{"message": {"content": content}}, *_]}:
@@ -54,7 +54,7 @@ def completion_of(answer: Any) -> str:
 
 
 def error_in(answer: Any) -> str:
-    """Why a gateway refuses, in its own words, as far as it says; else empty."""
+    """The gateway's own error text, or empty."""
     match answer:
         case {"error": {"message": str(reason)}} | {"error": str(reason)}:
             pass
@@ -71,11 +71,10 @@ def error_in(answer: Any) -> str:
 
 
 def streamed(pieces: Iterable[bytes], on_end: Callable[[], None]) -> Iterator[str]:
-    """The text in a stream of events (server-sent events of chat completions), as it comes.
+    """Yield the text of a stream of chat completion events (server-sent events) as it arrives.
 
-    Once the model has ended, `on_end` is called: what may still come says nothing more, and
-    whatever goes wrong there means nothing. Raises `ReadingError`, also when the stream
-    breaks off before that, and what reading `pieces` raises.
+    `on_end` is called when the model has finished; later data and errors are ignored. Raises
+    `ReadingError`, also if the stream ends before that, and what reading `pieces` raises.
     """
     halves = Halves()
     ended = False
@@ -100,7 +99,7 @@ def streamed(pieces: Iterable[bytes], on_end: Callable[[], None]) -> Iterator[st
 
 
 def _delta(event: Any) -> tuple[str, bool]:
-    """What an event adds to the answer, and whether the answer ends with it."""
+    """The text that an event adds, and whether it is the last."""
     _raise_error(event)
     match event:
         case {"choices": [{**choice}, *_]}:
@@ -116,26 +115,26 @@ def _delta(event: Any) -> tuple[str, bool]:
 
 
 class Halves:
-    """Text whose pieces may end in the middle of a character of two halves (UTF-16)."""
+    """Joins text whose pieces may split a surrogate pair (UTF-16)."""
 
     def __init__(self) -> None:
         self._held = ""
 
     def joined(self, text: str) -> str:
-        """What can be shown of `text` and what was held back."""
+        """Return the held-back half and `text`, without an incomplete end."""
         text, self._held = self._held + text, ""
         if text and _HIGH[0] <= text[-1] <= _HIGH[1]:
             text, self._held = text[:-1], text[-1]
         return whole(text)
 
     def rest(self) -> str:
-        """What was held back and came to nothing."""
+        """Return what is still held back at the end."""
         held, self._held = self._held, ""
         return whole(held)
 
 
 def whole(text: str) -> str:
-    """`text` with two halves of a character as one, and a mark for a half alone."""
+    """`text` with surrogate pairs joined and lone surrogates replaced."""
     if text.isascii():
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
@@ -162,7 +161,7 @@ def _raise_error(answer: Any) -> None:
 
 
 def _events(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The data of each event: its lines of data, which a blank line ends."""
+    """Yield the data of each event; a blank line ends an event."""
     data: list[bytes] = []
     for line in _lines(pieces):
         if not line:
@@ -174,16 +173,16 @@ def _events(pieces: Iterable[bytes]) -> Iterator[bytes]:
         if field == b"data":
             data.append(value.removeprefix(b" "))
     if data:
-        # What is not followed by a blank line may be cut off, or just end so.
+        # The last event may be cut off, or just lack its blank line.
         yield b"\n".join(data)
 
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Lines that end in LF, CR or both, however the bytes come."""
+    """Yield lines that end in LF, CR or CRLF, whatever the pieces."""
     begun = bytearray()
     after_return, at_start = False, True
     for piece in pieces:
-        # The other half of an end that is told already.
+        # The LF of a CRLF whose line was already yielded.
         rest = piece[1:] if after_return and piece.startswith(b"\n") else piece
         if piece:
             after_return = rest.endswith(b"\r")

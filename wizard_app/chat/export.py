@@ -1,4 +1,4 @@
-"""The chat's history as a file to keep, made while it is read."""
+"""The chat's history as a file, generated while it is read."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _NAMES = {"user": "You", "assistant": "Assistant"}
 
 
 def opened(history: ChatHistory, kind: str) -> Iterator[bytes]:
-    """Every turn as a part of a file of that kind; raises `UnreadableError`.
+    """Yield every turn as a part of a file of that kind; raises `UnreadableError`.
 
-    It is opened when this returns, so that nothing is said of a file that cannot be read.
+    The history is opened before this returns, so that an error comes before the response starts.
     """
     begin, part = _KINDS[kind]
     parts = (part(line, turn) for line, turn in history.lines())
@@ -27,7 +27,7 @@ def opened(history: ChatHistory, kind: str) -> Iterator[bytes]:
 
 
 def file_name(device: str, kind: str) -> str:
-    """What the file is called."""
+    """The name of the file."""
     return f"chat-{re.sub(r'[^a-z0-9-]+', '-', device.lower())}.{kind}"
 
 

@@ -1,4 +1,4 @@
-"""The assistant's gateway on this device: whether it is up, and what it answers to a message."""
+"""The assistant's gateway on this device: its health, and its answers to messages."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from wizard_app.chat.history import SHOWN_BYTES, Turn
 LIMIT_S = 60.0
 HEALTH_LIMIT_S = 2.0
 CONTEXT_TURNS = 20
-# A little less than a page reads of the history, so that the longest answer is on it.
+# A little less than the part of the history that a page reads, so the longest answer fits.
 LIMIT_BYTES = SHOWN_BYTES - (1 << 10)
 _HEALTH_BYTES = 64 << 10
 _EVENTS = "text/event-stream"
@@ -46,7 +46,7 @@ _NOT_FOUND = 404
 
 
 class Health(NamedTuple):
-    """Whether a gateway is up, and what to say of it."""
+    """Whether a gateway is up, and a sentence about it."""
 
     ready: bool
     said: Sentence
@@ -54,7 +54,7 @@ class Health(NamedTuple):
 
 
 class _Request(NamedTuple):
-    """A message in one of the protocols: where it goes, what is sent, and who reads the answer."""
+    """A message in one of the protocols: its URL, its body, and the reader of the answer."""
 
     path: str
     body: object
@@ -62,7 +62,7 @@ class _Request(NamedTuple):
 
 
 def health(profile: Profile, *, limit_s: float = HEALTH_LIMIT_S) -> Health:
-    """Whether the gateway of `profile` says that it is well, within `limit_s`."""
+    """Ask the health URL of `profile`'s gateway, within `limit_s`."""
     bounds = Bounds(limit_s=limit_s, limit_bytes=_HEALTH_BYTES, loopback=True)
     try:
         base_of(profile)
@@ -95,11 +95,11 @@ def ask(
     is_wanted: Callable[[], bool] | None = None,
     limit_s: float = LIMIT_S,
 ) -> Generator[str]:
-    """What the gateway answers to the last of `turns`, in the pieces that it comes in.
+    """Yield the gateway's answer to the last of `turns`, in pieces as it arrives.
 
-    With `streaming` a gateway that can is asked to send what it has. Everything together
-    takes `limit_s` at most. Raises `GatewayError`, also in the midst of an answer, and
-    `UnwantedError` once `is_wanted` says no.
+    With `streaming`, the gateway is asked for a stream. Everything together takes at most
+    `limit_s`. Raises `GatewayError`, also in the middle of an answer, and `UnwantedError` once
+    `is_wanted` returns false.
     """
     base = base_of(profile)
     deadline = time.monotonic() + limit_s
@@ -137,7 +137,7 @@ def ask(
 
 
 def _requests(profile: Profile, turns: Sequence[Turn], *, streaming: bool) -> list[_Request]:
-    """The message in the profile's protocol, and in the other one behind the simple one."""
+    """The message in the profile's protocol; after the simple one, also in the other one."""
     messages = [{"role": turn.role, "content": turn.content} for turn in turns[-CONTEXT_TURNS:]]
     completions: dict[str, object] = {
         "model": profile.chat.model or profile.id,

@@ -1,4 +1,4 @@
-"""What was said in the chat: one line of JSON for each turn, in a file that only grows."""
+"""The chat's history: one line of JSON for each turn, in an append-only file."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from platform_common.storage.reverse_lines import blocks_from_end
 from platform_common.storage.safe_read import open_regular
 
 SHOWN_TURNS = 200
-# How far back from its end the file is read for a page; one turn never takes more.
+# How much of the file's end a page reads; a single turn is never longer.
 SHOWN_BYTES = 1 << 20
-# Far more lines than so many turns have, where half a million could stand that are none.
+# Far more lines than the turns need; the rest of the file may be half a million junk lines.
 _MOST_LINES = 50 * SHOWN_TURNS
 NAME = "chat-history.jsonl"
 _VARIABLE = "WIZARD_CHAT_HISTORY"
 _MODE = 0o640
 _OWNER = Owner("agent", "agent")
 _BLOCK_BYTES = 1 << 16
-# What Python's and other libraries take for the end of a line, beside those that JSON escapes.
+# Line separators for Python and other libraries, beside those that JSON escapes.
 _ENDS = ("\x85", "\u2028", "\u2029")
 
 Role = Literal["user", "assistant"]
@@ -39,8 +39,8 @@ Role = Literal["user", "assistant"]
 class Turn(Struct, frozen=True, omit_defaults=True):
     """One line (contract, section 8).
 
-    `error` marks a turn of ours that says why there is no answer, in English, and
-    `stopped` an answer that ended before it was complete.
+    `error` marks a turn that says, in English, why there is no answer, and `stopped` an answer
+    that ended before it was complete.
     """
 
     role: Role
@@ -51,27 +51,27 @@ class Turn(Struct, frozen=True, omit_defaults=True):
 
 
 def turn(role: Role, content: str, *, error: bool = False, stopped: bool = False) -> Turn:
-    """What is said now."""
+    """Return a turn with the current time."""
     return Turn(role, content, clock.now(), error, stopped)
 
 
 class ChatHistory:
-    """The turns in the file at `path`; several programs may add to it at once."""
+    """The turns in the file at `path`; several programs may append at the same time."""
 
     def __init__(self, path: Path, *, folder_owner: Owner | None = None) -> None:
         self.path = path
         self._folder_owner = folder_owner
 
     def append(self, said: Turn) -> None:
-        """Add a turn, which is on the disk when this returns; raises `PlatformError`."""
+        """Append a turn durably; raises `PlatformError`."""
         make_folder(self.path.parent, owner=self._folder_owner)
         append_line(self.path, line_of(said), mode=_MODE, owner=_OWNER)
 
     def last(self, count: int = SHOWN_TURNS) -> list[Turn]:
-        """The last turns, the oldest of them first; raises `UnreadableError`.
+        """The last turns, oldest first; raises `UnreadableError`.
 
-        They are those that stand whole in the last `SHOWN_BYTES`, and among the last
-        lines. Lines that are no turns are left out.
+        Only complete ones in the last `SHOWN_BYTES` and the last lines. Lines that are not turns
+        are left out.
         """
         blocks = blocks_from_end(self.path, block_bytes=SHOWN_BYTES)
         try:
@@ -89,7 +89,7 @@ class ChatHistory:
         return found[::-1]
 
     def lines(self) -> Iterator[tuple[bytes, Turn]]:
-        """Every turn there is now with its line, in flat memory; raises `UnreadableError`."""
+        """Yield every present turn with its line, in constant memory; raises `UnreadableError`."""
         try:
             with open_regular(self.path, follow_link=False, one_name=True) as descriptor:
                 for line in _lines(descriptor, self.path):
@@ -100,12 +100,12 @@ class ChatHistory:
             return
 
     def clear(self) -> bool:
-        """Have all turns gone for good; False when there are none. Raises `PlatformError`."""
+        """Delete all turns; False if there are none. Raises `PlatformError`."""
         return remove(self.path)
 
 
 def history_of(paths: Paths, profile: Profile | None) -> ChatHistory:
-    """The history of a device that was set up for `profile`, if for any (contract, section 1)."""
+    """The history file for `profile`, or for a device without one (contract, section 1)."""
     named = paths.named(_VARIABLE)
     if named is not None or profile is None:
         return ChatHistory(named or paths.writable(Place(f"/var/lib/platform/{NAME}")))
@@ -113,7 +113,7 @@ def history_of(paths: Paths, profile: Profile | None) -> ChatHistory:
 
 
 def line_of(said: Turn) -> bytes:
-    """The line for a turn; whoever splits the file into lines finds no end of one within it."""
+    """The line for a turn, without anything inside that a reader could take for a line end."""
     line = msgspec.json.encode(said)
     for end in _ENDS:
         line = line.replace(end.encode(), b"\\u%04x" % ord(end))
@@ -124,7 +124,7 @@ _decode = msgspec.json.Decoder(Turn).decode
 
 
 def parse(line: bytes) -> Turn | None:
-    """The turn that a line stands for; None for a torn, foreign or over-long one."""
+    """Parse a line; None for one that is torn, invalid or too long."""
     if len(line) > SHOWN_BYTES:
         return None
     try:
@@ -134,7 +134,7 @@ def parse(line: bytes) -> Turn | None:
 
 
 def _lines(descriptor: int, path: Path) -> Iterator[bytes]:
-    """The lines of an open file up to its present end; of one that is too long, a part."""
+    """Yield the lines of an open file up to its present end; a line that is too long in part."""
     begun = b""
     position, end = 0, os.fstat(descriptor).st_size
     while position < end:

@@ -1,8 +1,8 @@
-"""What is said in the chat, as HTML: an answer's Markdown, and plain text.
+"""Renders chat turns as HTML: an answer's Markdown, and plain text.
 
-No HTML of an answer gets through, nothing is loaded from anywhere, and a link leads to a
-web page or a mail address or is none. Whatever the text is, this takes time in proportion
-to it: what would take longer is shown as plain text.
+No HTML of an answer gets through, nothing is loaded, and links only lead to web pages and
+mail addresses. The time is proportional to the length of the text: a text that would take
+longer is shown as plain text.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ if TYPE_CHECKING:
 
 _MAIL = re.compile(r"mailto:[A-Za-z0-9._+-]{1,64}@[A-Za-z0-9.-]{1,255}")
 _REL = "noopener noreferrer nofollow"
-# Headings come below the page's own two.
+# Below the page's own two levels of headings.
 _ABOVE, _LOWEST = 2, 6
 _NESTING = 20
-# What may be wide scrolls by itself, and so also for who has a keyboard alone.
+# Wide content scrolls in its own box, which must be reachable with the keyboard.
 _SCROLLS = {"tabindex": "0"}
 _TABLE = '<div class="scroll" tabindex="0">\n<table>\n', "</table>\n</div>\n"
-# Up to here no text is known that takes a slow board more than a second or two; a real
-# answer of this length is read in half a minute or more.
+# Up to this length, no known text takes a slow board more than a second or two; a person
+# needs half a minute or more to read that much.
 LONGEST = 64 << 10
 MOST_MARKS = 16 << 10
 _MARKS = re.compile(r"[\[\]()!*_~`<>|\n]")
-# What stands below the heads of a table: each row after it gets as many cells as it has.
+# The delimiter row of a table: every row is filled up to its number of cells.
 _BELOW_HEADS = re.compile(r"^[ \t>]*[|:-][ \t|:-]*$", re.MULTILINE)
 
 
 class Renderer:
-    """The bodies of the turns of one page, within a bound for all of them together."""
+    """Renders the turns of one page, with one bound for all of them."""
 
     def __init__(self, most_marks: int = 3 * MOST_MARKS) -> None:
         self._left = most_marks
 
     def answer(self, text: str) -> Markup:
-        """An answer; as plain text where it, or what was rendered before, is too much."""
+        """Render an answer; as plain text if it, or the total, is too much work."""
         marks = _marks(text)
         if len(text) > LONGEST or marks > min(MOST_MARKS, self._left):
             return plain(text)
@@ -54,20 +54,20 @@ class Renderer:
 
 
 def _marks(text: str) -> int:
-    """How much work a text may be: its marks, and the cells that its tables may be filled up to."""
+    """Estimate the work for a text: its mark-up characters, and the cells that fill its tables."""
     columns = max((row.count("|") for row in _BELOW_HEADS.findall(text)), default=0)
     return len(_MARKS.findall(text)) + columns * text.count("\n")
 
 
 def plain(text: str) -> Markup:
-    """Plain text: paragraphs, and lines as they are."""
+    """Render plain text: paragraphs and line breaks."""
     clean = without_controls(with_line_feeds(text)).strip("\n")
     paragraphs = (str(escape(part)).replace("\n", "<br>\n") for part in re.split(r"\n{2,}", clean))
     return Markup("".join(f"<p>{part}</p>\n" for part in paragraphs))  # noqa: S704 - escaped above
 
 
 def markdown(text: str) -> Markup:
-    """The HTML of a text in Markdown (CommonMark with tables and strikethrough)."""
+    """Render Markdown (CommonMark with tables and strikethrough)."""
     clean = without_controls(with_line_feeds(text))
     parser = _parser()
     tokens = parser.parse(clean)
@@ -77,28 +77,28 @@ def markdown(text: str) -> Markup:
 
 
 def _harmless(tokens: Iterable[Token]) -> None:
-    """Take out of the tokens of a text what has no place on a page of ours."""
+    """Remove from the tokens whatever does not belong on our pages."""
     ranks: list[int] = []
     for token in tokens:
         if token.type == "heading_open":
-            # Below the headings that are above it, and no further.
+            # One level below the nearest higher-ranking heading before it.
             rank = int(token.tag[1:])
             while ranks and ranks[-1] >= rank:
                 ranks.pop()
             ranks.append(rank)
         if token.type.startswith("heading_"):
             token.tag = f"h{min(_ABOVE + len(ranks), _LOWEST)}"
-        # A table's columns would be aligned by a style, which the page's policy forbids.
+        # Column alignment needs a style attribute, which the Content-Security-Policy forbids.
         token.attrs.pop("style", None)
         if token.type in {"fence", "code_block"}:
-            # Without the language of the code, which would become a class.
+            # Drop the language of the code, which would become a class.
             token.type, token.attrs = "code_block", dict(_SCROLLS)
         if token.children:
             token.children = list(_inline(token.children))
 
 
 def _inline(tokens: Iterable[Token]) -> Iterator[Token]:
-    """The tokens within a line: pictures become links to them, or their words within a link."""
+    """Clean the tokens within a line: pictures become links, or their text inside a link."""
     from markdown_it.token import Token
 
     in_link = 0
@@ -120,7 +120,7 @@ def _inline(tokens: Iterable[Token]) -> Iterator[Token]:
 
 
 def _leads_to_a_page(url: str) -> bool:
-    """Whether a link may lead there: one that says where, and to whom it shows no password."""
+    """Whether a link may lead there: web or mail, with a host, and without a password."""
     if _MAIL.fullmatch(url):
         return True
     try:
@@ -132,8 +132,8 @@ def _leads_to_a_page(url: str) -> bool:
 
 @cache
 def _parser() -> MarkdownIt:
-    # Loading it takes 30 ms, by which the start would miss its row of the bench ("from the
-    # start to the first answer of /healthz").
+    # Loading it takes 30 ms; the bench row "from the start to the first answer of /healthz"
+    # would miss.
     from markdown_it import MarkdownIt
 
     made = MarkdownIt(

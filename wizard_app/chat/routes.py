@@ -1,8 +1,8 @@
-"""The chat's pages: what was said, and what is said next.
+"""The chat's routes: the history, and sending a message.
 
 A message is answered in one of three ways. A browser without JavaScript sends `nojs=1` and is
-led back to the page. Anybody else gets the messages as a part of a page; or, with
-`Accept: text/x-chat-stream`, the answer while it comes: its text as `text/plain`, then one
+redirected to the page. Others get the messages as a part of a page; or, with
+`Accept: text/x-chat-stream`, the answer while it arrives: its text as `text/plain`, then one
 U+0000, then that part of a page.
 """
 
@@ -42,9 +42,9 @@ STREAM = "text/x-chat-stream"
 _NAME = "chat"
 _TOO_LARGE = 413
 _HTML = "text/html; charset=utf-8"
-# Who reads nothing of an answer for so long is gone, and makes room for others.
+# A client that reads nothing for this long is gone; its place becomes free.
 _PATIENCE_S = 60
-# The page is worth more than a word on a gateway that does not answer at once.
+# The page does not wait longer for the state of a slow gateway.
 _HEALTH_LIMIT_S = 1.0
 _GONE = select.POLLRDHUP | select.POLLHUP | select.POLLERR | select.POLLNVAL
 _EMPTY = Sentence("Write a message first")
@@ -54,26 +54,26 @@ blueprint = Blueprint("chat", __name__)
 
 
 def install(app: Flask, chat: Chat) -> None:
-    """Give `app` its chat."""
+    """Register the chat with `app`."""
     app.extensions[_NAME] = chat
 
 
 def conversation() -> Conversation:
-    """The conversation that this request is a part of."""
+    """The conversation of this request."""
     chat = cast("Chat", current_app.extensions[_NAME])
     return chat.with_profile(wizard().state.answers.of(ProfileAnswer))
 
 
 @blueprint.get("/chat")
 def page() -> Response:
-    """What was said, and a field for more (spec, wizard endpoints)."""
+    """The history and a field for a message (spec, wizard endpoints)."""
     here = conversation()
     return _page(here, here.said())
 
 
 @blueprint.post("/chat/message")
 def message() -> Response | Redirect:
-    """Send a message; the answer is described above."""
+    """Send a message; the module docstring describes the answer."""
     here = conversation()
     try:
         text = with_line_feeds(request.form.get("message", "")).strip()
@@ -106,26 +106,26 @@ def gateway() -> str:
 
 @blueprint.get("/chat/export.md")
 def export_for_people() -> Response | Redirect:
-    """All that was said, to read."""
+    """Export the history for people."""
     return _exported("md")
 
 
 @blueprint.get("/chat/export.jsonl")
 def export_for_programs() -> Response | Redirect:
-    """All that was said, as it is kept."""
+    """Export the history as it is stored."""
     return _exported("jsonl")
 
 
 @blueprint.get("/chat/clear")
 def ask_to_clear() -> Response:
-    """Whether all of it is to go."""
+    """Ask before deleting the history."""
     return Response(render_template("wizard/chat_clear.html", problem=None), content_type=_HTML)
 
 
 @blueprint.post("/chat/clear")
 def clear() -> Response | Redirect:
-    """Have all of it gone for good."""
-    # A form that is too much is refused before anything is cleared.
+    """Delete the history."""
+    # Parsing the form first refuses one that is too large before anything is deleted.
     request.get_data(parse_form_data=True)
     try:
         conversation().history.clear()
@@ -174,7 +174,7 @@ def _page(
 def _again(
     here: Conversation, error: Sentence, typed: str, status: int, *, whole_page: bool = False
 ) -> Response:
-    """The same once more, with what is wrong with a message that was not sent."""
+    """The page or part again, with the reason why a message was not sent."""
     if whole_page:
         return _page(here, here.said(), error=error, typed=typed, status=status)
     return Response(_messages(here.said(), error), status, content_type=_HTML)
@@ -194,24 +194,24 @@ def _wants_stream() -> bool:
 
 def _streamed(here: Conversation, text: str) -> Response:
     sent = here.message(text, streaming=True, is_wanted=_is_read())
-    # Only this needs the request, which is not there any more when the answer is sent.
+    # `_messages` needs the request context, which is gone while the answer is streamed.
     messages = copy_current_request_context(_messages)
 
     def parts() -> Iterator[str]:
-        # Nothing yet: who asked knows at once that the message was taken.
+        # An empty piece sends the headers: the client knows that the message was accepted.
         yield ""
         yield from sent.pieces()
         yield "\x00"
         yield messages(sent.said())
 
     answer = Response(parts(), content_type="text/plain; charset=utf-8")
-    # A proxy that collected it all would make a stream of no use.
+    # A proxy that buffers would make streaming useless.
     answer.headers["X-Accel-Buffering"] = "no"
     return answer
 
 
 def _is_read() -> Callable[[], bool] | None:
-    """What tells whether anybody still reads the answer to this request, where that is known."""
+    """A function that says whether the client is still connected, if that can be known."""
     connection = request.environ.get("gunicorn.socket")
     if connection is None:
         return None

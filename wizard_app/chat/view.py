@@ -1,4 +1,4 @@
-"""The turns of the chat as a page has them."""
+"""Chat turns prepared for a page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wizard_app.chat.markdown import Renderer, plain
 
 
 class Shown(NamedTuple):
-    """A turn as a page has it; `when` is None where nobody wrote down a time."""
+    """A turn for a page; `when` is None if its time is unknown."""
 
     turn: Turn
     body: Markup
@@ -21,7 +21,7 @@ class Shown(NamedTuple):
 
 
 def shown(turns: Sequence[Turn]) -> list[Shown]:
-    """The same turns with what is on the page; what there is no time for is old."""
+    """Prepare turns for the page; a turn without a time counts as old."""
     renderer = Renderer()
     return [_shown(turn, renderer) for turn in reversed(turns)][::-1]
 
@@ -33,7 +33,7 @@ def _shown(turn: Turn, renderer: Renderer) -> Shown:
 
 
 def _when(at: str) -> datetime | None:
-    """The moment as the clock of this device shows it."""
+    """The moment in the time zone of this device."""
     try:
         when = datetime.fromisoformat(at)
         return when.astimezone() if when.tzinfo else None

@@ -1,9 +1,9 @@
-"""The link of the wizard on the screen of the device, until that is set up.
+"""Shows the wizard's link on the screen of the device until it is set up.
 
-It is a part of what agetty shows before it asks who logs in (/etc/issue.d), and not a text
-that is printed once: so it is there on a screen that was cleared, on serial lines and after
-each log-out, changes with the address and the link, and nothing fails where there is no
-console. The text is in memory alone (/run), for root alone, and in no log.
+The link is part of the text that agetty shows before a login (/etc/issue.d), not a text that
+is printed once. So it is still there on a cleared screen, on serial lines and after each
+log-out, it follows the address and the link, and nothing fails without a console. The text
+is only in memory (/run), readable by root, and in no log.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from wizard_app.setup.serving_file import ServingFile
 from wizard_app.setup.settings import WizardSettings
 
 ISSUE = Place("/run/platform-wizard.issue")
-# Agetty looks into the second folder only without the file beside the first.
+# agetty only reads the second folder if the file beside the first does not exist.
 _MAIN_ISSUE = Place("/etc/issue")
 _FOLDERS = ("/etc/issue.d", "/run/issue.d")
 _SCREEN = "/dev/tty1"
 _EVERY_S = 1.0
 _RELOAD_S = 10.0
 _TOKEN = re.compile(r"[0-9A-Fa-f]{1,128}")
-# GIO_UNIMAP of console_ioctl(2): how many characters of the font are told of, and where.
+# GIO_UNIMAP of console_ioctl(2): the number of entries, and a pointer to them.
 _CHARACTERS, _ASKED, _MOST = 0x4B66, struct.Struct("H0PP"), 4096
 _HALVES = {0x2580, 0x2584}
 
@@ -43,7 +43,7 @@ _HALVES = {0x2580, 0x2584}
 def keep_shown(settings: WizardSettings) -> None:
     """Show the link on the console until the device is set up, or a signal ends this process.
 
-    Raises `PlatformError` where nothing can be written.
+    Raises `PlatformError` if nothing can be written.
     """
     paths = settings.paths
     place = paths.on_device(ISSUE.device)
@@ -68,7 +68,7 @@ def keep_shown(settings: WizardSettings) -> None:
 
 
 def _put_link(link: Path, target: str) -> None:
-    """Put it in place of one that is there already; raises `UnreadableError`."""
+    """Create the link, replacing an existing one; raises `UnreadableError`."""
     try:
         with contextlib.suppress(FileNotFoundError):
             link.unlink()
@@ -78,7 +78,7 @@ def _put_link(link: Path, target: str) -> None:
 
 
 def _text(settings: WizardSettings) -> str:
-    """What the console is to show; nothing while no wizard is served."""
+    """The text for the console; empty while no wizard runs."""
     try:
         serving = ServingFile(settings.token_file).read()
         token = launch_url.waiting_token(settings.token_file)
@@ -93,14 +93,14 @@ def _text(settings: WizardSettings) -> str:
 
 
 def _show_again(settings: WizardSettings) -> None:
-    """Have every agetty that asks who logs in show its text anew, where there is one."""
+    """Make every agetty that waits for a login show its text again."""
     if settings.production and settings.paths.is_machine:
         with contextlib.suppress(ProcessError):
             run(("agetty", "--reload"), timeout_s=_RELOAD_S)
 
 
 def screen(path: str) -> Screen:
-    """What a screen is like; where there is none, a serial line as most are."""
+    """The size and font of the screen; without one, a typical serial line."""
     usual = Screen()
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
@@ -116,12 +116,12 @@ def screen(path: str) -> Screen:
 
 
 def _has_halves(descriptor: int) -> bool:
-    """Whether the font of a screen has halves of blocks, which many of Debian's lack."""
+    """Whether the font of the screen has half blocks, which many of Debian's do not."""
     pairs = (ctypes.c_ushort * 2 * _MOST)()
     asked = _ASKED.pack(_MOST, ctypes.addressof(pairs))
     try:
         count, _ = _ASKED.unpack(fcntl.ioctl(descriptor, _CHARACTERS, asked))
     except OSError:
-        # No screen of the kernel's: what draws it has more characters than we need.
+        # Not a kernel console: its terminal has all the characters that we need.
         return True
     return _HALVES.issubset(character for character, _ in pairs[:count])

@@ -1,4 +1,4 @@
-"""What the console shows of the wizard: the link, and beside its code what to do."""
+"""The text on the console: the link and, beside its QR code, what to do."""
 
 from __future__ import annotations
 
@@ -9,37 +9,35 @@ from typing import NamedTuple
 from wizard_app.launch import qr_code
 from wizard_app.setup.serving_file import Serving
 
-# Less than the four that the standard has around a code, and enough for every reader
-# that was tried: with four it would not fit on 25 rows.
+# Fewer than the four of the standard, so that it fits on 25 rows; every reader that we
+# tried can read it.
 _QUIET = 2
 _GAP, _LEAST_COLUMNS, _MOST_COLUMNS = 2, 33, 60
-# The link above the code, which takes two, and the line in which agetty asks who logs in.
+# Two lines for the link above the code, and agetty's login prompt.
 _OTHER_ROWS = 3
-# A device with many networks of its own, such as those of containers, has many addresses.
+# A device with many networks, such as those of containers, has many addresses.
 _MOST_OTHERS = 4
 
 _TITLE = "Set up this device"
-_HOW = (
-    "Scan the code, or open the address above, in the same network. It lets one browser in, once."
-)
+_HOW = "Scan the code or open the address above in the same network. It works once, in one browser."
 _TYPING = "To type it: one line, no blanks, digits and the letters a to f."
 _NO_CODE = (
-    "Open the address above in the same network. It lets one browser in, once. (This screen is"
-    " too small for a code, or its font has no characters for one.)"
+    "Open the address above in the same network. It works once, in one browser. (This screen is"
+    " too small for a QR code, or its font has no characters for one.)"
 )
 _NO_NETWORK = (
-    "This device has no address in a network yet. Plug in its cable, or connect it to a"
-    " wireless network: this text then changes by itself."
+    "This device has no network address yet. Plug in a cable, or connect it to a"
+    " wireless network. This text then changes by itself."
 )
-_CERTIFICATE = "The browser warns of its certificate. Go on if that has the SHA-256 fingerprint"
+_CERTIFICATE = "Browsers warn about this certificate. Continue if its SHA-256 fingerprint is"
 USED = """\
-The link that sets up this device was used. For another, log in and run
+The link to set up this device was used. For a new one, log in and run
   sudo wizard-app new-token --production
 """
 
 
 class Screen(NamedTuple):
-    """Rows and columns, and whether its font has halves of blocks."""
+    """Rows and columns, and whether its font has half blocks."""
 
     rows: int = 24
     columns: int = 80
@@ -47,7 +45,7 @@ class Screen(NamedTuple):
 
 
 def text(serving: Serving, token: str, screen: Screen, *, connected: bool = True) -> str:
-    """The text for a screen of that kind; `connected` says whether there is a network."""
+    """The text for such a screen; `connected` says whether there is a network."""
     url, *_ = serving.urls(token)
     code = _code(url, screen) if connected else []
     gap = len(code[0]) + _GAP if code else 0
@@ -62,7 +60,7 @@ def text(serving: Serving, token: str, screen: Screen, *, connected: bool = True
 
 
 def _code(url: str, screen: Screen) -> list[str]:
-    """The lines of the code; none where it does not fit or cannot be shown."""
+    """The lines of the QR code; empty if it does not fit or cannot be shown."""
     lines = qr_code.lines(url, halves=screen.halves, quiet=_QUIET)
     fits = (
         len(lines) + _OTHER_ROWS <= screen.rows
@@ -73,7 +71,7 @@ def _code(url: str, screen: Screen) -> list[str]:
 
 def _notes(how: str, hosts: Iterable[str], fingerprint: str, width: int) -> Iterator[str]:
     said = [_TITLE, how, _TYPING]
-    # Nobody types an address of IPv6.
+    # Nobody types an IPv6 address.
     if others := [host for host in hosts if "[" not in host]:
         said.append(f"Or with {' or '.join(others[:_MOST_OTHERS])}")
     if fingerprint:

@@ -1,4 +1,4 @@
-"""How a browser gets in: the launch URLs of the wizard that is served."""
+"""The launch URLs of the running wizard."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def network_addresses() -> list[str]:
 
 @contextlib.contextmanager
 def announced(token_file: Path, serving: Serving) -> Iterator[None]:
-    """Say where the wizard is served until the block ends; the token is then gone, too.
+    """Write the address of the wizard to its file; on exit, remove it and the token.
 
     Raises `PlatformError`.
     """
@@ -30,26 +30,26 @@ def announced(token_file: Path, serving: Serving) -> Iterator[None]:
         ServingFile(token_file).write(serving)
         yield
     finally:
-        # The worker that gunicorn makes of this process leaves this block as well.
+        # The forked worker leaves this block too, but must not remove the files.
         if os.getpid() == mine:
             ServingFile(token_file).clear(mine)
             TokenFile(token_file).clear()
 
 
 def served(token_file: Path) -> Serving:
-    """Where a wizard is served now; raises `PlatformError` when none is."""
+    """The address of the running wizard; raises `PlatformError` if none is running."""
     serving = ServingFile(token_file).read()
     if serving is None:
         raise PlatformError(
             "No wizard is running here",
             hint="Start one with wizard-app serve; with --production or --dev-out,"
-            " give this command the same.",
+            " give this command the same option.",
         )
     return serving.now()
 
 
 def waiting_token(token_file: Path) -> str:
-    """The token that the wizard waits for, which may be another user's; empty when it has none.
+    """The unused token of the wizard, which may run as another user; empty without one.
 
     Raises `UnreadableError`.
     """

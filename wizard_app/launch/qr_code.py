@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from segno import QRCode
 
-# Black on white, whatever the terminal's colours are.
+# Black on white, whatever the terminal's colours.
 _CODE, _PLAIN = "\x1b[97;40m", "\x1b[0m"
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
-# A module of full blocks, as wide as it is high: light, and dark.
+# A module of two full blocks, about as wide as high: light, dark.
 _FULL = ("██", "  ")
 
 
@@ -22,10 +22,10 @@ def on_terminal(url: str, *, colour: bool = True) -> str:
 
 
 def lines(url: str, *, halves: bool = True, quiet: int = 4) -> list[str]:
-    """A QR code of `url` in block characters, with so many `quiet` modules around it.
+    """A QR code of `url` in block characters, with a margin of `quiet` modules.
 
-    With `halves` a character shows two modules, one above the other. Without it two
-    characters show one, and no other block than the full one is used.
+    With `halves`, a character shows two modules, one above the other. Otherwise two
+    characters show one, and only full blocks are used.
     """
     code = _made(url)
     if not halves:
@@ -47,8 +47,8 @@ def as_image(url: str) -> str:
 
 
 def _made(url: str) -> QRCode:
-    # Loading it takes 35 ms, by which the start would miss its row of the bench ("from the
-    # start to the first answer of /healthz").
+    # Loading it takes 35 ms; the bench row "from the start to the first answer of /healthz"
+    # would miss.
     import segno
 
     return segno.make(url, error="l", micro=False)

@@ -1,4 +1,4 @@
-"""Going on in another browser, such as a phone's: a new launch link from the one that is in."""
+"""The page "Continue on another device": a launch link for one more browser."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ blueprint = Blueprint("another_device", __name__)
 
 @blueprint.get("/wizard/another-device")
 def back() -> Redirect:
-    """Who loads the page anew has the link already, or asks for another."""
+    """Redirect a reload: the link was already shown, or has to be requested again."""
     return redirect("/wizard")
 
 
 @blueprint.post("/wizard/another-device")
 def share() -> Response:
-    """A link for one other browser, as text and as a code to scan."""
+    """Show a link for one other browser, as text and as a QR code."""
     token = ""
     if current_gate().is_locked:
         token = new_token()

@@ -1,4 +1,4 @@
-"""Setup files in and out: pages about taking answers from one device to another."""
+"""Pages that export and import setup files."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from wizard_app.setup.state import DONE
 from wizard_app.wizard import Refused, Wizard
 
 blueprint = Blueprint("sharing", __name__)
-# What a form puts around its file.
+# The size of the form around its file.
 _AROUND_BYTES = 4 << 10
 
 
 @blueprint.get("/wizard/answers.json")
 def save() -> Response | Redirect:
-    """The answers so far as a file, without any secret."""
+    """Download the answers so far as a file without secrets."""
     here = wizard()
     if here.state.step == DONE:
         return redirect(f"/wizard/{DONE}")
@@ -41,14 +41,14 @@ def save() -> Response | Redirect:
 
 @blueprint.get("/wizard/import")
 def choose() -> Response | Redirect:
-    """The form for a setup file, as the first page has it too."""
+    """The form for a setup file, which the first page also has."""
     here = wizard()
     return redirect(f"/wizard/{DONE}") if here.state.step == DONE else _page(here, [])
 
 
 @blueprint.post("/wizard/import")
 def take() -> Response | Redirect:
-    """Take over the answers of a setup file: all of them or none."""
+    """Import the answers of a setup file: all or none."""
     here = wizard()
     if here.state.step == DONE:
         return redirect(f"/wizard/{DONE}")

@@ -1,4 +1,4 @@
-"""The last page: what was set up is ready, or nearly; where to go, and a record to keep."""
+"""The last page: the state of the gateway, where to go next, and a record to keep."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from wizard_app.setup.steps.tunnel import TunnelAnswer
 RECORD = "platform-setup-record"
 _RECORD_VERSION = 1
 _DASHBOARD_PORT = 8089
-# A gateway takes a while to start; one that answers later than that is told of as late.
+# A gateway that has not answered by then is reported as not running.
 _STARTING_S = 60
 _HEALTH_LIMIT_S = 1.0
 blueprint = Blueprint("done", __name__)
 
 
 class Gateway(NamedTuple):
-    """How the gateway of the chosen profile is, as far as it can be told."""
+    """The state of the gateway of the chosen profile, if known."""
 
     state: Literal["ready", "starting", "late", "unknown"]
     health: Health | None = None
@@ -43,7 +43,7 @@ class Gateway(NamedTuple):
 
 @blueprint.get("/wizard/done")
 def done() -> str | Redirect:
-    """The end; until it is reached, the step that is."""
+    """The last page; before setup is complete, redirect to the current step."""
     snapshot = wizard().snapshot()
     state = snapshot.state
     if state.step != DONE:
@@ -68,7 +68,7 @@ def done() -> str | Redirect:
 
 @blueprint.get("/wizard/done/gateway")
 def gateway() -> str | Redirect:
-    """How the gateway is, as a part of the last page."""
+    """The gateway's state, as a part of the last page."""
     snapshot = wizard().snapshot()
     if snapshot.state.step != DONE:
         return redirect(f"/wizard/{snapshot.state.step}")
@@ -78,7 +78,7 @@ def gateway() -> str | Redirect:
 
 @blueprint.get("/wizard/record.json")
 def record() -> Response | Redirect:
-    """What was answered, and what became of each action, as a file; no secret is in it."""
+    """Download the answers and the result of each action as a file, without secrets."""
     snapshot = wizard().snapshot()
     state, tried = snapshot.state, snapshot.tried
     if state.step != DONE:
@@ -106,13 +106,13 @@ def record() -> Response | Redirect:
 
 @blueprint.post("/wizard/sign-out")
 def sign_out() -> Response:
-    """Let this browser in no more."""
+    """End the session of this browser."""
     return current_gate().sign_out()
 
 
 def _dashboards() -> Iterator[str]:
-    """Where the dashboard is, the best address first and one for other devices last."""
-    # In dev mode it is served for this machine alone unless it is told otherwise.
+    """The addresses of the dashboard: the best first, one for other devices last."""
+    # In dev mode the dashboard listens on this machine only, unless told otherwise.
     here = asks_for_loopback() and not current_gate().is_production
     hosts = ["127.0.0.1"] if here else []
     hosts += [f"{called()}.local", *launch_url.network_addresses()]
@@ -135,7 +135,7 @@ def _completed(state: WizardState) -> datetime | None:
 
 
 def _is_fresh(state: WizardState) -> bool:
-    """Whether setting up ended a moment ago, as far as the clock tells."""
+    """Whether setup was completed a moment ago, by this device's clock."""
     completed = _completed(state)
     if completed is None:
         return False
@@ -144,7 +144,7 @@ def _is_fresh(state: WizardState) -> bool:
 
 
 def _clock_was_set(snapshot: Snapshot) -> bool:
-    """Whether the times of this setup are those of a clock that was right."""
+    """Whether the clock was right when this setup recorded its times."""
     completed = _completed(snapshot.state)
     plausible = completed is not None and not is_implausible(completed.date())
     return plausible and snapshot.machine.clock_is_set

@@ -1,4 +1,4 @@
-"""The end of the steps: all answers, what setting up will change, and how far it is."""
+"""The review page: all answers, the changes that setup makes, and its progress."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from wizard_app.setup.steps.system import SystemAnswer
 _NAME = "applying"
 _CONFLICT = 409
 blueprint = Blueprint("review", __name__)
-# Under which heading a step's answers are; a step that is not here has one of its own.
+# The heading for each step's answers; other steps have their own.
 _HEADINGS = {
     **dict.fromkeys(("system", "profile"), Sentence("Device")),
     "provider": Sentence("AI"),
@@ -36,7 +36,7 @@ _HEADINGS = {
 
 
 class Given(NamedTuple):
-    """What a step was answered, in rows of a label and a value."""
+    """The answer to a step, as rows of a label and a value."""
 
     step: AnyStep
     rows: list[tuple[Sentence, Any]]
@@ -50,9 +50,9 @@ class Section(NamedTuple):
 
 
 class Stopped(NamedTuple):
-    """Why the last try did not come to its end: it failed, or was interrupted at some time.
+    """Why the last attempt did not finish: it failed, or was interrupted at some time.
 
-    `action` is the one that did not work, where it is in the plan still; else `what` tells.
+    `action` is the failed one if it is still in the plan; otherwise `what` names it.
     """
 
     failed: bool
@@ -64,18 +64,18 @@ class Stopped(NamedTuple):
 
 
 def install(app: Flask, applying: Applying) -> None:
-    """Give `app` what sets its device up."""
+    """Register the job that sets up the device with `app`."""
     app.extensions[_NAME] = applying
 
 
 def applying() -> Applying:
-    """What sets up the device of the app that answers this request."""
+    """The setup job of the app that answers this request."""
     return cast("Applying", current_app.extensions[_NAME])
 
 
 @blueprint.get("/wizard/review")
 def review() -> Response | Redirect:
-    """All answers, with a way to change each; while they are applied, how far that is."""
+    """All answers, with links to change them; while setup runs, its progress."""
     if wizard().state.step == DONE:
         return redirect(f"/wizard/{DONE}")
     return _page(Outcome())
@@ -83,7 +83,7 @@ def review() -> Response | Redirect:
 
 @blueprint.post("/wizard/review/apply")
 def apply() -> Response | Redirect:
-    """Set the device up: to the last page, or the review page again with what is wrong."""
+    """Set up the device; redirect to the last page, or show the review page with the reason."""
     outcome = applying().apply(request.form.get("plan", ""))
     if outcome.done:
         return redirect(f"/wizard/{DONE}")
@@ -92,7 +92,7 @@ def apply() -> Response | Redirect:
 
 @blueprint.get("/wizard/apply/status")
 def status() -> Response:
-    """How far setting up is, as a part of a page; or where to go on when nothing is under way."""
+    """The progress of setup, as a part of a page; or the next address if it is not running."""
     snapshot, running = wizard().snapshot(), applying().running
     onward = ""
     if snapshot.state.step == DONE:
@@ -132,13 +132,13 @@ def _page(outcome: Outcome) -> Response:
 
 
 def _going(snapshot: Snapshot, plan: Plan) -> dict[str, Any]:
-    """What a page needs that tells how far `plan` is, which is being done."""
+    """The template's variables for the progress of the running `plan`."""
     found = progress(plan, applying().progress.values(), running=True)
     return {"found": found, "going": True, "name": _name(snapshot)}
 
 
 def _stopped(snapshot: Snapshot, found: Progress) -> Stopped | None:
-    """What the last try of this setup has to say, if there was one."""
+    """Why the last attempt of this setup stopped, if it did."""
     last, tried = applying().last, snapshot.tried
     entries = tried.entries if tried else ()
     failed = next((entry for entry in entries if entry.state == "failed"), None)
@@ -162,7 +162,7 @@ def _moment(text: str) -> datetime | None:
 
 
 def _name(snapshot: Snapshot) -> str:
-    """What the device is to be called."""
+    """The name that the device will get."""
     answer = snapshot.state.answers.of(SystemAnswer)
     return called() if answer is None else answer.hostname
 

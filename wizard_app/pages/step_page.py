@@ -1,4 +1,4 @@
-"""A step as its page shows it."""
+"""A step prepared for its page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wizard_app.setup.steps.base import Again, AnyStep, Errors
 
 
 class Page(NamedTuple):
-    """A step as it is shown; `fields` are the values in its form, each a list."""
+    """A step for its template; `fields` are the form's values, each a list."""
 
     step: AnyStep
     fields: Mapping[str, list[str]]
@@ -33,7 +33,7 @@ def shown(
     again: Again,
     notice: Sentence | None = None,
 ) -> Page:
-    """The page of a step with these values in its form, and what is to be said on it."""
+    """The page of a step, with these values in its form and these messages."""
     asked = snapshot.asked(step)
     more = {**step.view(asked), **again.more}
     return Page(

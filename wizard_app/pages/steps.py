@@ -19,13 +19,13 @@ blueprint = Blueprint("wizard", __name__)
 
 
 def install(app: Flask, wizard: Wizard) -> None:
-    """Give `app` its wizard; to be called before the blueprint is registered."""
+    """Register the wizard with `app`; call it before registering the blueprint."""
     app.extensions[_NAME] = wizard
     app.url_map.converters["step"] = _one_of(wizard.steps)
 
 
 def _one_of(slugs: Iterable[str]) -> type[BaseConverter]:
-    """The part of an address that is the name of a step: others do not share its methods."""
+    """A URL converter for step names, so that other addresses do not share their methods."""
 
     class StepConverter(AnyConverter):
         def __init__(self, url_map: Map) -> None:
@@ -42,7 +42,7 @@ def wizard() -> Wizard:
 @blueprint.get("/")
 @blueprint.get("/wizard")
 def start() -> Redirect:
-    """Go on where the wizard stands."""
+    """Redirect to the current step."""
     return redirect(f"/wizard/{wizard().state.step}")
 
 
@@ -58,7 +58,7 @@ def step(slug: str) -> Response | Redirect:
 
 @blueprint.post("/wizard/<step:slug>")
 def answer(slug: str) -> Response | Redirect:
-    """A step's answer: on to the next step, or its page again with what is wrong."""
+    """Store a step's answer and go to the next step, or show the page with what is wrong."""
     here = wizard()
     found = here.steps[slug]
     if (elsewhere := _elsewhere(here)) is not None:
@@ -74,7 +74,7 @@ def answer(slug: str) -> Response | Redirect:
 
 
 def _elsewhere(here: Wizard) -> Redirect | None:
-    """Where a step leads to while the answers are being applied, and after that."""
+    """Where a step redirects while setup runs, and after it."""
     if here.state.step == DONE:
         return redirect(f"/wizard/{DONE}")
     return redirect(f"/wizard/{REVIEW}") if here.settled else None

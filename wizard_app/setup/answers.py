@@ -1,4 +1,4 @@
-"""What has been answered so far: flat in the file, one shape for each step in the code."""
+"""The answers so far: flat in the file, one type for each step in the code."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ A = TypeVar("A", bound=Struct)
 
 
 class Answers:
-    """The answers by member (spec, wizard state); never changed, the methods make others."""
+    """The answers by member (spec, wizard state); immutable, the methods return new ones."""
 
     __slots__ = ("_found", "values")
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self.values = dict(values)
-        # What each step was answered, once it was asked for: many lines are not looked at again.
+        # Parsed answers by step, because an answer may have many lines to check.
         self._found: dict[type[Struct], Any] = {}
 
     def of(self, shape: type[A]) -> A | None:
-        """What one step was answered; None when it was not."""
+        """The answer to one step, or None."""
         if shape not in self._found:
             try:
                 self._found[shape] = shaped(self.values, shape)
@@ -34,16 +34,16 @@ class Answers:
         return found
 
     def with_answer(self, answer: Struct) -> Answers:
-        """These, with the members of `answer` in place of what was there."""
+        """Return a copy in which the members of `answer` replace the old ones."""
         return Answers({**self.values, **msgspec.to_builtins(answer)})
 
     def only(self, shapes: Iterable[type[Struct]]) -> Answers:
-        """The members of these shapes, and no other."""
+        """Return a copy with only the members of these types."""
         names = {name for shape in shapes for name in members(shape)}
         return Answers({name: value for name, value in self.values.items() if name in names})
 
     def without(self, shapes: Iterable[type[Struct]]) -> Answers:
-        """Every member but those of these shapes."""
+        """Return a copy without the members of these types."""
         known = self.only(shapes).values
         return Answers({name: value for name, value in self.values.items() if name not in known})
 
@@ -55,6 +55,6 @@ class Answers:
 
 
 def members(shape: type[Struct], *, required: bool = False) -> list[str]:
-    """The names of a shape's members in the file; with `required` of those without a default."""
+    """The names of a type's members in the file; with `required`, only those without a default."""
     fields = msgspec.structs.fields(shape)
     return [field.encode_name for field in fields if field.required or not required]

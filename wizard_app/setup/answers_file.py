@@ -1,4 +1,4 @@
-"""Setup files: the answers without any secret, taken from one device to another."""
+"""Setup files: the answers without secrets, to be used on another device."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LONGEST_VERSION = 20
 
 
 class SetupFile(NamedTuple):
-    """What a file holds, and for how many steps; or why it is not taken."""
+    """The contents of a setup file and the number of answered steps; or why it is refused."""
 
     answers: Answers = Answers({})
     steps: int = 0
@@ -33,17 +33,16 @@ class _File(Struct, frozen=True):
 
 
 def render(answers: Answers, steps: Sequence[AnyStep]) -> bytes:
-    """The setup file of what was answered; of other members nobody knows what they hold."""
+    """The setup file for the answers, without unknown members, which might be secret."""
     answered = (step.answer_type for step in steps if answers.of(step.answer_type) is not None)
     document = {"version": VERSION, "answers": answers.only(answered).values}
     return json.dumps(document, indent=2, ensure_ascii=False).encode() + b"\n"
 
 
 def parse(data: bytes, steps: Sequence[AnyStep], machine: Machine) -> SetupFile:
-    """What a setup file answers on this device: all of it is right, or there are problems.
+    """Parse a setup file; either all of it is valid on this device, or there are problems.
 
-    Members that no step asks for, such as secrets that somebody wrote into it, are left
-    out.
+    Members that no step uses, such as secrets that somebody added, are left out.
     """
     try:
         file = from_json(data, _File)
@@ -78,7 +77,7 @@ def _problems_of_shape(step: AnyStep, answers: Mapping[str, Any]) -> list[Senten
 
 
 def _unfit(steps: Sequence[AnyStep], answers: Answers, machine: Machine) -> list[Sentence]:
-    """What the steps themselves object to, each beside the other answers of the file."""
+    """The steps' own objections, each checked with the other answers of the file."""
     return [
         Sentence("{step}: {problem}", step=step.short, problem=problem)
         for step in steps

@@ -1,4 +1,4 @@
-"""The public SSH keys of a user of a code host: `https://github.com/<user>.keys` and its like."""
+"""Fetches a user's public SSH keys from a code host: `https://github.com/<user>.keys`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wizard_app.setup import ssh_keys
 
 LIMIT_S = 10.0
 LIMIT_BYTES = 64 << 10
-# Without a slash, and not the name of a folder: it becomes a part of a path.
+# No slash, `.` or `..`: it becomes a part of a path.
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,38}")
 _AT_ONCE = 4
 _VARIABLE = "WIZARD_CODE_HOST"
@@ -26,14 +26,14 @@ _slots = threading.BoundedSemaphore(_AT_ONCE)
 
 
 class Fetched(NamedTuple):
-    """Keys, each once, and how many lines are left out: no keys, or too many."""
+    """Keys without duplicates, and the number of lines left out as invalid or too many."""
 
     keys: tuple[str, ...]
     left_out: int
 
 
 def name_of(base: str) -> str:
-    """What people call the code host at `base`."""
+    """The name of the code host at `base`, for people."""
     try:
         check_base_url(base)
     except ValueError:
@@ -45,9 +45,9 @@ def name_of(base: str) -> str:
 def fetch_keys(
     base: str, user: str, *, limit_s: float = LIMIT_S, ca_file: Path | None = None
 ) -> Fetched | Sentence:
-    """The keys that `user` shows at the code host at `base`; a sentence says why there are none.
+    """Fetch the keys of `user` from the code host at `base`, or return why there are none.
 
-    Nothing is asked for a name that no user has.
+    No request is made for an impossible user name.
     """
     try:
         check_base_url(base)

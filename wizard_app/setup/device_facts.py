@@ -1,4 +1,4 @@
-"""What a step may ask of the device: its records, read when they are asked for."""
+"""Facts about the device for the steps: its records, read on demand."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from wizard_app.setup.settings import JOURNAL, WizardSettings
 from wizard_app.setup.ssh_keys import Key
 
 T = TypeVar("T")
-# What systemd's client of time servers makes.
+# Created by systemd-timesyncd.
 _SYNCHRONISED = Place("/run/systemd/timesync/synchronized")
-# Names of the database for whatever is set, or nothing is: as an answer, `localtime` would
-# have the device's clock follow a link to itself.
+# Database names without a fixed zone; with `localtime` as an answer, /etc/localtime would be
+# a link to itself.
 _NO_ZONES = frozenset({"localtime", "posixrules", "Factory"})
 
 
 class Machine:
-    """The device during one request: what was read once stays the same.
+    """The device during one request; each record is read once.
 
-    A record that cannot be used counts as empty, and is told of among the `problems`.
+    A record that cannot be used counts as empty and adds to `problems`.
     """
 
     def __init__(self, settings: WizardSettings) -> None:
@@ -54,27 +54,27 @@ class Machine:
 
     @property
     def profiles_folder(self) -> str:
-        """Where profiles are installed."""
+        """The folder of the profiles."""
         return str(self._settings.device.writable(PROFILES))
 
     def profile(self, profile_id: str) -> Profile | None:
-        """The installed profile of that id."""
+        """The installed profile with that id."""
         return next((one for one in self.profiles if one.id == profile_id), None)
 
     @cached_property
     def providers(self) -> tuple[Provider, ...]:
-        """The providers to choose from on this build."""
+        """The providers that this build offers."""
         found = self._read(PROVIDERS, catalogue.parse, Catalogue(()))
         self.problems += found.problems
         return found.offered(offline=self.offline)
 
     def provider(self, provider_id: str) -> Provider | None:
-        """The provider of that id, if it is offered."""
+        """The provider with that id, if it is offered."""
         return next((one for one in self.providers if one.id == provider_id), None)
 
     @cached_property
     def limits(self) -> Limits:
-        """What the device can do."""
+        """The device's limits record."""
         return self._read(LIMITS, limits.parse, Limits())
 
     @property
@@ -84,28 +84,28 @@ class Machine:
 
     @property
     def name(self) -> str:
-        """What the device is called now."""
+        """The current name of the device."""
         return device_identity.device_name(self._settings.paths, self._settings.device)
 
     @property
     def time_zone(self) -> str:
-        """The time zone of its clock; empty when it has none of the database."""
+        """The time zone of its clock; empty if it is not in the database."""
         zone = device_identity.time_zone(self._settings.paths, self._settings.device)
         return zone if zone in zones() else ""
 
     @property
     def clock_is_set(self) -> bool:
-        """Whether a time server has set its clock since it was started."""
+        """Whether a time server has set its clock since boot."""
         return self._settings.device.has(_SYNCHRONISED)
 
     def has(self, path: str) -> bool:
-        """Whether there is anything at a path of the device."""
+        """Whether a path exists on the device."""
         return self._settings.paths.has(Place(path))
 
     def is_enabled(self, unit: str) -> bool:
-        """Whether systemd starts a unit when the device starts, as far as that can be told.
+        """Whether a unit is enabled at boot, as far as that can be determined.
 
-        To disable one that is not enabled does no harm.
+        Disabling a unit that is not enabled does no harm.
         """
         folder = self._settings.paths.on_device("/etc/systemd/system")
         try:
@@ -115,27 +115,27 @@ class Machine:
 
     @cached_property
     def ways_in(self) -> frozenset[str]:
-        """The ports, beside the usual, by which who sets it up comes in: SSH's, and this page's."""
+        """The ports that must stay open, beside the usual ones: SSH's and this page's."""
         found = ways_in(self._settings)
         self.problems += found.problems
         return frozenset(f"{port}/tcp" for port in found.ports)
 
     @cached_property
     def last_try(self) -> Try | None:
-        """How far the last try to set it up came; None when there was none."""
+        """How far the last attempt to set it up came; None if there was none."""
         return read_try(self._settings.paths.writable(JOURNAL))
 
     @property
     def code_host(self) -> str:
-        """What people call the place where the public SSH keys of a user are fetched."""
+        """The name of the code host from which SSH keys are fetched."""
         return code_host.name_of(self._settings.code_host)
 
     def keys_of(self, user: str) -> Fetched | Sentence:
-        """The keys that a user shows there; a sentence says why there are none."""
+        """Fetch a user's keys from the code host, or return why there are none."""
         return code_host.fetch_keys(self._settings.code_host, user)
 
     def examined(self, keys: Iterable[str]) -> list[Key]:
-        """What this device's `ssh-keygen` knows of lines that may be stored."""
+        """Run the device's `ssh-keygen` on valid lines."""
         return list(ssh_keys.examined(keys))
 
     def _find(self, place: Place) -> Found:
@@ -149,8 +149,8 @@ class Machine:
             return default
 
 
-# Reading them takes 10 ms, by which "a step's answer stored" would miss its row of the bench.
+# Reading them takes 10 ms; the bench row "a step's answer stored" would miss.
 @cache
 def zones() -> frozenset[str]:
-    """The names of zones in the time zone database."""
+    """The zone names in the time zone database."""
     return frozenset(zoneinfo.available_timezones()) - _NO_ZONES

@@ -1,4 +1,4 @@
-"""Secrets that wait for apply: kept in memory only, never written anywhere."""
+"""Secrets that wait for setup: in memory only, never written anywhere."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _REVISION_BYTES = 4
 
 
 class Held(NamedTuple):
-    """The secrets of one step by name, and what is known of them, such as that they work.
+    """The secrets of one step by name, and a note about them, such as a test result.
 
-    `revision` differs for other secrets of the step, and does not depend on their values.
+    `revision` changes with the secrets of the step, but does not depend on their values.
     """
 
     secrets: Mapping[str, Secret]
@@ -28,7 +28,7 @@ NOTHING = Held(MappingProxyType({}))
 
 
 class PendingSecrets:
-    """The secrets of each step, by its slug; never changed, `having` makes others."""
+    """The secrets of each step, by its slug; immutable, `having` returns a new one."""
 
     __slots__ = ("_held",)
 
@@ -36,11 +36,11 @@ class PendingSecrets:
         self._held = dict(held)
 
     def of(self, slug: str) -> Held:
-        """What is held for a step; nothing by default."""
+        """The secrets of a step; empty by default."""
         return self._held.get(slug, NOTHING)
 
     def having(self, slug: str, held: Held) -> PendingSecrets:
-        """These, with `held` in place of what was held for a step."""
+        """Return a copy with `held` for a step."""
         if dict(held.secrets) == dict(self.of(slug).secrets):
             held = held._replace(revision=self.of(slug).revision)
         else:
@@ -49,7 +49,7 @@ class PendingSecrets:
         return PendingSecrets(others | ({slug: held} if held.secrets else {}))
 
     def only(self, slugs: Container[str]) -> PendingSecrets:
-        """What is held for these steps, and nothing else."""
+        """Return a copy with only the secrets of these steps."""
         return PendingSecrets({slug: held for slug, held in self._held.items() if slug in slugs})
 
     def __repr__(self) -> str:

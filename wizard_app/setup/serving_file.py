@@ -1,4 +1,4 @@
-"""Where a wizard is served: what other processes are told of it, in a file beside its token."""
+"""The address of a running wizard, in a file beside its token, for other processes."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ from platform_common.storage.stale_files import remove_left_overs
 _MODE = 0o600
 _TCP = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):(?P<port>[0-9]{1,5})")
 _EVERYWHERE = ("0.0.0.0", "[::]")  # noqa: S104 - compared with, not listened on
-# SIOCGIFADDR, and where its answer has the address.
+# SIOCGIFADDR, and the place of the address in its answer.
 _ADDRESS_OF, _ADDRESS = 0x8915, slice(20, 24)
-# What is shown on a terminal, and read by agetty, which has a meaning for a backslash.
+# The text reaches terminals and agetty, which interprets backslashes.
 _SHOWN = re.compile(r"[!-\[\]-~]{0,300}")
-# More than any device has; who may write the file could fill a screen, or have the firewall
-# open every port.
+# More than any device has; otherwise, whoever can write the file could fill a screen, or open
+# every port in the firewall.
 _MOST_BASES, _MOST_BINDS = 256, 16
 
 
 class Serving(Struct, frozen=True):
-    """Where a wizard is served, and by which process.
+    """The address and the process of a running wizard.
 
-    `bases` are the beginnings of its URLs, the best first; behind a proxy or on a socket
-    file there may be none. `fingerprint` is its certificate's, if it has one. `bind` is
-    the addresses that it listens on, with a blank between two.
+    `bases` are the base URLs, the best first; behind a proxy or on a socket file there may be
+    none. `fingerprint` is its certificate's, if it has one. `bind` has the addresses that it
+    listens on, separated by blanks.
     """
 
     pid: int
@@ -53,14 +53,14 @@ class Serving(Struct, frozen=True):
     behind_proxy: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse what is no address nor fingerprint: it may be another user who tells."""
+        """Refuse anything but URLs and a fingerprint: another user may have written it."""
         if not all(map(_SHOWN.fullmatch, (*self.bases, self.fingerprint))):
-            raise ValueError("an address or a fingerprint has characters that none has")
+            raise ValueError("an address or a fingerprint contains invalid characters")
         if len(self.bases) > _MOST_BASES or len(self.bind.split()) > _MOST_BINDS:
-            raise ValueError("these are more addresses than any device has")
+            raise ValueError("there are too many addresses")
 
     def now(self) -> Serving:
-        """The same with the addresses that this machine has now: some come late, or change."""
+        """Return a copy with this machine's current addresses, which may appear late or change."""
         if self.behind_proxy or not self.bind:
             return self
         scheme = "https" if self.fingerprint else "http"
@@ -68,22 +68,22 @@ class Serving(Struct, frozen=True):
         return structs.replace(self, bases=tuple(dict.fromkeys(found)))
 
     def urls(self, token: str) -> tuple[str, ...]:
-        """The launch URLs; with no base, the path of one."""
+        """The launch URLs; without a base, only the path."""
         return tuple(launch_url(base, token) for base in self.bases or ("",))
 
 
 class ServingFile:
-    """What the commands of another process know of a wizard: a file beside its token."""
+    """The file with the address of a running wizard, for other commands."""
 
     def __init__(self, token_file: Path) -> None:
         self.path = token_file.with_name(f"{token_file.name}.address")
 
     def write(self, serving: Serving) -> None:
-        """Say that a wizard is served; raises `PlatformError`."""
+        """Write the file; raises `PlatformError`."""
         put(self.path, msgspec.json.encode(serving))
 
     def read(self) -> Serving | None:
-        """Where one is served now; None when none is. Raises `RecordError`."""
+        """Read the file; None if no wizard is running. Raises `RecordError`."""
         try:
             serving = record_file.read(Found(self.path), lambda data: from_json(data, Serving))
         except MissingRecordError:
@@ -91,17 +91,17 @@ class ServingFile:
         return serving if _is_alive(serving.pid) else None
 
     def user(self) -> int | None:
-        """The user whose process that is; None when that cannot be told."""
+        """The user of that process; None if unknown."""
         with contextlib.suppress(OSError):
             return self.path.lstat().st_uid
         return None
 
     def owner(self) -> Owner | None:
-        """The owner of that process, by name; None if unknown."""
+        """The user of that process, by name; None if unknown."""
         return owner_of(self.path)
 
     def clear(self, pid: int) -> None:
-        """Say that this process serves none any more."""
+        """Remove the file if it is this process's."""
         with contextlib.suppress(PlatformError, OSError):
             serving = self.read()
             if serving is not None and serving.pid == pid:
@@ -109,12 +109,12 @@ class ServingFile:
 
 
 def launch_url(base: str, token: str) -> str:
-    """The address that opens the wizard; without a token its start page."""
+    """The launch URL; without a token, the start page."""
     return f"{base}/?token={token}" if token else f"{base}/"
 
 
 def bases(bind: str, scheme: str) -> tuple[str, ...]:
-    """The beginnings of the URLs of a server that listens on `bind`; none for a socket file."""
+    """The base URLs of a server that listens on `bind`; none for a socket file."""
     found = _TCP.fullmatch(bind)
     if found is None:
         return ()
@@ -129,7 +129,7 @@ def bases(bind: str, scheme: str) -> tuple[str, ...]:
 
 
 def interface_addresses() -> list[str]:
-    """The IPv4 addresses of this machine's interfaces, also without a way to anywhere."""
+    """The IPv4 addresses of this machine's interfaces, also without a route."""
     found = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         for _, name in socket.if_nameindex():
@@ -170,7 +170,7 @@ def _is_alive(pid: int) -> bool:
 
 
 def put(path: Path, data: bytes, owner: Owner | None = None) -> None:
-    """Put a file for its owner alone at `path`, in place of whatever file or link is there.
+    """Write a file with mode 0600 at `path`, replacing any file or link.
 
     Raises `PlatformError`.
     """

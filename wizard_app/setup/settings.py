@@ -1,4 +1,4 @@
-"""What the wizard is told by its environment, read in one place."""
+"""The wizard's settings, read from the environment in one place."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from platform_common.host_names import ALLOWED_HOSTS_VARIABLE, allowed_hosts
 from platform_common.paths import WIZARD_STATE, Paths, Place
 
 DEV_OUT = "dev-out"
-# Where the commands of a device in a folder are written down, in that folder.
+# In dev mode, commands are recorded in this file of the dev-out folder.
 COMMANDS = "commands.jsonl"
 TOKEN = Place("/run/platform/wizard.token", "WIZARD_TOKEN_FILE")
 JOURNAL = Place("/var/lib/platform/apply-journal.jsonl")
 TLS = Place("/var/lib/platform/wizard-tls")
-# Hexadecimal digits; in production (True) too many to be guessed.
+# Hexadecimal digits; in production (True) too many to guess.
 _TOKEN_SHAPES = {True: re.compile(r"[0-9a-f]{32,128}"), False: re.compile(r"[0-9A-Fa-f]{1,128}")}
 _CODE_HOST = "https://github.com"
 
@@ -26,10 +26,10 @@ _CODE_HOST = "https://github.com"
 class WizardSettings(Struct, frozen=True, kw_only=True):
     """The settings of one wizard.
 
-    `paths` is where it writes, and looks first; `device` is where it looks next, the same
-    in production. `token` is the first launch token, made when it is empty. `code_host` is
-    where the public SSH keys of a user are fetched; `bind` has the addresses that it is
-    served on, with a blank between two.
+    `paths` is where it writes and looks first, `device` where it looks next; in production they
+    are the same. `token` is the first launch token; if empty, one is made. `code_host` is the
+    site from which SSH keys are fetched; `bind` has the addresses that it listens on, separated
+    by blanks.
     """
 
     paths: Paths
@@ -43,17 +43,17 @@ class WizardSettings(Struct, frozen=True, kw_only=True):
     bind: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse what would let anybody set up a real device."""
+        """Refuse settings that would let anyone set up a real device."""
         shape = _TOKEN_SHAPES[self.production]
         if self.token and not shape.fullmatch(self.token):
             raise WrongUsageError(
-                "That is no launch token",
+                "The launch token is not valid",
                 hint="A token is 32 random bytes as 64 digits of 0 to 9 and a to f;"
-                " without --token one is made.",
+                " leave out --token for a random one.",
             )
         if self.production and not self.require_token:
             raise WrongUsageError(
-                "In production the wizard always asks for its launch token",
+                "In production the wizard always requires its launch token",
                 hint="Leave out --no-token, or --production.",
             )
 
@@ -75,20 +75,20 @@ class WizardSettings(Struct, frozen=True, kw_only=True):
         )
 
     def reading(self, place: Place) -> Paths:
-        """Where `place` of the device is read: where the wizard writes, if it is there."""
+        """The paths from which `place` is read: those the wizard writes to, if it exists there."""
         return self.paths if self.paths.has(place) else self.device
 
     @property
     def state_file(self) -> Path:
-        """Where the answers are kept."""
+        """The file of the answers."""
         return self.paths.writable(WIZARD_STATE)
 
     @property
     def token_file(self) -> Path:
-        """Where the launch token waits to be used."""
+        """The file of the launch token."""
         return self.paths.writable(TOKEN)
 
     @property
     def tls_folder(self) -> Path:
-        """Where the wizard's own certificate is."""
+        """The folder of the wizard's own certificate."""
         return self.paths.writable(TLS)

@@ -19,20 +19,20 @@ from wizard_app.setup.plan.actions import Planned
 from wizard_app.setup.state import WizardState
 from wizard_app.setup.steps.base import Accepted, AnyStep, Form, Question
 
-# The field of every step's form that says which answer it began from.
+# The form field with the revision of the answer that the page showed.
 REVISION = "revision"
 _REVISION_LENGTH = 16
 
 
 class Lack(NamedTuple):
-    """A step that keeps the plan from being applied, and the reason."""
+    """A step that blocks setup, and the reason."""
 
     step: AnyStep
     why: Sentence
 
 
 class Kept(NamedTuple):
-    """What outlasts a request: the state, which is on the disk too, and the secrets."""
+    """What outlasts a request: the state, which is also on disk, and the secrets."""
 
     state: WizardState
     pending: PendingSecrets = PendingSecrets()
@@ -47,7 +47,7 @@ class Snapshot:
         self.state, self.pending = kept
 
     def asked(self, step: AnyStep) -> Question:
-        """What a step may look at."""
+        """The facts and answers that a step may use."""
         return Question(self.machine, self.state.answers, self.pending.of(step.slug))
 
     def answer(self, step: AnyStep) -> Any | None:
@@ -55,27 +55,27 @@ class Snapshot:
         return self.state.answers.of(step.answer_type)
 
     def actions(self, step: AnyStep) -> list[Planned]:
-        """What setting up does for the answer of a step that was answered."""
+        """The actions for the answer of an answered step."""
         return list(step.actions(self.answer(step), self.asked(step)))
 
     @property
     def tried(self) -> Try | None:
-        """How far the last try of this setup came; None before the first one."""
+        """How far the last attempt of this setup came; None before the first one."""
         last = self.machine.last_try
         return last if last and last.setup == self.state.started_at else None
 
     @cached_property
     def applied(self) -> frozenset[str]:
-        """The ids of the actions that a try of this setup has done."""
+        """The ids of the actions that attempts of this setup have done."""
         return self.tried.applied if self.tried else frozenset()
 
     def summary(self, step: AnyStep) -> list[tuple[Sentence, Any]]:
-        """Rows of the review page for a step that was answered: a label and a value."""
+        """Rows of the review page for an answered step: a label and a value."""
         asked = self.asked(step)._replace(stored=self.is_stored(step))
         return list(step.summary(self.answer(step), asked))
 
     def is_stored(self, step: AnyStep) -> bool:
-        """Whether all secrets of a step that are not held are on the device already."""
+        """Whether all secrets of a step that are not in memory are already on the device."""
         lacking = [action for _, action in self.actions(step) if action.lacks_secret]
         return bool(lacking) and all(action.id in self.applied for action in lacking)
 
@@ -96,7 +96,7 @@ class Snapshot:
                 yield Lack(step, why)
 
     def lost(self) -> Iterator[Lack]:
-        """The secrets that answers need and that are neither held nor stored."""
+        """The secrets that answers need but that are neither in memory nor stored."""
         for step in self.answered():
             needed = step.needs(self.answer(step), self.asked(step))
             if needed and not self.is_stored(step):
@@ -104,7 +104,7 @@ class Snapshot:
                     yield Lack(step, Sentence("{name} – enter again", name=name))
 
     def used_secrets(self) -> dict[str, dict[str, Secret]]:
-        """The held secrets that the plan needs, by the slug of their step and by name."""
+        """The secrets in memory that the plan needs, by step slug and name."""
         used = {}
         for step in self.answered():
             needed = step.secrets(self.answer(step), self.asked(step))
@@ -113,13 +113,13 @@ class Snapshot:
         return used
 
     def lacks(self) -> list[Lack]:
-        """What must be answered, or entered again, before the plan can be applied."""
+        """What must be answered or entered again before setup can run."""
         found = [*self.unanswered(), *self.unfit(), *self.lost()]
         order = list(self.steps)
         return sorted(found, key=lambda lack: order.index(lack.step.slug))
 
     def revision(self, step: AnyStep) -> str:
-        """A word that changes with the answer to a step and with its secrets."""
+        """A digest that changes with the answer to a step and with its secrets."""
         return f"{self._fingerprint(step)}.{self.pending.of(step.slug).revision}"
 
     def differs(self, other: Snapshot, step: AnyStep) -> bool:
@@ -136,11 +136,11 @@ class Snapshot:
             return False
         fingerprint, _, revision = form.get(REVISION).partition(".")
         held = self.pending.of(step.slug).revision
-        # After a restart nothing is held, although nobody else has answered.
+        # After a restart there are no secrets in memory, although nobody else has answered.
         return fingerprint != self._fingerprint(step) or (held != "" and revision != held)
 
     def has(self, step: AnyStep, accepted: Accepted[Any]) -> bool:
-        """Whether the step has this very answer already, as when a form is sent twice."""
+        """Whether the step already has exactly this answer, as when a form is sent twice."""
         held = dict(self.pending.of(step.slug).secrets)
         same_secrets = accepted.secrets is None or dict(accepted.secrets) == held
         return same_secrets and bool(accepted.answer == self.answer(step))

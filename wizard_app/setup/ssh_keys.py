@@ -1,4 +1,4 @@
-"""Lines of `authorized_keys`: which are taken, and what `ssh-keygen` knows of them."""
+"""Lines of `authorized_keys`: which are accepted, and what `ssh-keygen` says about them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from platform_common.process.run import ProcessError
 
 MOST_KEYS = 100
 LONGEST_LINE = 16 << 10
-# The spec's words for it: a key starts with one of them, as they stand here.
+# The spec: a key starts with exactly one of these.
 PREFIXES = (
     *("ssh-rsa ", "ssh-ed25519 ", "ssh-ecdsa"),
     *("ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521"),
@@ -22,13 +22,13 @@ PREFIXES = (
 )
 _BLANKS = " \t"
 _PRINTABLE = bytes(range(0x20, 0x7F)) + b"\t"
-# How private keys begin: PEM and SSH2, PuTTY, age, and for who leaves out the first line,
-# the inside of an OpenSSH key and that of a PEM one, which is a sequence in DER.
+# How private keys start: PEM and SSH2, PuTTY, age; and without their first line, the contents
+# of an OpenSSH key and of a PEM one, which is a DER sequence.
 _PRIVATE = re.compile(
     r"BEGIN [A-Z0-9 ]*PRIVATE KEY|PuTTY-User-Key-File|Private-(?:Lines|MAC|Hash):|AGE-SECRET-KEY-"
     r"|b3BlbnNzaC1rZXktdjE|^M[A-P][A-Za-z0-9+/]{40}"
 )
-# One of these is in all of that, but for what begins with an M; looking for them costs little.
+# A cheap test first: all of these contain one of the words or start with M.
 _PRIVATE_WORDS = ("PRIVATE KEY", "PuTTY-User-Key-File", "Private-", "AGE-SECRET", "b3BlbnNzaC1r")
 _PIECE = re.compile(r"[A-Za-z0-9+/]{40,}={0,2}")
 _MOST_NAMED = 5
@@ -39,16 +39,17 @@ _REMEMBERED = 512
 
 
 class Line(NamedTuple):
-    """A line that is not blank, without blanks around it; `number` counts all, from 1."""
+    """A stripped line that is not blank; `number` counts all lines, from 1."""
 
     number: int
     text: str
 
 
 class Key(NamedTuple):
-    """A line that was taken, and what `ssh-keygen` knows of it.
+    """An accepted line, and what `ssh-keygen` says about it.
 
-    Without a `fingerprint` it refused the line, or was not to be had: then it is not `judged`.
+    Without a `fingerprint`, `ssh-keygen` refused the line, or could not be run: then it is not
+    `judged`.
     """
 
     line: str
@@ -59,12 +60,12 @@ class Key(NamedTuple):
 
     @property
     def algorithm(self) -> str:
-        """Its first word."""
+        """The first word of the key."""
         return self.line.split(" ", 1)[0]
 
     @property
     def comment(self) -> str:
-        """What stands behind the key itself."""
+        """The comment after the key."""
         return " ".join(self.line.split()[2:])
 
     @property
@@ -74,27 +75,27 @@ class Key(NamedTuple):
 
 
 def lines(text: str) -> Iterator[Line]:
-    """The lines of a text area, which end at a line feed and nowhere else."""
+    """The lines of a text area, which only a line feed ends."""
     for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), start=1):
         if stripped := line.strip(_BLANKS):
             yield Line(number, stripped)
 
 
 def is_private(line: str) -> bool:
-    """Whether a line looks like one of a private key, wherever in the line that begins."""
+    """Whether a line contains the start of a private key, anywhere in the line."""
     if not line.startswith("M") and not any(word in line for word in _PRIVATE_WORDS):
         return False
     return _PRIVATE.search(line) is not None
 
 
 def check_line(line: str) -> None:
-    """Refuse what is no line for `authorized_keys`; raises `ValueError`, without the line."""
+    """Check a line for `authorized_keys`; raises `ValueError`, which does not contain the line."""
     if (wrong := wrong_with(line)) is not None:
         raise ValueError(str(wrong))
 
 
 def wrong_with(line: str) -> Sentence | None:
-    """What is wrong with a line without blanks around it; None when it may be stored."""
+    """What is wrong with a stripped line; None if it may be stored."""
     if len(line) > LONGEST_LINE:
         return Sentence("it is too long")
     if is_private(line):
@@ -111,14 +112,14 @@ def wrong_with(line: str) -> Sentence | None:
 
 
 def _is_printable(line: str) -> bool:
-    # So looked at, the most keys that there may be take a fifth of the time.
+    # This shortcut makes checking the most keys that a form may have five times as fast.
     if line.isascii():
         return not line.encode().translate(None, _PRINTABLE)
     return line.replace("\t", " ").isprintable()
 
 
 def private_among(found: Sequence[Line]) -> Sentence | None:
-    """Which of the lines begins a private key; None when none does."""
+    """The error for the first line that starts a private key, if any."""
     number = next((line.number for line in found if is_private(line.text)), None)
     if number is None:
         return None
@@ -128,7 +129,7 @@ def private_among(found: Sequence[Line]) -> Sentence | None:
 
 
 def wrong_among(found: Sequence[Line]) -> Sentence | None:
-    """Which of the lines may not be stored; None when all may be."""
+    """The error for the lines that may not be stored, if any."""
     wrong = [(line.number, why) for line in found if (why := wrong_with(line.text)) is not None]
     if len(wrong) == 1:
         number, why = wrong[0]
@@ -148,9 +149,9 @@ def wrong_among(found: Sequence[Line]) -> Sentence | None:
 
 
 def without_private(text: str) -> str:
-    """What of a text may be shown again.
+    """The part of a text that may be shown again.
 
-    Of one that holds a private key, these are the lines alone that may be stored.
+    If it contains a private key, only the lines that may be stored.
     """
     found = [line for _, line in lines(text)]
     if any(map(is_private, found)):
@@ -161,7 +162,7 @@ def without_private(text: str) -> str:
 
 
 def stored(accepted: Iterable[str]) -> tuple[str, ...]:
-    """Lines as they are stored: each key once, in the order of their first lines."""
+    """Lines as they are stored: each key once, in the order of first appearance."""
     keys: dict[tuple[str, ...], str] = {}
     for line in accepted:
         keys.setdefault(tuple(line.split()[:2]), line.replace("\t", " "))
@@ -169,7 +170,7 @@ def stored(accepted: Iterable[str]) -> tuple[str, ...]:
 
 
 def examined(accepted: Iterable[str]) -> Iterator[Key]:
-    """What `ssh-keygen` knows of each line; past five seconds, no more is asked."""
+    """Run `ssh-keygen` on each line, for at most five seconds in all."""
     deadline = time.monotonic() + _LIMIT_S
     for line in accepted:
         key = Key(line)
@@ -183,12 +184,12 @@ def examined(accepted: Iterable[str]) -> Iterator[Key]:
 
 @lru_cache(_REMEMBERED)
 def _examined(line: str) -> Key:
-    """One line for each call: of several, it passes over those that it refuses."""
+    """One call for each line, because in a longer file it silently skips bad lines."""
     done = processes.run(
         ("ssh-keygen", "-l", "-f", "-"), stdin=line.encode() + b"\n", timeout_s=_LIMIT_S
     )
     if done.status < 0:
-        raise ProcessError("ssh-keygen was ended")
+        raise ProcessError("ssh-keygen was stopped")
     found = _LISTED.fullmatch(done.output) if done.status == 0 else None
     if found is None:
         return Key(line, judged=True)
@@ -197,5 +198,5 @@ def _examined(line: str) -> Key:
 
 
 def _is_piece(line: str) -> bool:
-    """Whether a line may be from the middle of a private key; no line of its own is one."""
+    """Whether a line may be from the middle of a private key; no valid public key is."""
     return _PIECE.fullmatch(line) is not None and not line.startswith("AAAA")

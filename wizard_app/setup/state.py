@@ -1,4 +1,4 @@
-"""Where the wizard stands: `/var/lib/platform/wizard-state.json`, which holds no secret."""
+"""The wizard's state: `/var/lib/platform/wizard-state.json`, which contains no secret."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _TIME = re.compile(
 
 
 class WizardState(Struct, frozen=True):
-    """The step reached, and the answers; times are RFC 3339.
+    """The current step and the answers; times are RFC 3339.
 
-    `more` are members of the file that this version does not know, and keeps.
+    `more` has the members of the file that this version does not know; they are kept.
     """
 
     started_at: str
@@ -54,10 +54,9 @@ def order(steps: Sequence[AnyStep]) -> list[str]:
 
 
 def parse(data: bytes, steps: Sequence[AnyStep]) -> WizardState:
-    """The state in the JSON `data`; raises `DecodingError`, with the place and no value.
+    """Parse the JSON `data`; raises `DecodingError`, with the place and no value.
 
-    Members that nobody asks for are kept, and so are those of an answer of which one is
-    missing; that answer then counts as none.
+    Unknown members are kept, and so are those of an incomplete answer, which counts as missing.
     """
     tree = from_json(data, dict[str, Any])
     file = shaped(tree, _File)
@@ -70,7 +69,7 @@ def parse(data: bytes, steps: Sequence[AnyStep]) -> WizardState:
 
 
 def render(state: WizardState) -> bytes:
-    """The JSON of a state."""
+    """Return the state as JSON."""
     document = {
         "version": VERSION,
         "started_at": state.started_at,

@@ -1,4 +1,4 @@
-"""The wizard's state on the disk: read once at the start, replaced at every transition."""
+"""The wizard's state on disk: read once at the start, replaced at every change."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _log = logging.getLogger("wizard_app")
 
 
 class StateFile:
-    """The file; `set_aside` is where a damaged one is, as long as there is no other."""
+    """The file; `set_aside` is the path of a renamed damaged one until a new one is saved."""
 
     def __init__(self, path: Path, steps: Sequence[AnyStep]) -> None:
         self._path = path
@@ -35,16 +35,15 @@ class StateFile:
         self.set_aside: Path | None = None
 
     def load(self) -> WizardState:
-        """The state; the first one when there is none, or one that cannot be used.
+        """Load the state; the initial one if there is no usable file.
 
-        A damaged file is put aside under another name, and kept. Raises `PlatformError`
-        when that cannot be done.
+        A damaged file is renamed and kept. Raises `PlatformError` if that is not possible.
         """
         self._sweep()
         try:
             return record_file.read(Found(self._path), lambda data: states.parse(data, self._steps))
         except MissingRecordError:
-            # Put aside by a wizard that was ended before anything was answered anew.
+            # Renamed by an earlier wizard that ended before it saved a new one.
             self.set_aside = self._last_aside()
         except RecordError as error:
             self.set_aside = self._put_aside(error)
@@ -52,19 +51,19 @@ class StateFile:
         return WizardState(now(), self._steps[0].slug)
 
     def stored(self) -> WizardState | None:
-        """What is on the disk by now, perhaps of another process; None without a usable file."""
+        """The current file, perhaps written by another process; None without a usable one."""
         try:
             return record_file.read(Found(self._path), lambda data: states.parse(data, self._steps))
         except RecordError:
             return None
 
     def save(self, state: WizardState) -> None:
-        """Replace the file, durably; raises `PlatformError`, and the old one then stays."""
+        """Replace the file durably; raises `PlatformError`, after which the old one stays."""
         record_file.replace(self._path, states.render(state), mode=_MODE)
         self.set_aside = None
 
     def _sweep(self) -> None:
-        """Remove what a wizard that was killed left unfinished; the next save does it, too."""
+        """Remove temporary files of killed wizards, as every save does."""
         if self._path.parent.is_dir():
             with contextlib.suppress(PlatformError), changing(self._path):
                 remove_left_overs(self._path.parent, of_name=self._path.name)
@@ -80,7 +79,7 @@ class StateFile:
         return last
 
     def _put_aside(self, problem: RecordError) -> Path:
-        """Rename whatever is there, a file or not, to a name that is free."""
+        """Rename whatever is there, file or not, to a free name."""
         for to in self._names_aside():
             try:
                 rename_to_free(str(self._path), str(to))
@@ -88,11 +87,11 @@ class StateFile:
                 continue
             except OSError as error:
                 raise RecordError(
-                    f"{problem.message}; it cannot be put aside either: {error.strerror}",
-                    hint="Repair it, or move it away, then start again.",
+                    f"{problem.message}; it cannot be renamed either: {error.strerror}",
+                    hint="Repair or move it, then start again.",
                 ) from error
-            # If that does not last, the next start finds the damaged file where it was.
+            # If the rename is lost, the next start finds the damaged file in its old place.
             with contextlib.suppress(OSError):
                 fsync_directory(to.parent)
             return to
-        raise RecordError(f"{self._path}: too many damaged files lie beside it")
+        raise RecordError(f"{self._path}: there are too many damaged files beside it")

@@ -1,4 +1,4 @@
-"""gunicorn's log as we keep it: one line an event, and nothing of what a request held."""
+"""gunicorn's log: one line for each event, without any content of a request."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from gunicorn.glogging import Logger
 from platform_common.errors import PlatformError
 from platform_common.web.traceback_summary import places
 
-# gunicorn goes on with the line or header that it refused.
+# gunicorn's message continues with the refused line or header.
 _REFUSED = re.compile(r"Invalid request from ip=\S*: [A-Za-z -]*")
 
 
 class OneLineLog(Logger):  # type: ignore[misc]  # gunicorn has no types
-    """The log of gunicorn's events."""
+    """The logger for gunicorn's events."""
 
     def warning(self, msg: str, *args: Any, **options: Any) -> None:
-        """Log a warning; of a request that was refused only from where and why."""
+        """Log a warning; for a refused request, only its address and the reason."""
         refused = _REFUSED.match(msg)
         if refused:
             msg, args = "%s", (refused[0].rstrip(": "),)
         super().warning(msg, *args, **options)
 
     def exception(self, msg: str, *args: Any, **options: Any) -> None:
-        """Log the exception that is being handled by its kind and its places."""
+        """Log the current exception: its type and its places in the code."""
         error = sys.exception()
-        # The words before the first value, as one of them is a request's address.
+        # Only the text before the first value, because one value is the request's URL.
         self.error(
             "%s: %s in %s",
             msg.partition("%")[0].strip(),
@@ -38,6 +38,6 @@ class OneLineLog(Logger):  # type: ignore[misc]  # gunicorn has no types
 
 
 def _kind(error: BaseException | None) -> str:
-    # Their messages are ours, or name a module.
+    # Their messages are our own, or name a module.
     is_safe = isinstance(error, PlatformError | ImportError)
     return f"{type(error).__name__} ({error})" if is_safe else type(error).__name__

@@ -1,4 +1,4 @@
-"""Addresses to listen on: whether a text is one, and whether it can be had."""
+"""Addresses to listen on: parses them and checks whether they are free."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from platform_common.errors import PlatformError, UnreadableError, WrongUsageErr
 _TCP = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+)):([0-9]{1,5})")
 _UNIX = re.compile(r"unix:(?://)?(/\S+)")
 _ELSEWHERE = "Give another address with --bind."
-# sd_listen_fds(3): the first socket that systemd passes on, and how it tells of them.
+# sd_listen_fds(3): the first descriptor that systemd passes, and its variables.
 _FIRST_PASSED = 3
 _PROCESS, _COUNT = "LISTEN_PID", "LISTEN_FDS"
 _PASSED = (_PROCESS, _COUNT, "LISTEN_FDNAMES", "LISTEN_PIDFDID")
@@ -22,11 +22,10 @@ _IN_UNIT = "Its unit needs ListenStream= and Accept=no for each of its sockets."
 
 
 def addresses(bind: str) -> list[str]:
-    """Where a server is to listen: on the sockets that systemd passed, or else on `bind`.
+    """The addresses of the sockets that systemd passed, or else `bind`.
 
-    What the environment says of another process's sockets is forgotten. Raises
-    `WrongUsageError` for what was passed and is no socket that listens, and what
-    `check_bind` raises for an address that is used.
+    Variables for another process's sockets are removed. Raises `WrongUsageError` if a passed
+    descriptor is not a listening socket, and what `check_bind` raises.
     """
     count = _passed()
     if not count:
@@ -36,31 +35,31 @@ def addresses(bind: str) -> list[str]:
 
 
 def _passed() -> int:
-    """How many sockets this process was passed."""
+    """The number of sockets passed to this process."""
     count = os.environ.get(_COUNT, "")
     if os.environ.get(_PROCESS) != str(os.getpid()) or count == "0":
         for name in _PASSED:
             os.environ.pop(name, None)
         return 0
     if not _NUMBER.fullmatch(count):
-        raise WrongUsageError(f"{_COUNT} is {count!a}, and no number of sockets")
-    # The rest is taken by gunicorn, which does not know of these.
+        raise WrongUsageError(f"{_COUNT} is {count!a}, which is not a number of sockets")
+    # gunicorn removes the other variables, but not these.
     for name in _PASSED[2:]:
         os.environ.pop(name, None)
     return int(count)
 
 
 def _address_of(descriptor: int) -> str:
-    """The address of a socket that was passed, which must be one to serve on."""
+    """The address of a passed socket, which must be suitable for serving."""
     try:
         passed = socket.socket(fileno=descriptor)
     except OSError as error:
-        raise _useless(descriptor, "is no socket") from error
+        raise _useless(descriptor, "is not a socket") from error
     try:
         name, kind = passed.getsockname(), passed.type
         listens = passed.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
     finally:
-        # It stays open, for gunicorn.
+        # The descriptor stays open, for gunicorn.
         passed.detach()
     if not listens or kind != socket.SOCK_STREAM:
         raise _useless(descriptor, "does not listen for connections")
@@ -70,10 +69,10 @@ def _address_of(descriptor: int) -> str:
         case str():
             return f"unix:{name}"
         case bytes():
-            # Linux has names that are no paths.
+            # Linux has abstract socket names, which are not paths.
             return f"unix:@{name[1:].decode('ascii', 'backslashreplace')}"
         case _:
-            raise _useless(descriptor, "is of a kind that is not served")
+            raise _useless(descriptor, "is of an unsupported kind")
 
 
 def _useless(descriptor: int, what: str) -> WrongUsageError:
@@ -81,10 +80,10 @@ def _useless(descriptor: int, what: str) -> WrongUsageError:
 
 
 def check_bind(bind: str) -> None:
-    """Raise where a server could not listen on `bind`.
+    """Raise if a server could not listen on `bind`.
 
-    `HOST:PORT`, `[IPV6]:PORT` and `unix:/PATH` are addresses. Raises `WrongUsageError`
-    for what is none, and `UnreadableError` for one that cannot be had.
+    Addresses are `HOST:PORT`, `[IPV6]:PORT` and `unix:/PATH`. Raises `WrongUsageError` for an
+    invalid one, and `UnreadableError` for one that is not available.
     """
     tcp, unix = _TCP.fullmatch(bind), _UNIX.fullmatch(bind)
     if tcp and int(tcp[3]) < 1 << 16:
@@ -93,7 +92,7 @@ def check_bind(bind: str) -> None:
         _try_unix(bind, Path(unix[1]))
     else:
         raise WrongUsageError(
-            f"{bind!a} is no address to listen on",
+            f"{bind!a} is not an address to listen on",
             hint="Give HOST:PORT, such as 127.0.0.1:8089, or unix:/PATH.",
         )
 
@@ -103,24 +102,24 @@ def _try_tcp(bind: str, host: str, port: int) -> None:
     try:
         with socket.socket(family) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            # Without listening: whoever waits for the server must not meet this.
+            # Bind without listening: clients that wait for the server must not connect to this.
             probe.bind((host, port))
     except socket.gaierror as error:
-        raise UnreadableError(f"No address is known for {host}", hint=_ELSEWHERE) from error
+        raise UnreadableError(f"There is no address for {host}", hint=_ELSEWHERE) from error
     except OSError as error:
         raise _unavailable(bind, error) from error
 
 
 def _try_unix(bind: str, path: Path) -> None:
     if path.exists() and not path.is_socket():
-        raise WrongUsageError(f"{path} is a file, and no socket", hint=_ELSEWHERE)
+        raise WrongUsageError(f"{path} is a file, not a socket", hint=_ELSEWHERE)
     if not path.parent.is_dir():
-        raise UnreadableError(f"{path.parent} is no folder", hint=_ELSEWHERE)
+        raise UnreadableError(f"{path.parent} is not a folder", hint=_ELSEWHERE)
     try:
         with socket.socket(socket.AF_UNIX) as probe:
             probe.connect(str(path))
     except OSError as error:
-        # Nobody answers there: gunicorn puts its socket in that place.
+        # Nobody answers there, so gunicorn will replace the file by its socket.
         if error.errno not in (errno.ENOENT, errno.ECONNREFUSED):
             raise _unavailable(bind, error) from error
     else:
@@ -132,6 +131,6 @@ def _unavailable(bind: str, error: OSError) -> PlatformError:
         case errno.EADDRINUSE:
             return UnreadableError(f"Another program already listens on {bind}", hint=_ELSEWHERE)
         case errno.EADDRNOTAVAIL:
-            return UnreadableError(f"{bind} is no address of this machine", hint=_ELSEWHERE)
+            return UnreadableError(f"{bind} is not an address of this machine", hint=_ELSEWHERE)
         case _:
             return UnreadableError.of(bind, error)

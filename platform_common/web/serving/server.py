@@ -1,4 +1,4 @@
-"""Serving an app with gunicorn, in this process and with the settings of `gunicorn_conf`."""
+"""Serves an app with gunicorn, in this process, with the settings of `gunicorn_conf`."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from platform_common.errors import PlatformError, UnreadableError, WrongUsageErr
 from platform_common.web import gunicorn_conf
 from platform_common.web.serving.listening import addresses
 
-# What stays free of the files that a process may open: for the calls of the control CLI,
-# and for what the server itself has open.
+# Descriptors reserved for calls of the control CLI and for the server's own files.
 _SPARE_FILES = 256
-# A connection, and what one of gunicorn's threads waits for it with.
+# A connection, and the selector with which a gunicorn thread waits for it.
 _FILES_PER_CONNECTION = 2
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
@@ -27,10 +26,9 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 def serve(app: Flask, bind: str, *, settings: Mapping[str, Any] = _NONE) -> NoReturn:
     """Serve `app` on `bind` until a signal ends this process.
 
-    Sockets that systemd passed on take the place of `bind`.
-    `GUNICORN_CMD_ARGS` may hold further options of gunicorn's, such as `--certfile`;
-    `settings` are some of gunicorn's that nobody else decides. Raises `WrongUsageError`
-    and `UnreadableError` for what cannot be served.
+    Sockets passed by systemd replace `bind`. `GUNICORN_CMD_ARGS` may have further options of
+    gunicorn, such as `--certfile`; `settings` are gunicorn settings that only the caller decides.
+    Raises `WrongUsageError` and `UnreadableError` if serving is not possible.
     """
     server = _Server(app, addresses(bind), settings)
     if server.cfg.workers != 1:
@@ -45,21 +43,21 @@ def serve(app: Flask, bind: str, *, settings: Mapping[str, Any] = _NONE) -> NoRe
 
 
 def _check_temporary() -> None:
-    """Raise `UnreadableError` where there is no place for the file that gunicorn makes."""
+    """Raise `UnreadableError` if gunicorn has no folder for its temporary file."""
     try:
         tempfile.gettempdir()
     except FileNotFoundError as error:
         raise UnreadableError(
-            "There is no folder for temporary files that can be written",
+            "There is no writable folder for temporary files",
             hint="Mount a tmpfs on /tmp, or on /dev/shm.",
         ) from error
 
 
 class _Server(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
-    """What gunicorn asks for settings and the app.
+    """gunicorn's application object, which gives it the settings and the app.
 
-    Its own program would let modules in the current folder take the place of installed
-    ones, and read a file of settings there.
+    gunicorn's own program would let modules in the current folder shadow installed ones, and read
+    a settings file there.
     """
 
     def __init__(self, app: Flask, bind: list[str], settings: Mapping[str, Any]) -> None:
@@ -81,11 +79,11 @@ class _Server(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
             self.cfg.set(name, value)
         self._fit_descriptors()
         self.cfg.set("bind", self._bind)
-        # Made before the fork: what is wrong with it has been told by then.
+        # Created before the fork, so that errors in it were reported by then.
         self.cfg.set("preload_app", True)
 
     def _fit_descriptors(self) -> None:
-        """Have room for every connection: a server that cannot open a file more ends."""
+        """Limit connections to the available descriptors: gunicorn's worker ends if it runs out."""
         wanted = _SPARE_FILES + _FILES_PER_CONNECTION * self.cfg.worker_connections
         limit, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         if limit < wanted:

@@ -10,19 +10,19 @@ from gunicorn.workers.gthread import ThreadWorker
 class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
     """A worker whose threads close their connections themselves.
 
-    At the end of one gunicorn waits, for two seconds at most, until the client has hung up
-    as well (RFC 9112, section 9.6); of itself it does so in the one thread that accepts.
+    When gunicorn closes a connection, it waits up to two seconds for the client to close it too
+    (RFC 9112, section 9.6); by default it does so in the only accepting thread.
     """
 
     def handle(self, conn: Any) -> Any:
-        """Answer a request; whether the connection goes on, as gunicorn tells that."""
+        """Answer a request; return, in gunicorn's form, whether the connection stays open."""
         goes_on = super().handle(conn)
         if not goes_on:
             conn.close(graceful=True)
-            # The accepting thread would close it once more.
+            # Otherwise the accepting thread would close it again.
             conn.close = _closed
         return goes_on
 
 
 def _closed(*, graceful: bool = False) -> None:
-    """Do nothing: the connection is closed already."""
+    """Do nothing: the connection is already closed."""

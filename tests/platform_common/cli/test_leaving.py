@@ -50,6 +50,6 @@ def test_status_and_output_arrive(body: str, status: int, told: str) -> None:
     assert done.stderr == f"told\n{told}" or "Traceback" in done.stderr
 
 
-def test_output_that_does_not_arrive_is_no_success() -> None:
+def test_output_that_does_not_arrive_is_a_failure() -> None:
     with open("/dev/full", "w") as full:
         assert run("pass", stdout=full).returncode != 0

@@ -189,7 +189,7 @@ _OFFLINE = "This device has no internet connection"
     ],
     ids=["unknown", "no-resolver", "unknown-offline", "no-resolver-offline"],
 )
-def test_a_name_that_leads_nowhere_is_told(
+def test_an_unknown_host_name_is_reported(
     code: int, offline: bool, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
@@ -202,7 +202,7 @@ def test_a_name_that_leads_nowhere_is_told(
 
 
 @pytest.mark.parametrize("host", ["x" * 64 + ".example", "a..b", ".", "-.example"])
-def test_a_host_that_no_name_can_be_is_told(host: str) -> None:
+def test_an_impossible_host_name_is_reported(host: str) -> None:
     check = check_key(provider(), credentials(), endpoint=f"http://{host}/v1").check
     assert not check.ok
     assert host in check.message or "internet connection" in check.message

@@ -81,7 +81,7 @@ def highest_descriptor() -> int:
 
 @both
 @pytest.mark.parametrize("size", [0, 1, 65_536, 65_537, 1 << 20])
-def test_what_a_program_reads_it_can_print_unchanged(start: Start, size: int) -> None:
+def test_a_program_can_print_what_it_reads_unchanged(start: Start, size: int) -> None:
     assert start("cat", stdin=b"x" * size) == Finished(0, b"x" * size)
 
 
@@ -295,7 +295,7 @@ def test_cli_05_programs_started_at_once_lose_no_descriptor_when_these_run_out()
 
 
 @pytest.mark.filterwarnings("ignore:subprocess .* is still running")
-def test_cli_02_a_program_that_may_not_be_killed_holds_nobody_up(
+def test_cli_02_a_program_that_cannot_be_killed_delays_nobody(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def refuse(group: int, number: int) -> NoReturn:

@@ -100,7 +100,7 @@ MISBEHAVIOURS: dict[str, tuple[Script, str]] = {
 
 
 @pytest.mark.parametrize("name", MISBEHAVIOURS)
-def test_key_06_a_server_that_misbehaves_is_told_within_the_limit(name: str) -> None:
+def test_key_06_a_misbehaving_server_is_reported_within_the_limit(name: str) -> None:
     script, said = MISBEHAVIOURS[name]
     with no_thread_left(), playing(script) as server:
         began = time.monotonic()
@@ -119,7 +119,7 @@ def test_a_reset_is_told() -> None:
         assert CLOSED in ask(server, limit_s=10).message
 
 
-def test_a_refused_connection_is_told() -> None:
+def test_a_refused_connection_is_reported() -> None:
     server = f"127.0.0.1:{free_port()}"
     check = check_key(provider(), credentials(), endpoint=f"http://{server}/v1").check
     assert (check.ok, check.message) == (False, f"{server} refused the connection")
@@ -222,7 +222,7 @@ def test_key_04_a_redirect_is_not_followed() -> None:
     assert other.requests == []
 
 
-def test_nothing_compressed_is_asked_for_and_the_host_is_named() -> None:
+def test_no_compression_is_requested_and_the_host_is_named() -> None:
     with serving({"/models": LISTING}) as server:
         assert ask(server, limit_s=5).ok
         assert server.requests[0].headers["host"] == server.url.removeprefix("http://")

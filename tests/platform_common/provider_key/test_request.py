@@ -71,7 +71,7 @@ def test_key_09_the_signed_kind_needs_all_three_variables(missing: str) -> None:
 
 
 @pytest.mark.parametrize("region", ["eu", "eu-west-1.evil.example", "EU-WEST-1", "eu_west_1", "-"])
-def test_a_region_that_is_none_is_refused_without_being_shown(region: str) -> None:
+def test_an_invalid_region_is_refused_without_being_shown(region: str) -> None:
     found = credentials("signed-cloud") | {"AWS_REGION": Secret(region)}
     with pytest.raises(PlatformError) as caught:
         build_request(provider("signed-cloud"), found, endpoint=BASE)
@@ -107,7 +107,7 @@ def test_key_10_hosted_inference_needs_a_model() -> None:
     ],
 )
 @pytest.mark.parametrize("kind", KINDS)
-def test_key_02_what_is_no_key_is_refused_before_any_request(kind: Kind, key: str) -> None:
+def test_key_02_an_invalid_key_is_refused_before_any_request(kind: Kind, key: str) -> None:
     with pytest.raises(PlatformError) as caught:
         build_request(provider(kind), credentials(kind, key), endpoint=BASE, model="m")
     assert not key.strip() or key not in str(caught.value)

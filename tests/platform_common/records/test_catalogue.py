@@ -33,7 +33,7 @@ def test_fifteen_providers_ship_in_the_order_of_the_wizard() -> None:
     assert not SHIPPED.problems
 
 
-def test_every_kind_ships_and_each_shipped_provider_is_told_of() -> None:
+def test_every_kind_ships_and_each_shipped_provider_is_described() -> None:
     assert len({provider.kind for provider in SHIPPED.providers}) == 6
     assert all(provider.key_format for provider in SHIPPED.providers)
     assert all(provider.supported_models_hint for provider in SHIPPED.providers)
@@ -60,7 +60,7 @@ def test_d8_every_bad_entry_has_its_sentence_and_the_good_ones_stay() -> None:
     assert _ids(catalogue) == list(_ENTRIES)
     assert catalogue.problems[0] == "providers[0].kind: invalid enum value 'magic'"
     # Of two entries with one id the first counts.
-    assert catalogue.problems[4] == "providers[7].id: openrouter is there already"
+    assert catalogue.problems[4] == "providers[7].id: openrouter occurs twice"
     places = [problem.partition(":")[0] for problem in catalogue.problems[1:4]]
     assert places == ["providers[1]", "providers[2]", "providers[3]"]
 
@@ -78,6 +78,6 @@ def test_env_03_a_hostile_name_of_a_variable_is_refused(
 
 
 @pytest.mark.parametrize("data", [b"[]", b"{}", b"null", b"", b'{"providers": {}}', b"\xff"])
-def test_what_is_no_catalogue_at_all_is_an_error(data: bytes) -> None:
+def test_a_file_that_is_not_a_catalogue_is_an_error(data: bytes) -> None:
     with pytest.raises(DecodingError):
         parse(data)

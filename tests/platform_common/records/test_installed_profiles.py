@@ -15,7 +15,7 @@ def _names(device: Device) -> list[str]:
     return [found.id for found in installed_profiles(device.paths).profiles]
 
 
-def test_a_folder_on_the_device_stands_for_the_shipped_one(device: Device) -> None:
+def test_a_folder_on_the_device_replaces_the_shipped_one(device: Device) -> None:
     assert _names(device) == ["hermes", "khoj", "openclaw"]
     assert not installed_profiles(device.paths).problems
     device.put("/etc/platform/profiles/b.toml", "[profile]\n")
@@ -26,7 +26,7 @@ def test_a_folder_on_the_device_stands_for_the_shipped_one(device: Device) -> No
     assert _names(device) == ["a", "b"]
 
 
-def test_d8_broken_profiles_are_told_of_and_the_others_work(device: Device) -> None:
+def test_d8_broken_profiles_are_reported_and_the_others_work(device: Device) -> None:
     device.put("/etc/platform/profiles/good.toml", "[profile]\n")
     bad = device.put("/etc/platform/profiles/bad.toml", "[service]\nports = [0]\n")
     link = device.path("/etc/platform/profiles/link.toml")
@@ -44,14 +44,14 @@ def test_d8_broken_profiles_are_told_of_and_the_others_work(device: Device) -> N
         active_profile(device.paths)
 
 
-def test_a_folder_that_is_none_is_an_error(device: Device) -> None:
+def test_a_path_that_is_not_a_folder_is_an_error(device: Device) -> None:
     device.put("/etc/platform/profiles", "")
     with pytest.raises(RecordError, match="Not a directory"):
         installed_profiles(device.paths)
 
 
 @pytest.mark.parametrize("profile_id", ["", "../hermes", "/etc/x", "A", "a\0", "a" * 300])
-def test_what_is_no_id_is_not_looked_for(device: Device, profile_id: str) -> None:
+def test_an_invalid_id_is_not_looked_up(device: Device, profile_id: str) -> None:
     with pytest.raises(RecordError, match=r"^The profile id "):
         profile(device.paths, profile_id)
 
@@ -64,10 +64,10 @@ def test_the_active_profile_is_the_one_of_its_line(device: Device) -> None:
     assert found.unit == "khoj-gateway.service"
 
 
-def test_of_a_profile_that_is_not_installed_it_is_told_where_the_others_are(device: Device) -> None:
+def test_an_uninstalled_profile_is_reported_with_the_folder_of_the_others(device: Device) -> None:
     with pytest.raises(MissingRecordError, match=r"other\.toml: there is no such file") as missing:
         profile(device.paths, "other")
-    assert missing.value.hint == "See which there are with: platformctl profile list"
+    assert missing.value.hint == "List the profiles with: platformctl profile list"
     path = device.put("/etc/platform/active-profile", "other\n")
     with pytest.raises(RecordError) as error:
         active_profile(device.paths)
@@ -77,7 +77,7 @@ def test_of_a_profile_that_is_not_installed_it_is_told_where_the_others_are(devi
 
 
 @pytest.mark.parametrize("line", ["", "\n", "a\nb\n", " khoj\n", "../khoj\n", "kh\x1boj\n"])
-def test_an_active_profile_that_is_no_id_is_an_error(device: Device, line: str) -> None:
+def test_an_invalid_id_of_the_active_profile_is_an_error(device: Device, line: str) -> None:
     path = device.put("/etc/platform/active-profile", line)
     with pytest.raises(RecordError) as error:
         active_profile(device.paths)

@@ -43,7 +43,7 @@ def test_only_channels_that_are_called_from_outside_open_a_port() -> None:
     assert _shipped("openclaw").channel_ports == {}
 
 
-def test_a_definition_that_says_nothing_is_what_is_usual_for_its_id() -> None:
+def test_an_empty_definition_gets_the_defaults_for_its_id() -> None:
     found = parse(b"# nothing\n", "my-bot")
     assert (found.id, found.display_name, found.unit) == (
         *("my-bot", "my-bot", "my-bot-gateway.service"),
@@ -66,7 +66,7 @@ _ELSEWHERE = b'[health]\nhttp_check = "http://192.0.2.1:8080/"\n'
     ("data", "said"),
     [
         *((data, "the file is empty") for data in (b"", b"\n", b" \n\n")),
-        (b'[profile]\nid = "y"\n', r"profile\.id: must be x, as the file is called"),
+        (b'[profile]\nid = "y"\n', r"profile\.id: must be x, like the name of the file"),
         (_ELSEWHERE, r"health\.http_check: must be an address of this dev"),
     ],
 )

@@ -56,7 +56,7 @@ def test_an_error_names_the_file_once_and_the_place(tmp_path: Path) -> None:
     assert caught.value.hint == "And this."
 
 
-def test_a_missing_record_is_told_from_one_that_is_broken(tmp_path: Path) -> None:
+def test_a_missing_record_is_distinguished_from_a_broken_one(tmp_path: Path) -> None:
     with pytest.raises(MissingRecordError, match="none: there is no such file"):
         record_file.read(Found(tmp_path / "none"), bytes)
     assert record_file.read_line(tmp_path / "none") is None
@@ -78,7 +78,7 @@ def test_a_record_has_a_mebibyte_at_most(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["word", "word\n", "two words", "ünï\n"])
-def test_a_file_of_one_line_says_what_is_on_it(tmp_path: Path, text: str) -> None:
+def test_a_one_line_file_is_read(tmp_path: Path, text: str) -> None:
     (tmp_path / "f").write_text(text, "utf-8")
     assert record_file.read_line(tmp_path / "f") == text.strip()
 
@@ -87,7 +87,7 @@ def test_a_file_of_one_line_says_what_is_on_it(tmp_path: Path, text: str) -> Non
     "data",
     [b"", b"\n", b"word\n\n", b"a\nb\n", b" word\n", b"word \n", b"a\tb\n", b"a\0\n", b"\xff\n"],
 )
-def test_anything_else_is_no_file_of_one_line(tmp_path: Path, data: bytes) -> None:
+def test_anything_else_is_not_a_one_line_file(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "f").write_bytes(data)
     with pytest.raises(RecordError, match=f"^{tmp_path / 'f'}: "):
         record_file.read_line(tmp_path / "f")
@@ -108,7 +108,7 @@ def test_a_record_is_made_with_its_folder_mode_and_owner(tmp_path: Path) -> None
     assert sorted(item.name for item in path.parent.iterdir()) == [".f.lock", "f"]
 
 
-def test_an_edit_gets_what_is_there_and_repairs_the_mode(tmp_path: Path) -> None:
+def test_an_edit_gets_the_old_bytes_and_repairs_the_mode(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(b"old")
     path.chmod(0o666)
@@ -117,9 +117,7 @@ def test_an_edit_gets_what_is_there_and_repairs_the_mode(tmp_path: Path) -> None
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_who_is_not_root_gives_no_file_away(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_root_no_owner_is_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with another_user(tmp_path, monkeypatch):
         replace(Path("f"), owner=DAEMON)
         assert Path("f").stat().st_gid == os.getegid()
@@ -145,7 +143,7 @@ def test_a_change_that_cannot_be_made_leaves_the_record(
     assert (tmp_path / "f").read_bytes() == b"old"
 
 
-def test_leak_06_an_edit_sweeps_what_killed_writers_of_this_record_left(tmp_path: Path) -> None:
+def test_leak_06_an_edit_sweeps_left_overs_of_killed_writers_of_this_record(tmp_path: Path) -> None:
     (tmp_path / temporary_name("f")).write_bytes(b"secret")
     (tmp_path / temporary_name("f")).write_bytes(b"secret")
     other = tmp_path / temporary_name("g")
@@ -155,7 +153,7 @@ def test_leak_06_an_edit_sweeps_what_killed_writers_of_this_record_left(tmp_path
 
 
 @pytest.mark.parametrize("name", ["file/f", "file/folder/f"])
-def test_a_folder_that_is_none_is_told(tmp_path: Path, name: str) -> None:
+def test_a_path_that_is_not_a_folder_is_reported(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(UnreadableError, match=r"file.*: Not a directory$"):
         replace(tmp_path / name)

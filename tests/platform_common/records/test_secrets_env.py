@@ -119,7 +119,7 @@ def test_env_05_a_large_file_is_read_and_judged_in_no_time(line: bytes) -> None:
     assert time.process_time() - began < 3
 
 
-def test_leak_08_nothing_that_python_shows_of_it_holds_a_value() -> None:
+def test_leak_08_no_repr_of_it_holds_a_value() -> None:
     keys = parse(b"KEY=sk-canary\n")
     assert "canary" not in f"{keys!r}{keys}{keys.get('KEY')!r}{keys.get('KEY')}"
 

@@ -79,7 +79,7 @@ def test_fs_01_of_a_line_that_is_only_partly_written_nothing_stays(
     (tmp_path / "f").write_bytes(b"old\n")
     write = os.write
     monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:taken]))
-    with pytest.raises(UnreadableError, match="f: the disk took only a part of the line"):
+    with pytest.raises(UnreadableError, match="f: only a part of the line could be written"):
         append_line(tmp_path / "f", b"new")
     assert (tmp_path / "f").read_bytes() == b"old\n"
 
@@ -98,7 +98,7 @@ def test_what_cannot_be_taken_back_either_is_a_torn_line_and_no_more(
     assert (tmp_path / "f").read_bytes() == b"old\nne\nnew\n"
 
 
-def test_nobody_waits_for_ever_for_the_end_of_a_file(
+def test_waiting_for_the_end_of_a_file_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "f").write_bytes(b"old\n")
@@ -111,10 +111,10 @@ def test_nobody_waits_for_ever_for_the_end_of_a_file(
     assert (tmp_path / "f").read_bytes() == b"old\n"
 
 
-def test_nothing_is_made_of_what_is_missing(tmp_path: Path) -> None:
+def test_failed_calls_create_no_file(tmp_path: Path) -> None:
     with pytest.raises(UnreadableError, match="none/f: No such file or directory"):
         append_line(tmp_path / "none" / "f", b"line")
-    with pytest.raises(ValueError, match="one line holds no line feed"):
+    with pytest.raises(ValueError, match="a line must not contain a line feed"):
         append_line(tmp_path / "f", b"one\ntwo")
     for missing in (tmp_path / "f", tmp_path / "none" / "f"):
         assert put_aside(missing, tmp_path / "aside") is False
@@ -129,7 +129,7 @@ def test_nothing_is_made_of_what_is_missing(tmp_path: Path) -> None:
 # Putting aside.
 
 
-def test_a_file_that_is_put_aside_is_the_same_file_under_its_new_name(tmp_path: Path) -> None:
+def test_a_renamed_log_is_the_same_file_under_its_new_name(tmp_path: Path) -> None:
     append_line(tmp_path / "f", b"line", mode=0o640)
     before = (tmp_path / "f").stat()
     (tmp_path / "old").mkdir()
@@ -143,7 +143,7 @@ def test_a_file_that_is_put_aside_is_the_same_file_under_its_new_name(tmp_path: 
 
 
 @pytest.mark.parametrize("kind", [*NOT_REGULAR, *LINKS, "file"])
-def test_fs_07_what_has_the_other_name_stays(tmp_path: Path, kind: str) -> None:
+def test_fs_07_a_file_with_the_target_name_stays(tmp_path: Path, kind: str) -> None:
     append_line(tmp_path / "f", b"line")
     aside = tmp_path / "aside"
     if kind == "file":
@@ -151,7 +151,7 @@ def test_fs_07_what_has_the_other_name_stays(tmp_path: Path, kind: str) -> None:
     else:
         make(kind, aside)
     before = picture(tmp_path)
-    with pytest.raises(ExistsError, match=f"^{aside} exists already and is not overwritten$"):
+    with pytest.raises(ExistsError, match=f"^{aside} already exists and is not overwritten$"):
         put_aside(tmp_path / "f", aside)
     assert picture(tmp_path) == before
 
@@ -194,7 +194,7 @@ def test_what_is_put_aside_already_is_not_there_and_what_always_is_is_given_up(
     assert put_aside(tmp_path / "f", tmp_path / "aside") is False
     assert not (tmp_path / "aside").exists()
     away_once_locked(1000)
-    with pytest.raises(LockedError, match="f is put aside again and again by another program"):
+    with pytest.raises(LockedError, match="f keeps being renamed by another program"):
         append_line(tmp_path / "f", b"new")
 
 
@@ -277,7 +277,7 @@ def test_fs_01_when_the_shorter_file_cannot_be_written_the_old_one_stays(
 
 
 @pytest.mark.parametrize(("where", "name"), [(os, "pread"), (os, "fsync"), (Path, "lstat")])
-def test_fs_03_a_disk_that_fails_under_the_lock_is_told(
+def test_fs_03_a_disk_error_under_the_lock_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: object, name: str
 ) -> None:
     (tmp_path / "f").write_bytes(b"old\n")

@@ -132,12 +132,12 @@ def test_fs_07_a_file_is_created_once_and_whatever_has_the_name_stays(
     path = make(kind, tmp_path / "f")
     before = picture(tmp_path)
     for there in (path, tmp_path / "g"):
-        with pytest.raises(PlatformError, match="exists already and is not overwritten"):
+        with pytest.raises(PlatformError, match="already exists and is not overwritten"):
             create_exclusive(there, b"new", mode=0o600)
     assert picture(tmp_path) == before
 
 
-def test_of_many_who_create_one_file_one_succeeds(tmp_path: Path) -> None:
+def test_only_one_of_many_processes_creates_a_file(tmp_path: Path) -> None:
     start = threading.Barrier(8)
     outcomes: list[int | None] = []
 
@@ -175,7 +175,7 @@ def fail_of(kind: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", fail)
 
 
-def test_fs_03_what_could_not_be_made_durable_changes_nothing(
+def test_fs_03_a_write_that_is_not_durable_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "f").write_bytes(b"old")
@@ -188,7 +188,7 @@ def test_fs_03_what_could_not_be_made_durable_changes_nothing(
     assert names(tmp_path) == ["f"]
 
 
-def test_fs_03_a_folder_that_could_not_be_made_durable_leaves_a_doubt_and_is_told(
+def test_fs_03_a_failed_fsync_of_the_folder_is_reported_as_uncertain(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
@@ -201,9 +201,9 @@ def test_fs_03_a_folder_that_could_not_be_made_durable_leaves_a_doubt_and_is_tol
             with pytest.raises(NotDurableError) as caught:
                 write(path, b"new")
             assert caught.value.message == (
-                f"{path} is written, but may or may not outlast a power cut: Input/output error"
+                f"{path} was written, but may not survive a power cut: Input/output error"
             )
-            assert caught.value.hint.startswith("Check the disk, then do the same once more")
+            assert caught.value.hint.startswith("Check the disk, then try again")
             assert path.read_bytes() == b"new"
     write_atomic(path, b"newer")
 

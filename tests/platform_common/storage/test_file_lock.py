@@ -24,7 +24,7 @@ def test_the_lock_is_a_private_file_beside_the_other(tmp_path: Path) -> None:
     assert stat.S_IMODE(lock.stat().st_mode) == 0o600
 
 
-def test_who_comes_second_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_second_caller_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
 
     def first_goes_on(_: float) -> None:
@@ -46,14 +46,14 @@ def test_who_comes_second_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert done == ["first", "second"]
 
 
-def test_nobody_waits_for_ever_and_a_lock_ends_with_its_block(tmp_path: Path) -> None:
+def test_waiting_for_a_lock_is_bounded_and_the_lock_ends_with_its_block(tmp_path: Path) -> None:
     with (
         changing(tmp_path / "f"),
         pytest.raises(LockedError, match="f is being changed by another program") as caught,
         changing(tmp_path / "f", wait_s=0.02),
     ):
         pass
-    assert caught.value.hint == "Try again when that has ended."
+    assert caught.value.hint == "Try again when it has finished."
     with pytest.raises(ZeroDivisionError), changing(tmp_path / "f"):
         raise ZeroDivisionError
     with changing(tmp_path / "f", wait_s=0):
@@ -74,7 +74,7 @@ def test_fs_07_something_else_in_the_place_of_the_lock_is_refused(
     assert picture(tmp_path) == before
 
 
-def test_fs_03_a_lock_that_fails_or_has_no_folder_is_told(
+def test_fs_03_a_lock_that_fails_or_has_no_folder_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:

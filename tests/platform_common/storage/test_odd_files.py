@@ -30,7 +30,7 @@ USES: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("kind", [*NOT_REGULAR, *LINKS])
 @pytest.mark.parametrize("use", USES.values(), ids=USES)
-def test_fs_07_nothing_but_a_file_with_one_name_is_used_and_anything_else_stays(
+def test_fs_07_only_a_file_with_one_name_is_used_and_anything_else_stays(
     tmp_path: Path, use: Callable[[Path], object], kind: str
 ) -> None:
     path = make(kind, tmp_path / "f")

@@ -16,7 +16,7 @@ from tests.support.odd_files import NOT_REGULAR, make, picture
 
 
 @pytest.mark.parametrize("kind", NOT_REGULAR)
-def test_fs_07_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, kind: str) -> None:
+def test_fs_07_anything_but_a_regular_file_is_refused_at_once(tmp_path: Path, kind: str) -> None:
     path = make(kind, tmp_path / "f")
     before = picture(tmp_path)
     (tmp_path / "link").symlink_to("f")
@@ -50,7 +50,7 @@ def test_fs_07_a_device_that_opens_and_reads_is_refused(tmp_path: Path) -> None:
         os.close(end)
 
 
-def test_fs_03_a_read_that_fails_is_told(tmp_path: Path) -> None:
+def test_fs_03_a_failing_read_is_reported(tmp_path: Path) -> None:
     # The memory of a process is a regular file that nothing can read from its beginning.
     with pytest.raises(UnreadableError, match=r"^/proc/self/mem: Input/output error$"):
         read_own(Path("/proc/self/mem"), 10)

@@ -54,9 +54,7 @@ def test_leak_06_of_one_name_only_regular_files_of_that_name_go(tmp_path: Path) 
         remove_left_overs(tmp_path / "none")
 
 
-def test_leak_06_what_is_of_another_user_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_leak_06_files_of_other_users_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     theirs = tmp_path / temporary_name("f")
     theirs.touch()
     with another_user(tmp_path, monkeypatch):
@@ -65,7 +63,7 @@ def test_leak_06_what_is_of_another_user_stays(
     assert names(tmp_path) == [theirs.name]
 
 
-def test_a_left_over_that_just_went_is_none(
+def test_a_left_over_that_just_disappeared_is_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Whoever writes it renames it between our look at the folder and our look at the file.
@@ -81,7 +79,7 @@ def test_a_left_over_that_just_went_is_none(
     assert names(tmp_path) == []
 
 
-def test_what_this_process_left_goes_when_the_block_fails(tmp_path: Path) -> None:
+def test_this_processs_left_overs_are_removed_if_the_block_fails(tmp_path: Path) -> None:
     other = ".f.1.01234567.tmp"
     for name in (temporary_name("f"), other):
         (tmp_path / name).touch()

@@ -31,7 +31,7 @@ def texts(value: object) -> list[str]:
 
 
 @pytest.mark.parametrize("code", TRANSLATED)
-def test_a_catalogue_holds_just_what_the_pages_say(code: str) -> None:
+def test_a_catalogue_has_exactly_the_texts_of_the_pages(code: str) -> None:
     assert Path(LOCALES, f"{code}.po").read_bytes() == updated(code), "run: make messages"
     # Of Python and of templates.
     found = {texts(message.id)[0] for message in read(code) if message.id}

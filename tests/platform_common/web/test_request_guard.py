@@ -55,7 +55,7 @@ def test_names_are_listed_with_commas_or_blanks(value: str, names: set[str]) -> 
 
 
 @pytest.mark.parametrize("value", ["*", "*.example.org", "https://a.example", "a.example/x", "é"])
-def test_what_is_no_name_is_refused_at_the_start(value: str) -> None:
+def test_an_invalid_name_is_refused_at_the_start(value: str) -> None:
     with pytest.raises(WrongUsageError, match="PLATFORM_ALLOWED_HOSTS"):
         allowed_hosts(f"good.example {value}")
 

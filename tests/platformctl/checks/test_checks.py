@@ -1,4 +1,4 @@
-"""What the checks of `doctor` make of what they are told; samples are those of real machines."""
+"""The judgements of `doctor`'s checks, on samples from real machines."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_room_is_short_below_500_mb_and_gone_below_50() -> None:
         assert judged(judge_room(Path("/home"), free_bytes, no_nodes=False))[0] == kind
     # A disk full of small files has none either.
     finding = judge_room(Path("/home"), 10**12, no_nodes=True)
-    assert judged(finding) == ("Fail", "/home has no room for another file, however small")
+    assert judged(finding) == ("Fail", "/home has no free inode, so no file can be created")
 
 
 ROOT = "25 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw,errors=remount-ro"
@@ -62,7 +62,7 @@ MOUNTS = {
 
 
 @pytest.mark.parametrize(("lines", "read_only"), MOUNTS.values(), ids=MOUNTS)
-def test_what_is_written_to_must_not_be_mounted_read_only(lines: list[str], read_only: str) -> None:
+def test_writable_folders_must_not_be_mounted_read_only(lines: list[str], read_only: str) -> None:
     finding = judge_mounts("\n".join(lines), ["/", "/var/lib/platform", "/home", "/home/agent"])
     expected = ("Fail", f"{read_only} is mounted read-only") if read_only else ("Pass", "")
     assert judged(finding) == expected
@@ -188,7 +188,7 @@ def ruleset(chain: dict[str, Any], *rules: list[dict[str, Any]]) -> bytes:
     ],
     ids=["drops", "with-a-rule", "accepts", "other-hook", "accepts-all", "counts-first", "empty"],
 )
-def test_what_nobody_asked_for_must_be_dropped(table: bytes, kind: str) -> None:
+def test_unrequested_input_must_be_dropped(table: bytes, kind: str) -> None:
     assert judged(judge_firewall(table))[0] == kind
 
 

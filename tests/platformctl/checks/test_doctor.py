@@ -26,8 +26,8 @@ from tests.support.raw_server import RawServer, Request
         (PlatformError("It is broken"), "It is broken", "Correct that, then run"),
         (PermissionError(13, "Permission denied", "/x"), "/x: Permission denied", "Correct that"),
         (OSError("odd"), "the system: odd", "Correct that"),
-        (KeyError("canary"), "internal error: KeyError", "Report it"),
-        (RecursionError("canary"), "internal error: RecursionError", "Report it"),
+        (KeyError("canary"), "internal error: KeyError", "Report this error"),
+        (RecursionError("canary"), "internal error: RecursionError", "Report this error"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
@@ -56,7 +56,7 @@ def test_checks_that_hang_are_fails_and_hold_nothing_up() -> None:
     over.set()
     assert time.monotonic() - begun < 30
     assert (verdict.fails, verdict.passes) == (50, 1)
-    assert verdict.checks[0].outcome.detail == "it did not end in 0.3 s"
+    assert verdict.checks[0].outcome.detail == "it did not finish within 0.3 s"
     assert [check.name for check in verdict.checks] == list(checks)
 
 
@@ -73,7 +73,11 @@ def test_checks_run_side_by_side() -> None:
 
 def test_on_a_device_in_a_folder_the_machine_is_not_looked_at(tmp_path: Path) -> None:
     verdict = examine(Paths(tmp_path, {}))
-    skipped = {c.name for c in verdict.checks if c.outcome.detail == "this is a device in a folder"}
+    skipped = {
+        c.name
+        for c in verdict.checks
+        if c.outcome.detail == "this device is a folder, not a machine"
+    }
     assert skipped == {name for name, row in CHECKS.items() if row.machine}
 
 
@@ -105,7 +109,7 @@ def test_a_device_without_anything_has_no_fails(device: Device) -> None:
     assert "0 failed, " in done.stdout.splitlines()[-1]
 
 
-def test_fails_make_the_exit_code_one_and_are_told_with_their_fix(device: Device) -> None:
+def test_fails_make_the_exit_code_one_and_are_shown_with_their_fix(device: Device) -> None:
     set_up(device)
     device.put("/etc/platform/limits.json", "{")
     done = device.ctl("doctor")
@@ -165,8 +169,11 @@ def test_an_active_profile_that_is_not_installed_fails(device: Device) -> None:
     ("answer", "expected"),
     [
         (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "Pass"),
-        (b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n", "Fail answers 503, not 200"),
-        (b"HTTP/1.1 302 To\r\nLocation: http://127.0.0.1:1/\r\n\r\n", "Fail answers 302, not 200"),
+        (b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n", "Fail answers with status 503, not 200"),
+        (
+            b"HTTP/1.1 302 To\r\nLocation: http://127.0.0.1:1/\r\n\r\n",
+            "Fail answers with status 302, not 200",
+        ),
         (b"\x16\x03\x01 this is TLS", "Fail does not speak HTTP"),
         (b"", "Fail Remote end closed connection without response"),
         (b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 200 + b"\r\n", "Fail does not speak HTTP"),
@@ -212,13 +219,15 @@ def test_how_it_went_is_kept_for_status(device: Device) -> None:
     assert json.loads(device.ctl("status", "--json").stdout)["doctor_fails"] == 1
 
 
-def test_who_may_not_keep_how_it_went_is_told_all_the_same(device: Device) -> None:
+def test_a_user_who_cannot_store_the_result_still_sees_it(device: Device) -> None:
     device.put("/run/platform", "a file in the way")
     done = device.ctl("doctor")
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_device_that_is_not_there_is_told_and_not_made(device: Device, tmp_path: Path) -> None:
+def test_a_missing_device_folder_is_reported_and_not_created(
+    device: Device, tmp_path: Path
+) -> None:
     device.root = tmp_path / "nowhere"
     finished = device.ctl("doctor", "--json")
     assert finished.returncode == 1

@@ -28,7 +28,7 @@ def test_a_whole_file_is_read() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"[caps]\n", b"[other]\nx = 1\n[caps]\nnew = 2\n"])
-def test_what_is_left_out_has_its_default(data: bytes) -> None:
+def test_missing_keys_have_their_default(data: bytes) -> None:
     assert parse(data) == CostCaps(Caps(5.0, 100.0), Behaviour("pause", 80.0))
 
 

@@ -113,19 +113,19 @@ def test_the_variable_names_another_ledger(device: Device, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("last", ["\n", ""], ids=["whole", "torn"])
-def test_lines_that_are_none_are_told_of_and_stop_nothing(device: Device, last: str) -> None:
+def test_invalid_lines_are_reported_and_stop_nothing(device: Device, last: str) -> None:
     device.put(LEDGER, line(cost_usd=1) + "\x00\x1b[31m\n" + line(cost_usd=2) + '{"timest' + last)
     done = device.call("cost", "--json")
     assert (done.returncode, json.loads(done.stdout)["today_usd"]) == (0, 3.0)
     ledger = device.path(LEDGER)
-    assert done.stderr == f"warning: {ledger}: could not read 2 lines, which the sums leave out\n"
+    assert done.stderr == f"warning: {ledger}: 2 lines could not be read and count as 0\n"
 
 
-def test_clk_01_a_day_that_has_not_come_is_told_of(device: Device) -> None:
+def test_clk_01_a_day_in_the_future_is_reported(device: Device) -> None:
     device.put(LEDGER, line(cost_usd=1) + line(-400, cost_usd=9))
     done = device.call("cost")
     assert "left out 1 line of a day that has not come" in done.stderr
-    assert "hint: See whether the clock is right" in done.stderr
+    assert "hint: Check the clock" in done.stderr
     assert "$1.00 of $5.00" in done.stdout
 
 
@@ -180,7 +180,7 @@ def test_set_changes_what_is_given_and_keeps_the_rest(device: Device) -> None:
         *("set 5", "ledger --lines 0", "ledger --lines 10001", "ledger --lines x", "--json ledger"),
     ],
 )
-def test_what_cannot_be_meant_is_wrong_usage(device: Device, options: str) -> None:
+def test_meaningless_options_are_wrong_usage(device: Device, options: str) -> None:
     assert device.call("cost", *options.split()).returncode == 64
     assert not device.path(CAPS).exists()
 
@@ -214,7 +214,7 @@ def test_two_resets_of_one_second_lose_nothing(device: Device) -> None:
         device.put(LEDGER, line(cost_usd=number))
         if number == 1:
             assert costs.reset(device.paths, NOW) is not None
-    with pytest.raises(PlatformError, match="exists already"):
+    with pytest.raises(PlatformError, match="already exists"):
         costs.reset(device.paths, NOW)
     assert len(list(device.path(LEDGER).parent.glob("cost-ledger*.jsonl"))) == 2
 
@@ -224,7 +224,7 @@ def test_two_resets_of_one_second_lose_nothing(device: Device) -> None:
     [("y\n", 0, False), ("n\n", 1, True), ("\n", 1, True), ("\x04", 130, True)],
     ids=["yes", "no", "enter", "end-of-input"],
 )
-def test_a_reset_is_asked_for(device: Device, typed: str, status: int, kept: bool) -> None:
+def test_a_reset_needs_confirmation(device: Device, typed: str, status: int, kept: bool) -> None:
     path = device.put(LEDGER, line())
     ended, shown = typed_on(device, "cost", "reset", typed=typed)
     assert (ended, path.exists()) == (status, kept), shown
@@ -232,7 +232,7 @@ def test_a_reset_is_asked_for(device: Device, typed: str, status: int, kept: boo
     # Without a terminal it needs an option.
     done = device.ctl("cost", "reset", stdin=typed)
     assert (done.returncode, path.exists()) == (64, True)
-    assert "hint: Give --yes" in done.stderr
+    assert "hint: To agree, add --yes" in done.stderr
 
 
 def test_the_ledger_shows_the_newest_messages_last(device: Device) -> None:
@@ -252,14 +252,14 @@ def test_the_ledger_shows_the_newest_messages_last(device: Device) -> None:
         ("nobody", 0.0, False, True),
     ]
     assert (answer.entries[0].request_id, answer.unreadable_lines) == ("a", 1)
-    assert done.stderr == "warning: Could not read 1 line among these\n"
+    assert done.stderr == "warning: 1 line among these could not be read\n"
     table = device.call("cost", "ledger").stdout.splitlines()
     assert [row.split()[-1] for row in table] == ["NOTE", "$1.00", "$0.25", "estimated", "unknown"]
 
 
 def test_an_empty_ledger_says_so_and_a_year_that_utc_does_not_have_is_shown(device: Device) -> None:
     done = device.call("cost", "ledger")
-    assert (done.returncode, done.stdout) == (0, "There is no message in the ledger.\n")
+    assert (done.returncode, done.stdout) == (0, "There are no messages in the ledger.\n")
     device.put(LEDGER, '{"timestamp": "0001-01-01T00:00:00+14:00", "provider": "x"}\n')
     assert "0001-01-01 00:00:00" in device.call("cost", "ledger").stdout
 
@@ -273,5 +273,5 @@ def test_a_file_of_junk_is_refused_before_that_takes_long(
     device.put(LEDGER, "xx\n" * (most + 100_000))
     done = device.call(*call.split())
     assert done.returncode == 1
-    assert f"is no ledger: more than {most:,} of its lines are no messages" in done.stderr
+    assert f"is not a ledger: more than {most:,} of its lines are not messages" in done.stderr
     assert "cost reset" in done.stderr

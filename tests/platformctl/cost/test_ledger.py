@@ -88,7 +88,7 @@ def by_day(result: Spent) -> dict[str, float]:
         pytest.param(line()[:-1] + b', "a":' + b"[" * 30_000, id="deeply-nested-in-a-good-one"),
     ],
 )
-def test_a_line_that_is_none_of_ours_is_counted_and_stops_nothing(bad: bytes) -> None:
+def test_an_invalid_line_is_counted_and_stops_nothing(bad: bytes) -> None:
     assert parse(bad) is None
     result = sums([line(cost_usd=1), bad, line(cost_usd=2)])
     assert (by_day(result), result.unreadable) == ({"2026-11-20": 3.0}, 1)
@@ -166,13 +166,13 @@ def test_the_month_is_the_calendar_month(
     assert sum(usd for _, usd in result.days) == shown * NANO
 
 
-def test_clk_01_lines_of_a_day_that_has_not_come_count_on_none_and_are_told_of() -> None:
+def test_clk_01_lines_with_a_future_day_count_for_no_day_and_are_reported() -> None:
     later_today = NOW.replace(hour=23)
     result = sums([line(cost_usd=1), line(later_today, cost_usd=2), line("2027-01-01T00:00:00Z")])
     assert (by_day(result), result.month, result.future) == ({"2026-11-20": 3.0}, 3 * NANO, 1)
 
 
-def test_nothing_is_asked_for_behind_a_block_that_lies_before_every_window() -> None:
+def test_no_block_is_read_beyond_one_that_is_older_than_every_window() -> None:
     asked = []
 
     def blocks() -> Any:

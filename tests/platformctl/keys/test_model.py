@@ -163,7 +163,7 @@ def test_neither_a_broken_active_provider_nor_profile_stops_a_key(device: Device
     assert device.path(ACTIVE).read_text() == "openai\n"
 
 
-def test_an_entry_of_the_catalogue_that_cannot_be_used_is_told_of(device: Device) -> None:
+def test_an_unusable_entry_of_the_catalogue_is_reported(device: Device) -> None:
     entry = {"id": "x", "display_name": "X", "kind": "chat-compatible", "endpoint_default": ""}
     entry |= {"key_env_var": "LD_PRELOAD", "key_format": ""}
     device.put("/etc/platform/providers.json", json.dumps({"providers": [entry]}))
@@ -203,7 +203,7 @@ def test_people_are_told_which_unit_to_restart_and_what_is_missing(device: Devic
     assert model(device, "bedrock")["configured"] is True
 
 
-def test_what_was_chosen_for_another_provider_is_forgotten(device: Device) -> None:
+def test_choices_for_another_provider_are_forgotten(device: Device) -> None:
     chosen = [device.put(f"/etc/platform/active-{name}", "x\n") for name in ("model", "endpoint")]
     device.put(ACTIVE, "custom\n")
     device.ctl(*SET, "custom", stdin=CANARY)
@@ -226,7 +226,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("stdin", "reason"), REFUSED)
-def test_env_01_a_key_that_is_none_is_refused_without_being_shown(
+def test_env_01_an_invalid_key_is_refused_without_being_shown(
     stdin: str, reason: str, tmp_path: Path
 ) -> None:
     (tmp_path / "key").write_text(stdin)
@@ -236,7 +236,7 @@ def test_env_01_a_key_that_is_none_is_refused_without_being_shown(
     assert "canary" not in error.value.message
 
 
-def test_env_01_what_is_stored_outlives_a_key_that_is_none(device: Device) -> None:
+def test_env_01_an_invalid_key_leaves_the_stored_one(device: Device) -> None:
     device.put(SECRETS, "OPENAI_API_KEY=old\n")
     device.put(ACTIVE, "anthropic\n")
     for stdin in ("", f"{CANARY} x", CANARY * 500_000):
@@ -394,7 +394,7 @@ def test_key_14_twenty_programs_at_once_lose_nothing(device: Device) -> None:
     assert len(device.path(SECRETS).read_text().splitlines()) == len(ids)
 
 
-def test_leak_06_what_a_killed_writer_left_is_swept(device: Device) -> None:
+def test_leak_06_left_overs_of_a_killed_writer_are_swept(device: Device) -> None:
     left = device.put(f"/etc/platform/.secrets.env.99999.{'a' * 8}.tmp", CANARY, mode=0o600)
     other = device.put("/etc/platform/.other.tmp", "x")
     assert device.ctl(*SET, "openai", stdin=CANARY).returncode == 0
@@ -440,7 +440,7 @@ def test_leak_01_no_core_file_of_a_process_that_has_the_key(device: Device, tmp_
     assert not os.WCOREDUMP(status)
 
 
-def test_of_a_name_that_is_none_not_much_is_repeated(device: Device) -> None:
+def test_an_invalid_name_is_repeated_only_in_part(device: Device) -> None:
     device.put(ACTIVE, "x" * 100_000 + "\n")
     for done in (device.ctl("model", "test", "--json"), device.ctl(*SET, "y" * 100_000)):
         assert len(done.stdout + done.stderr) < 600

@@ -75,7 +75,7 @@ def test_another_provider_is_not_asked_at_the_address_of_the_active_one(
     assert server.requests == []
 
 
-def test_people_are_told_in_three_lines_and_how_it_went(device: Device, server: RawServer) -> None:
+def test_people_get_three_lines_and_the_result(device: Device, server: RawServer) -> None:
     choose(device, "openai", f"{server.url}/v1", f"OPENAI_API_KEY={CANARY}")
     done = device.ctl("model", "test")
     *facts, status, verdict = done.stdout.splitlines()
@@ -123,7 +123,7 @@ def test_a_given_key_is_tested_instead_of_the_stored_one_which_need_not_be_there
     assert sent == [f"Bearer {CANARY}"] * 2
 
 
-def test_what_is_not_given_beside_a_key_is_the_stored_value(
+def test_values_that_are_not_given_with_a_key_are_the_stored_ones(
     device: Device, server: RawServer
 ) -> None:
     for stored, lines, region in (
@@ -144,18 +144,18 @@ def test_what_is_not_given_beside_a_key_is_the_stored_value(
     [
         pytest.param("", "The key is empty", id="nothing"),
         pytest.param("\nAWS_REGION=a-b", "The key is empty", id="empty-key"),
-        pytest.param(f"{CANARY}\n{CANARY}", "is not written NAME=value", id="no-name"),
-        pytest.param(f"{CANARY}\n={CANARY}", "is not written NAME=value", id="empty-name"),
-        pytest.param(f"{CANARY}\n{CANARY}=x", "names no other variable", id="unknown-name"),
-        pytest.param(f"{CANARY}\nAWS_ACCESS_KEY_ID=x", "names no other variable", id="the-key"),
-        pytest.param(f"{CANARY}\nPATH=x", "names no other variable", id="foreign-name"),
+        pytest.param(f"{CANARY}\n{CANARY}", "is not NAME=value", id="no-name"),
+        pytest.param(f"{CANARY}\n={CANARY}", "is not NAME=value", id="empty-name"),
+        pytest.param(f"{CANARY}\n{CANARY}=x", "names a variable that", id="unknown-name"),
+        pytest.param(f"{CANARY}\nAWS_ACCESS_KEY_ID=x", "names a variable that", id="the-key"),
+        pytest.param(f"{CANARY}\nPATH=x", "names a variable that", id="foreign-name"),
         pytest.param(f"{CANARY}\nAWS_REGION=", "The AWS_REGION is empty", id="empty-value"),
         pytest.param(f"{CANARY}\nAWS_REGION='{CANARY}'", "no key has", id="quotes"),
         pytest.param(f"{CANARY} x", "no key has", id="blank"),
         pytest.param(CANARY * 3_000, "is longer than", id="too-long"),
     ],
 )
-def test_what_cannot_be_a_key_is_not_sent_and_not_shown(
+def test_an_impossible_key_is_not_sent_and_not_shown(
     device: Device, server: RawServer, sent: str, error: str
 ) -> None:
     stored = "AWS_SECRET_ACCESS_KEY=s\nAWS_REGION=eu-west-1"
@@ -190,7 +190,7 @@ def test_key_10_hosted_inference_takes_the_model_that_is_named_or_active(
     ("active", "secrets", "error"),
     [
         ("", "", "No provider is active on this device"),
-        ("nobody", "", "There is no provider of that id on this device"),
+        ("nobody", "", "There is no provider with that id on this device"),
         ("openai", "", "OPENAI_API_KEY of OpenAI is not set"),
         ("openai", "OPENAI_API_KEY=", "OPENAI_API_KEY of OpenAI is not set"),
         ("bedrock", "AWS_REGION=a-b", r"AWS_ACCESS_KEY_ID of .* is not set"),
@@ -206,7 +206,7 @@ def test_key_10_hosted_inference_takes_the_model_that_is_named_or_active(
         "no-address",
     ],
 )
-def test_what_cannot_be_tested_fails_with_its_reason_and_what_to_do(
+def test_an_impossible_test_fails_with_a_reason_and_what_to_do(
     device: Device, active: str, secrets: str, error: str
 ) -> None:
     if active:

@@ -1,4 +1,4 @@
-"""The root helper's connection: what is told while an operation goes on, and to whom."""
+"""The root helper's connection: progress reports during an operation."""
 
 from __future__ import annotations
 
@@ -99,18 +99,20 @@ def test_each_operation_is_found_by_its_name(name: str) -> None:
     assert operation.name == name
 
 
-def test_what_is_done_is_told_before_the_answer(served: Callable[[Run], Served]) -> None:
+def test_progress_is_reported_before_the_answer(served: Callable[[Run], Served]) -> None:
     told: list[Any] = []
     assert ask(served(counts(3)).path, "do", {}, int, on_progress=told.append) == 3
     assert told == [0, 1, 2]
 
 
-def test_who_did_not_ask_for_it_gets_one_line(served: Callable[[Run], Served]) -> None:
+def test_a_caller_without_progress_gets_one_line(served: Callable[[Run], Served]) -> None:
     with served(counts(3)).connect(progress=False) as connection:
         assert lines_of(connection) == [{"result": 3, "error": None}]
 
 
-def test_a_caller_who_does_not_read_holds_nothing_up(served: Callable[[Run], Served]) -> None:
+def test_a_caller_that_does_not_read_does_not_block_the_operation(
+    served: Callable[[Run], Served],
+) -> None:
     done = threading.Event()
 
     def run(paths: Paths, asked: Nothing, on_progress: OnProgress) -> str:
@@ -131,7 +133,7 @@ def test_a_caller_who_does_not_read_holds_nothing_up(served: Callable[[Run], Ser
     assert last["result"] == "the end"
 
 
-def test_a_caller_who_goes_away_stops_nothing(served: Callable[[Run], Served]) -> None:
+def test_a_caller_that_leaves_does_not_stop_the_operation(served: Callable[[Run], Served]) -> None:
     gone, done = threading.Event(), []
 
     def run(paths: Paths, asked: Nothing, on_progress: OnProgress) -> None:
@@ -148,7 +150,7 @@ def test_a_caller_who_goes_away_stops_nothing(served: Callable[[Run], Served]) -
     assert helper.said == f"change: do by user {os.geteuid()}: done"
 
 
-def test_who_is_alive_but_has_nothing_to_tell_is_not_taken_for_dead(
+def test_a_silent_but_living_helper_is_not_taken_for_dead(
     served: Callable[[Run], Served], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(control_serving, "BEAT_S", 0.05)
@@ -168,13 +170,13 @@ def test_who_is_alive_but_has_nothing_to_tell_is_not_taken_for_dead(
     [
         pytest.param(b'{"progress": 1}\n', True, "gave no answer", id="dead"),
         pytest.param(b'{"progress": 1}\n', False, "has said nothing for 0.3 s", id="silent"),
-        pytest.param(b'{"progress": 1}\n{"res', True, "is wrong", id="torn"),
-        pytest.param(b"{}\n", True, "is wrong", id="nothing"),
-        pytest.param(b"[]\n", True, "is wrong", id="no-object"),
+        pytest.param(b'{"progress": 1}\n{"res', True, "is not valid", id="torn"),
+        pytest.param(b"{}\n", True, "is not valid", id="nothing"),
+        pytest.param(b"[]\n", True, "is not valid", id="no-object"),
         pytest.param(MUCH, True, "longer than", id="endless"),
     ],
 )
-def test_a_helper_that_does_not_answer_is_told_apart(
+def test_a_silent_helper_and_a_closed_connection_have_different_messages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sent: bytes, closes: bool, reason: str
 ) -> None:
     monkeypatch.setattr(control_helper, "_SILENCE_S", 20 if closes else 0.3)
@@ -200,7 +202,7 @@ def test_a_helper_that_does_not_answer_is_told_apart(
     thread.join(20)
 
 
-def test_leak_01_what_breaks_in_the_helper_is_told_without_its_words(
+def test_leak_01_an_internal_error_of_the_helper_is_reported_without_its_text(
     served: Callable[[Run], Served],
 ) -> None:
     def run(paths: Paths, asked: Nothing, on_progress: OnProgress) -> None:
@@ -214,7 +216,7 @@ def test_leak_01_what_breaks_in_the_helper_is_told_without_its_words(
     assert CANARY not in helper.said
 
 
-def test_a_name_that_is_no_text_can_be_told(served: Callable[[Run], Served]) -> None:
+def test_a_name_that_is_not_utf_8_can_be_reported(served: Callable[[Run], Served]) -> None:
     def run(paths: Paths, asked: Nothing, on_progress: OnProgress) -> None:
         on_progress("\udc80")
         raise PlatformError("/etc/\udc80: no such file")

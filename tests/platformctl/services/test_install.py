@@ -84,7 +84,7 @@ def test_to_install_again_changes_nothing_and_what_was_disabled_stays_so(image: 
     assert not link.is_symlink()
 
 
-def test_what_is_masked_stays_so_and_keeps_nothing_else_from_being_installed(image: Path) -> None:
+def test_a_masked_unit_stays_masked_and_the_others_are_installed(image: Path) -> None:
     mask = image / "etc/systemd/system/platform-pwa.service"
     mask.parent.mkdir(parents=True)
     mask.symlink_to("/dev/null")
@@ -138,7 +138,7 @@ def test_remove_leaves_what_is_not_of_install(image: Path) -> None:
     assert [path for path in (image / "etc/systemd").rglob("*") if path.is_symlink()] == []
     assert kept.exists()
     again = call("remove", "--root", str(image))
-    assert again.stdout == f"Nothing of ours is below {image / LOCAL}.\n"
+    assert again.stdout == f"There are no files of ours below {image / LOCAL}.\n"
 
 
 def test_a_disk_that_fills_up_leaves_everything_as_it_was(
@@ -164,13 +164,13 @@ def test_a_disk_that_fills_up_leaves_everything_as_it_was(
 @pytest.mark.parametrize(
     ("spoilt", "said"),
     [
-        ("etc/passwd", "is no system: it has no /etc/passwd"),
-        ("opt/ours/bin/pwa-app", "There is no pwa-app in"),
+        ("etc/passwd", "is not a system: it has no /etc/passwd"),
+        ("opt/ours/bin/pwa-app", "does not contain pwa-app"),
         ("", "systemd-sysusers is not installed"),
     ],
     ids=["no-system", "no-programs", "no-tools"],
 )
-def test_what_cannot_be_done_is_said_before_anything_is_written(
+def test_an_impossible_installation_is_refused_before_anything_is_written(
     image: Path, spoilt: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if spoilt:
@@ -192,7 +192,7 @@ def test_only_root_switches_something_on(image: Path, monkeypatch: pytest.Monkey
     assert not (image / "usr").exists()
 
 
-def test_a_machine_without_systemd_or_with_a_folder_that_cannot_be_written_is_told_so(
+def test_a_machine_without_systemd_or_with_a_read_only_folder_is_reported(
     monkeypatch: pytest.MonkeyPatch, image: Path
 ) -> None:
     monkeypatch.setattr(service_checks, "_BOOTED", image / "run/systemd/system")
@@ -204,7 +204,7 @@ def test_a_machine_without_systemd_or_with_a_folder_that_cannot_be_written_is_to
         service_checks.check_system(image, LOCAL)
 
 
-def test_a_folder_that_is_not_there_or_that_no_unit_can_name_is_wrong_usage(image: Path) -> None:
+def test_a_missing_folder_or_one_that_no_unit_can_name_is_wrong_usage(image: Path) -> None:
     done = call("install", "--root", str(image / "none"))
     assert (done.exit_code, done.stdout) == (64, "")
     for folder in ("/opt/my programs", "/opt/100%", "relative", "/opt/a\nb", "/$x"):
@@ -216,7 +216,7 @@ def test_a_folder_that_is_not_there_or_that_no_unit_can_name_is_wrong_usage(imag
 def test_programs_that_the_services_do_not_see_are_refused(image: Path) -> None:
     for hidden in ("home/agent/venv/bin", "root", "tmp/x", "var/tmp/x"):
         shutil.copytree(image / "opt/ours/bin", image / hidden)
-        with pytest.raises(PlatformError, match="which the services do not see"):
+        with pytest.raises(PlatformError, match="which the services cannot see"):
             service_checks.check_programs(image, Path("/", hidden))
 
 

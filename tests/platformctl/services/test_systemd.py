@@ -1,4 +1,4 @@
-"""Asking systemd, and what becomes of answers that are none."""
+"""Asking systemd for states, and handling invalid answers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_block_of_answer_is_a_state(change: tuple[str, str], expected: UnitSta
     assert parse(BLOCK.replace(*change), now_s=100.0) == expected
 
 
-def test_all_units_are_asked_for_in_one_question(systemctl: Path, tmp_path: Path) -> None:
+def test_all_units_are_queried_in_one_call(systemctl: Path, tmp_path: Path) -> None:
     write(systemctl, f'echo "$@" >>{tmp_path}/asked; printf "{BLOCK}\\n\\n{BLOCK}\\n"')
     states = unit_states(["a.service", "b.service"])
     found = {unit: state.active_state for unit, state in states.items()}
@@ -79,14 +79,14 @@ def test_without_a_good_answer_a_unit_is_unavailable(
     assert unit_states(["a.service"]) == {"a.service": UnitState()}
 
 
-def test_cli_01_a_systemctl_that_hangs_holds_nobody_up(systemctl: Path) -> None:
+def test_cli_01_a_hanging_systemctl_delays_nobody(systemctl: Path) -> None:
     write(systemctl, "sleep 60")
     begun = time.monotonic()
     assert unit_states(["a.service"]) == {"a.service": UnitState()}
     assert time.monotonic() - begun < 30
 
 
-def test_cli_09_what_is_no_name_of_a_unit_is_not_asked_for(systemctl: Path, tmp_path: Path) -> None:
+def test_cli_09_an_invalid_unit_name_is_not_queried(systemctl: Path, tmp_path: Path) -> None:
     write(systemctl, f'echo "$@" >>{tmp_path}/asked; printf "{BLOCK}\n"')
     for unit in ("*", "-H evil", "--help", "", "a b", "a\nb", "x" * 300, "$(id)"):
         assert unit_states([unit]) == {unit: UnitState()}
@@ -101,7 +101,7 @@ def test_a_unit_is_switched_at_once_and_for_every_boot(systemctl: Path, tmp_path
         assert (tmp_path / "asked").read_text() == f"{verb} --now -- a.service\n"
 
 
-def test_why_a_unit_could_not_be_switched_is_told_in_systemds_words(systemctl: Path) -> None:
+def test_a_unit_that_could_not_be_switched_is_reported_in_systemds_words(systemctl: Path) -> None:
     write(systemctl, "echo one >&2; echo 'Failed to enable unit: Unit file missing.' >&2; exit 1")
     with pytest.raises(
         PlatformError, match=r"not enable a\.service: Failed to enable unit: Unit f"

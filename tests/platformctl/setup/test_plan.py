@@ -70,7 +70,7 @@ def test_the_plan_lets_in_where_the_wizard_is_served(answered: Device) -> None:
     assert shown(answered) == before
 
 
-def test_secrets_are_masked_and_told_of(device: Device) -> None:
+def test_secrets_are_masked_and_listed(device: Device) -> None:
     answer(development(device.root))
     plan = shown(device)
     kept = {one["step"] for one in plan["secrets"]}
@@ -88,13 +88,13 @@ def test_phases_are_headings_and_files_have_mode_and_owner(answered: Device) -> 
     assert headings == [str(title) for title in TITLES.values()]
     assert "\n  Write /etc/platform/rclone.conf (0640 root:agent)\n" in said
     assert "\n  Run: hostnamectl set-hostname --static agent-kitchen\n" in said
-    assert "\nSecrets that the wizard must hold in memory\n  provider: API key\n" in said
+    assert "\nSecrets that the wizard needs\n  provider: API key\n" in said
     assert "account = " not in said
     whole = answered.call("setup", "plan", "--contents").stdout
     assert "\n    account = 0123456789\n    key = •••\n" in whole
 
 
-def test_what_is_missing_is_told(device: Device) -> None:
+def test_what_is_missing_is_reported(device: Device) -> None:
     put_answers(device, profile="gone", tunnel_choice="skip", tunnel_name="")
     state = json.loads(device.path(STATE_FILE).read_text())
     del state["answers"]["timezone"]
@@ -102,7 +102,7 @@ def test_what_is_missing_is_told(device: Device) -> None:
     plan = shown(device)
     assert [one["step"] for one in plan["lacks"]][:2] == ["system", "profile"]
     said = device.call("setup", "plan").stdout
-    assert "\nMissing, so that nothing can be applied yet\n  system: Not answered yet\n" in said
+    assert "\nMissing, so nothing can be applied yet\n  system: Not answered yet\n" in said
 
 
 def test_without_answers_there_is_no_plan(device: Device) -> None:
@@ -125,8 +125,8 @@ def test_answers_that_cannot_be_read_are_a_sentence_and_stay(
 def test_the_plan_of_a_device_that_is_set_up_says_so(device: Device) -> None:
     put_answers(device, step="done")
     said = device.call("setup", "plan").stdout
-    assert said.startswith("This device is set up: nothing of this is done any more.\n")
-    assert "must hold in memory" not in said
+    assert said.startswith("This device is set up, so none of this will be done.\n")
+    assert "the wizard needs" not in said
 
 
 def test_a_record_that_cannot_be_used_is_warned_of(answered: Device) -> None:
@@ -163,7 +163,7 @@ def test_status_tells_how_far_the_last_try_came(
 
 def test_status_before_anything_was_applied(device: Device) -> None:
     done = device.call("setup", "status")
-    assert (done.returncode, done.stdout) == (0, "Nothing was applied yet.\n")
+    assert (done.returncode, done.stdout) == (0, "Nothing has been applied yet.\n")
 
 
 def test_a_journal_that_cannot_be_read_is_a_sentence(device: Device) -> None:
@@ -182,7 +182,7 @@ def test_a_journal_that_cannot_be_read_is_a_sentence(device: Device) -> None:
     ],
     ids=["others", "its-help", "its-plan"],
 )
-def test_nobody_pays_for_what_only_the_wizard_needs(statement: str, without: set[str]) -> None:
+def test_other_commands_do_not_load_the_wizard(statement: str, without: set[str]) -> None:
     code = f"{statement}\nimport sys\nassert not {without!r} & sys.modules.keys()"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
@@ -217,7 +217,7 @@ def test_a_device_that_is_set_up_asks_again_with_the_answers_kept(
     before = file.read_bytes() if file.exists() else None
     refused = answered.call("setup", "again")
     assert (refused.returncode, path.exists()) == (64, True)
-    assert "Give --yes" in refused.stderr
+    assert "add --yes" in refused.stderr
     done = answered.call("setup", "again", "--yes")
     assert done.returncode == 0, done.stderr
     assert "systemctl restart platform-wizard.service" in done.stdout
@@ -236,4 +236,4 @@ def test_a_device_that_is_set_up_asks_again_with_the_answers_kept(
 def test_a_device_in_a_folder_is_not_set_up_by_hand(answered: Device) -> None:
     done = answered.ctl("setup", "apply", "--yes")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "is set up by the wizard alone" in done.stderr
+    assert "can only be set up by its wizard" in done.stderr

@@ -56,7 +56,7 @@ def test_the_shipped_file_is_what_its_schema_says_and_names_every_key() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"[voice]\n", b"[relay]\nnew = 1\n[other]\nx = 1\n"])
-def test_what_is_left_out_has_its_default(data: bytes) -> None:
+def test_missing_keys_have_their_default(data: bytes) -> None:
     assert parse(data) == VoiceConfig()
 
 

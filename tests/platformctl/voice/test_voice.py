@@ -100,7 +100,7 @@ def test_without_a_file_it_begins_with_the_shipped_one(tmp_path: Path) -> None:
     assert "enabled = true" in text
 
 
-def test_a_device_without_voice_is_told_why_and_nothing_is_written(tmp_path: Path) -> None:
+def test_a_device_without_voice_gets_the_reason_and_nothing_is_written(tmp_path: Path) -> None:
     device = on("digitalocean", tmp_path)
     done, answer = device.call("voice", "enable", "--yes"), status(device)
     assert (done.returncode, device.path(CONFIG).exists()) == (1, False)
@@ -138,7 +138,7 @@ def test_a_wake_word_is_set(device: Device, word: str) -> None:
     ["", "hey agent", "x" * 33, "-x", "'", "a\nb", 'a"b', "a\\b", "a\u202eb", "a_b", b"\xff"],
     ids=ascii,
 )
-def test_what_is_no_wake_word_is_wrong_usage(device: Device, word: str | bytes) -> None:
+def test_an_invalid_wake_word_is_wrong_usage(device: Device, word: str | bytes) -> None:
     device.put(CONFIG, OPERATORS)
     done = device.ctl("voice", "set-wake-word", "--", os.fsdecode(word))
     assert (done.returncode, device.path(CONFIG).read_text()) == (64, OPERATORS)
@@ -185,7 +185,7 @@ def at_root(device: Device) -> Paths:
     return Paths(Path("/"), variables)
 
 
-def test_the_service_follows_the_switch_and_is_told_of_when_it_cannot(
+def test_the_service_follows_the_switch_and_a_failure_is_reported(
     device: Device, systemctl: Path, tmp_path: Path
 ) -> None:
     # A device in a folder never switches the services of this machine.
@@ -200,9 +200,7 @@ def test_the_service_follows_the_switch_and_is_told_of_when_it_cannot(
         voice.SWITCH(at_root(device), voice.Switch(on=True))
 
 
-def test_a_running_relay_is_to_be_started_anew_for_another_word(
-    device: Device, systemctl: Path
-) -> None:
+def test_a_running_relay_needs_a_restart_for_another_word(device: Device, systemctl: Path) -> None:
     done = device.call("voice", "set-wake-word", "computer", env={"PATH": os.environ["PATH"]})
     assert f"systemctl restart {voice.UNIT}" in done.stdout
     assert status(device).service_active
@@ -246,7 +244,7 @@ def test_a_microphone_that_hears_something_works_and_nothing_of_it_is_kept(
 def test_a_microphone_that_is_silent_does_not_work(device: Device, tmp_path: Path) -> None:
     code, found = checked(device, **microphone_of(tmp_path, bytes(4096)))
     assert (code, found.ok, found.peak_dbfs) == (1, False, None)
-    assert found.error == "The microphone default gives nothing but silence"
+    assert found.error == "The microphone default only gives silence"
 
 
 def test_without_a_microphone_it_says_which_was_looked_for(device: Device, tmp_path: Path) -> None:
@@ -256,7 +254,7 @@ def test_without_a_microphone_it_says_which_was_looked_for(device: Device, tmp_p
     assert (code, found) == (1, VoiceCheck("plughw:7,3", error=error))
     shown = device.ctl("voice", "check", env={"HOME": str(tmp_path)})
     assert (shown.returncode, shown.stdout) == (1, "")
-    assert shown.stderr.startswith(f"error: {error}\nhint: Microphones are listed by: arecord -L")
+    assert shown.stderr.startswith(f"error: {error}\nhint: List the microphones with: arecord -L")
 
 
 @pytest.mark.parametrize(
@@ -266,13 +264,13 @@ def test_without_a_microphone_it_says_which_was_looked_for(device: Device, tmp_p
         (f"{OPENING} Permission denied' >&2; exit 1", "This user may not use the microphone"),
         ("echo 'arecord: read error: Input' >&2; exit 1", f"{UNUSABLE} arecord: read error: Input"),
         ("exit 3", f"{UNUSABLE} exit code 3"),
-        ("exit 0", "The microphone default gives nothing but silence"),
-        ("exec cat /dev/zero", "The device default gives more than it was asked for"),
-        ("", "arecord is not installed: it is in the package alsa-utils"),
+        ("exit 0", "The microphone default only gives silence"),
+        ("exec cat /dev/zero", "The device default sent more data than was requested"),
+        ("", "arecord is not installed; it is in the package alsa-utils"),
     ],
     ids=["busy", "no-permission", "unplugged", "mute", "nothing", "without-end", "no-arecord"],
 )
-def test_what_arecord_says_becomes_a_sentence(
+def test_an_error_of_arecord_becomes_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, error: str
 ) -> None:
     folder = tmp_path / "bin"
@@ -288,7 +286,7 @@ def test_a_sound_card_that_stands_still_is_left_in_time(
     monkeypatch.setenv("PATH", stand_in(tmp_path / "bin", "arecord", "exec sleep 60")["PATH"])
     monkeypatch.setattr(microphone, "_TIMEOUT_S", 0.3)
     began = time.monotonic()
-    assert microphone.check("default").error == "The microphone default gave no sound in 0.3 s"
+    assert microphone.check("default").error == "The microphone default gave no sound within 0.3 s"
     assert time.monotonic() - began < 20
 
 

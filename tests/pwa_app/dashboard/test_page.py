@@ -110,7 +110,7 @@ def test_everything_that_the_calls_know_is_on_the_page(client: FlaskClient, ctl:
         assert text in said
 
 
-def test_what_was_not_reported_is_a_dash_not_0(client: FlaskClient, ctl: FakeCtl) -> None:
+def test_an_unreported_value_is_a_dash_and_not_0(client: FlaskClient, ctl: FakeCtl) -> None:
     STATES["empty"](ctl)
     text = page(client)
     body = words(text)
@@ -221,7 +221,7 @@ def test_problems_come_first_and_say_what_to_do(client: FlaskClient, ctl: FakeCt
     assert "What to do: Remove what is not needed, or add room" in said
 
 
-def test_counts_without_checks_are_told(client: FlaskClient, ctl: FakeCtl) -> None:
+def test_counts_without_checks_are_shown(client: FlaskClient, ctl: FakeCtl) -> None:
     text = shown(client, ctl, doctor={"checks": [], "fails": 2, "warns": 0, "passes": 9})
     assert "Problems: 2, warnings: 0. The control CLI did not name them." in words(text, "health")
     assert "2 health checks found a problem." in words(text)
@@ -290,7 +290,7 @@ def test_fs_05_a_server_without_descriptors_answers_and_recovers(
 # Updates.
 
 
-def test_an_update_is_told_with_what_happens(client: FlaskClient, ctl: FakeCtl) -> None:
+def test_an_update_is_shown_with_what_happens(client: FlaskClient, ctl: FakeCtl) -> None:
     UPDATE_STATES["available"](ctl)
     said = words(page(client, "/app/update"))
     for text in (

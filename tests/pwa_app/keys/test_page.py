@@ -56,7 +56,9 @@ def test_every_provider_has_a_form_that_rotates_its_key(client: FlaskClient, ctl
     assert ctl.words() == ["model list --json"]
 
 
-def test_cards_say_what_there_is_the_active_one_first(client: FlaskClient, ctl: FakeCtl) -> None:
+def test_cards_list_the_providers_with_the_active_one_first(
+    client: FlaskClient, ctl: FakeCtl
+) -> None:
     key_states.several(ctl)
     found = {name: text(card) for name, card in cards(page(client)).items()}
     assert list(found) == [

@@ -120,7 +120,9 @@ def test_dev_stub_mode_says_what_it_would_do_and_starts_no_program(
 IDS = ["--help", "../x", "openai\n", "OpenAI", "a b", "é", "\0", "-", "o" * 10_000, "openai;id"]
 
 
-def test_key_11_what_is_no_id_becomes_no_argument(client: FlaskClient, ready: FakeCtl) -> None:
+def test_key_11_an_invalid_id_never_becomes_an_argument(
+    client: FlaskClient, ready: FakeCtl
+) -> None:
     for provider in IDS:
         for test in ("", "1"):
             said = rotate(client, provider, test=test)
@@ -139,7 +141,7 @@ def test_key_11_an_unknown_provider_is_refused(client: FlaskClient, ctl: FakeCtl
     )
 
 
-def test_what_can_be_no_key_is_refused_without_a_call(client: FlaskClient, ready: FakeCtl) -> None:
+def test_an_impossible_key_is_refused_without_a_call(client: FlaskClient, ready: FakeCtl) -> None:
     for key, why in (
         *((CANARY + more, "no key has") for more in (" x", "\nAWS_REGION=x", "…", "\0")),
         *((f"'{CANARY}'", "no key has"), (CANARY * 200, "is longer than 4,096 characters")),
@@ -228,7 +230,9 @@ def test_key_14_twenty_rotations_of_two_providers_at_once_lose_nothing(device: D
         assert stored[name].startswith(f"sk-{provider}-")
 
 
-def test_key_15_what_the_program_says_is_short_text(client: FlaskClient, ctl: FakeCtl) -> None:
+def test_key_15_the_programs_message_is_shown_as_short_text(
+    client: FlaskClient, ctl: FakeCtl
+) -> None:
     forms = (
         *(CANARY, quote(CANARY), base64.b64encode(CANARY.encode()).decode()),
         f"Authorization: Bearer {CANARY}",
@@ -360,7 +364,7 @@ def test_all_that_providers_need_is_tested_and_stored(client: FlaskClient, ready
     assert sent == AMAZON
 
 
-def test_what_was_stored_before_a_failure_is_told(client: FlaskClient, ready: FakeCtl) -> None:
+def test_values_stored_before_a_failure_are_reported(client: FlaskClient, ready: FakeCtl) -> None:
     ready.answer(SET_AMAZON.format(""), "Stored\n")
     said = f"error: not {SECRET_CANARY}\n"
     ready.answer(SET_AMAZON.format("--variable AWS_SECRET_ACCESS_KEY "), status=1, errors=said)
@@ -372,8 +376,8 @@ def test_what_was_stored_before_a_failure_is_told(client: FlaskClient, ready: Fa
 @pytest.mark.parametrize(
     ("provider", "more", "why"),
     [
-        ("openai", {"region": "eu-west-1"}, "needs nothing but its key"),
-        ("nobody", {"region": "eu-west-1"}, "needs nothing but its key"),
+        ("openai", {"region": "eu-west-1"}, "only needs its key"),
+        ("nobody", {"region": "eu-west-1"}, "only needs its key"),
         ("bedrock", {"secret_access_key": "a b"}, "AWS_SECRET_ACCESS_KEY holds a character"),
         ("bedrock", {"region": "eu\nAWS_REGION=x"}, "AWS_REGION holds a character"),
     ],

@@ -76,7 +76,7 @@ def test_cli_10_any_text_gives_a_number_of_lines(text: str) -> None:
         *(".SERVICE", "a.service.", "a\\x2d.service", "a" * 10_240 + ".service", "%i.service"),
     ],
 )
-def test_cli_09_a_unit_that_is_none_is_replaced_by_the_fallback(unit: str) -> None:
+def test_cli_09_an_invalid_unit_is_replaced_by_the_fallback(unit: str) -> None:
     status = Status(unit=unit, agent=Agent(unit=unit, journal_unit=unit), tunnel=Tunnel(unit))
     units = units_of(Slice(status))
     assert (units.active, units.known) == ("openclaw.service", False)
@@ -185,7 +185,7 @@ def test_cli_12_a_changed_file_of_keys_is_read_again_and_one_that_cannot_be_hide
     assert texts(journal) == ["canary-one and canary-two and •••"]
 
 
-def test_a_line_that_is_too_much_by_itself_is_told(journal: Journal, real: RealJournal) -> None:
+def test_a_line_that_is_too_long_is_reported(journal: Journal, real: RealJournal) -> None:
     real.write("before", "k" * (5 << 20))
     assert texts(journal) == ["before", "(too long to show)"]
 
@@ -269,7 +269,7 @@ def test_any_bytes_are_entries(data: bytes) -> None:
 @pytest.mark.parametrize(
     "cursor", ["", "x", "s=1;i=1", "--help", "s=" + "0" * 32, "a" * 5000, "s=;i=;b=;m=;t=;x=", "\0"]
 )
-def test_a_text_that_is_no_cursor_leads_nowhere(cursor: str) -> None:
+def test_an_invalid_cursor_is_ignored(cursor: str) -> None:
     assert place_of(cursor) is None
 
 
@@ -307,7 +307,7 @@ def test_filters_go_through_an_address_and_back() -> None:
     assert Filters.of(dict(parse_qsl(filters.query)), Units()) == filters
 
 
-def test_a_restart_is_told_before_the_first_line_that_is_shown_and_so_is_another_day() -> None:
+def test_a_restart_and_a_new_day_are_marked_before_their_first_line() -> None:
     logged = [*entries(6, 6), *entries(6, 3, boot=NEXT_BOOT)]
     shown_ = rows_of(logged, Filters(UNIT, prio="error"), boot="", day=TODAY)
     assert [(row.level, bool(row.boot)) for row in shown_] == [("error", True)]

@@ -119,7 +119,7 @@ def test_the_active_unit_is_shown(client: FlaskClient, real: RealJournal, ctl: F
     assert "active profile is unknown" not in html
 
 
-def test_cli_09_without_a_profile_the_fallback_is_shown_and_told(
+def test_cli_09_without_a_profile_the_fallback_is_shown_and_named(
     client: FlaskClient, dashboard: Dashboard, real: RealJournal, ctl: FakeCtl
 ) -> None:
     real.write("of openclaw")
@@ -186,7 +186,7 @@ def test_cli_11_the_page_stays_below_a_mebibyte(client: FlaskClient, real: RealJ
     assert "Older lines are not shown" in answer.text
 
 
-def test_too_much_for_one_read_is_told(client: FlaskClient, real: RealJournal) -> None:
+def test_more_than_one_read_allows_is_reported(client: FlaskClient, real: RealJournal) -> None:
     real.write(*["k" * 60_000] * 100)
     assert "Only 12 lines were read because some are very long." in page(client)
 
@@ -205,7 +205,7 @@ def test_cli_12_no_key_of_the_device_is_shown_sent_downloaded_or_found(
 
 
 @pytest.mark.parametrize("failure", FAILURES)
-def test_cli_13_a_journal_that_cannot_be_read_is_told_on_the_page_with_a_reason(
+def test_cli_13_an_unreadable_journal_is_reported_on_the_page_with_a_reason(
     device: Device, ctl: FakeCtl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: str
 ) -> None:
     script, why = FAILURES[failure]
@@ -321,7 +321,7 @@ def test_a_cursor_to_nowhere_gives_the_last_lines(client: FlaskClient, real: Rea
     ("missed", "counts"),
     [([str(n) for n in range(700)], {500}), (['"' * 4000] * 400, range(1, 400))],
 )
-def test_who_was_away_for_long_gets_the_newest_lines_and_is_told(
+def test_after_a_long_absence_the_newest_lines_come_with_a_note(
     client: FlaskClient, real: RealJournal, missed: list[str], counts: Container[int]
 ) -> None:
     real.write("old")

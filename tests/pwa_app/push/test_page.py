@@ -84,7 +84,7 @@ def test_the_folder_of_the_data_may_be_another(
         pytest.param(json.dumps(at("https://192.168.1.1/x")).encode(), id="inside-the-network"),
     ],
 )
-def test_push_01_and_03_what_is_no_subscription_is_400_with_a_reason_and_not_kept(
+def test_push_01_and_03_an_invalid_subscription_is_400_with_a_reason_and_not_stored(
     client: FlaskClient, kept: Path, body: bytes
 ) -> None:
     status, kind, reason = said(post(client, body))
@@ -138,7 +138,7 @@ def test_d7_a_full_file_is_507(client: FlaskClient, kept: Path) -> None:
 
 
 @pytest.mark.parametrize("to", ["subscribe", "unsubscribe"])
-def test_fs_02_what_cannot_be_written_is_500_with_a_page_and_the_next_one_works(
+def test_fs_02_a_failed_write_is_a_500_page_and_the_next_one_works(
     client: FlaskClient, kept: Path, caplog: pytest.LogCaptureFixture, to: str
 ) -> None:
     make("folder", kept)

@@ -320,7 +320,7 @@ def test_push_04_behind_a_torn_line_the_next_is_on_one_of_its_own(kept: Subscrip
     [b"", b" ", b"{}", b"null", b"\xff", b"x" * 20000, json.dumps(at("http://x.y/")).encode()],
     ids=["empty", "blank", "object", "null", "no-text", "long", "no-subscription"],
 )
-def test_a_line_that_is_none_is_passed_over_and_stays(kept: Subscriptions, line: bytes) -> None:
+def test_an_invalid_line_is_ignored_and_stays(kept: Subscriptions, line: bytes) -> None:
     kept.path.write_bytes(line + b"\n")
     kept.add(subscription(1))
     assert kept.all() == [subscription(1)]
@@ -338,7 +338,7 @@ def test_every_line_of_an_endpoint_is_forgotten_and_no_other(kept: Subscriptions
     assert kept.all() == [subscription(2)]
 
 
-def test_before_the_first_there_are_none_and_nothing_is_made(tmp_path: Path) -> None:
+def test_before_the_first_line_there_are_none_and_nothing_is_created(tmp_path: Path) -> None:
     kept = Subscriptions(tmp_path / "none")
     kept.remove("https://push.example.com/1")
     assert (kept.all(), list(tmp_path.iterdir())) == ([], [])
@@ -347,7 +347,7 @@ def test_before_the_first_there_are_none_and_nothing_is_made(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("kind", [*NOT_REGULAR, *LINKS])
-def test_fs_07_what_is_no_file_of_ours_is_refused_and_named(tmp_path: Path, kind: str) -> None:
+def test_fs_07_a_linked_or_special_file_is_refused_and_named(tmp_path: Path, kind: str) -> None:
     kept = Subscriptions(tmp_path)
     make(kind, kept.path)
     before = picture(tmp_path)
@@ -363,7 +363,7 @@ def test_fs_07_what_is_no_file_of_ours_is_refused_and_named(tmp_path: Path, kind
     assert after == before
 
 
-def test_fs_02_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_fs_02_a_file_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(PlatformError):
         Subscriptions(tmp_path / "file").add(subscription(1))

@@ -127,12 +127,12 @@ def test_push_07_a_broken_key_turns_push_off_and_stays(
     assert [key.public(), key.public()] == ["", ""]
     assert picture(tmp_path) == before
     (line,) = caplog.messages
-    assert line.startswith(f"push is off: {tmp_path / FILE} holds ")
+    assert line.startswith(f"push is off: {tmp_path / FILE} contains ")
     assert GOOD.splitlines()[1].decode()[:16] not in line
 
 
 @pytest.mark.parametrize("kind", [*NOT_REGULAR, *LINKS])
-def test_push_07_fs_07_what_is_no_file_of_ours_turns_push_off_and_stays(
+def test_push_07_fs_07_a_linked_or_special_file_turns_push_off_and_stays(
     tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = make(kind, tmp_path / FILE)
@@ -262,14 +262,14 @@ def test_push_06_a_hundred_first_calls_in_processes_give_one_key(tmp_path: Path)
     assert [path.name for path in folder.iterdir()] == [FILE]
 
 
-def test_what_a_killed_program_left_of_a_key_goes_with_the_first_whole_one(tmp_path: Path) -> None:
+def test_left_overs_of_a_killed_program_are_removed_with_the_first_new_key(tmp_path: Path) -> None:
     left = tmp_path / f".{FILE}.4194304.0123abcd.tmp"
     left.write_bytes(GOOD)
     assert PushKey(tmp_path).public()
     assert [path.name for path in tmp_path.iterdir()] == [FILE]
 
 
-def test_a_key_that_goes_is_made_anew_only_then(tmp_path: Path) -> None:
+def test_a_key_is_only_replaced_if_it_disappears(tmp_path: Path) -> None:
     key = PushKey(tmp_path)
     first = key.public()
     shutil.copy(tmp_path / FILE, tmp_path / "kept")

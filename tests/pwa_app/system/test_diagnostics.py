@@ -120,11 +120,11 @@ def test_each_part_holds_what_it_says(client: FlaskClient) -> None:
     log = found["log.txt"].splitlines()
     assert log[0] == f"The log of {system_states.UNIT}"
     assert log[1].endswith("info    gateway listening")
-    assert "Could not be had" not in found["README.txt"]
+    assert "Not available" not in found["README.txt"]
 
 
 @pytest.mark.parametrize("year", [1970, 1980, 2107, 2108])
-def test_a_clock_that_is_wrong_keeps_nobody_from_it(year: int, device: Device) -> None:
+def test_a_wrong_clock_keeps_nobody_out(year: int, device: Device) -> None:
     app = create_app(PwaSettings.from_env({"PLATFORM_ROOT": str(device.root), "PATH": ""}))
     with app.app_context():
         made = archive(context(), "device", datetime(year, 1, 1, tzinfo=UTC))
@@ -165,7 +165,7 @@ def test_a_part_that_could_not_be_had_is_named_inside(client: FlaskClient, ctl: 
         name = f"{call.removesuffix(' list')}{'s' * call.endswith('list')}.json"
         assert name in NAMES
         assert name not in found
-        problems = found["README.txt"].partition("Could not be had:\n")[2]
+        problems = found["README.txt"].partition("Not available:\n")[2]
         assert re.search(rf"^  {name} +.*the disk of {call} is gone\n", problems, re.MULTILINE)
     assert list(found) == ["README.txt", "software.json", "settings.json", "log.txt"]
 
@@ -179,12 +179,12 @@ def test_without_any_call_and_any_journal_there_is_still_an_archive(
     missing = {"README.txt", "software.json", "settings.json"} ^ set(found)
     assert missing <= {"log.txt"}
     for name in set(NAMES) - set(found):
-        assert f"  {name} " in found["README.txt"].partition("Could not be had:\n")[2]
+        assert f"  {name} " in found["README.txt"].partition("Not available:\n")[2]
 
 
 def test_sample_values_are_called_so(dashboard: Dashboard) -> None:
     found = downloaded(dashboard(PWA_DEV_STUB="1"))
-    assert "These are sample values, not those of the device" in found["README.txt"]
+    assert "These are sample values, not the device's own" in found["README.txt"]
     assert "status.json" in found
 
 
@@ -259,7 +259,7 @@ def test_it_stays_small_whatever_the_log_and_the_calls_hold(
     assert "doctor.json    It is larger than 262,144 bytes" in found["README.txt"]
 
 
-def test_who_asks_while_one_is_made_gets_the_same(
+def test_concurrent_requests_get_the_same_archive(
     client: FlaskClient, ctl: FakeCtl, joined: list[Hashable]
 ) -> None:
     ctl.answer("doctor --json", {}, held=True)
@@ -294,7 +294,7 @@ def test_the_same_answers_make_the_same_archive_but_for_its_time(client: FlaskCl
         "=" * 60 + " " + "-" * 60 + " " + "_" * 60,
     ],
 )
-def test_what_is_no_code_stays_readable(text: str) -> None:
+def test_ordinary_words_stay_readable(text: str) -> None:
     assert masked(text, Redactor().redact) == text
 
 

@@ -74,7 +74,7 @@ def said(client: FlaskClient, action: str, **form: str) -> str:
         ("hostile", ["&lt;script&gt;alert"], ["<script>alert"]),
     ],
 )
-def test_the_page_says_how_voice_is_and_offers_what_can_be_done(
+def test_the_page_shows_the_voice_settings_and_offers_changes(
     client: FlaskClient, ctl: FakeCtl, state: str, there: list[str], not_there: list[str]
 ) -> None:
     STATES[state](ctl)
@@ -112,7 +112,7 @@ def test_consent_and_a_microphone_switch_voice_on(client: FlaskClient, fine: Fak
     assert fine.words() == [CHECK, ENABLE, shown, shown, DISABLE, shown]
 
 
-def test_what_was_asked_before_a_switch_is_not_shown(client: FlaskClient, fine: FakeCtl) -> None:
+def test_an_answer_from_before_a_switch_is_not_shown(client: FlaskClient, fine: FakeCtl) -> None:
     fine.answer("voice status --json", voice(), held=True)
     with ThreadPoolExecutor(1) as pool:
         early = pool.submit(page, client.application.test_client())
@@ -157,7 +157,7 @@ def test_without_a_microphone_that_works_voice_stays_off(
         ("disable", "error: <b>\x1b[1m\n", "not switched off: &lt;b&gt;\\x1b[1m"),
     ],
 )
-def test_why_it_could_not_be_switched_is_told_without_the_hint(
+def test_a_failed_switch_is_reported_without_the_hint(
     client: FlaskClient, fine: FakeCtl, action: str, errors: str, sentence: str
 ) -> None:
     fine.answer(ENABLE if action == "enable" else DISABLE, status=3, errors=errors)
@@ -182,7 +182,7 @@ def test_in_dev_stub_mode_nothing_is_run(
     assert fine.words() == []
 
 
-def test_two_who_check_at_once_share_one_second_of_sound(
+def test_two_concurrent_checks_share_one_second_of_sound(
     client: FlaskClient, fine: FakeCtl, joined: list[Hashable]
 ) -> None:
     fine.answer(CHECK, WORKING_MICROPHONE, held=True)
@@ -211,7 +211,7 @@ def test_key_16_a_message_about_a_key_is_not_taken_by_this_page(client: FlaskCli
     assert "Provider and key are both required." in client.get("/app/keys").text
 
 
-def test_who_does_not_look_takes_no_message(client: FlaskClient) -> None:
+def test_a_request_without_a_viewer_takes_no_message(client: FlaskClient) -> None:
     client.post("/app/voice/enable")
     client.head("/app/voice")
     client.get("/app/voice", headers={"Sec-Purpose": "prefetch"})

@@ -182,7 +182,7 @@ def test_an_existing_release_is_never_changed_and_all_differences_are_listed(
     built = tools(*_ARGS, env=_signed(key_pair))
     assert built.returncode == 1
     for said in (
-        f"{VERSION} exists already: ",
+        f"{VERSION} already exists: ",
         *(
             f"{changed} has different bytes",
             f"{reference} is not part of this build",

@@ -78,7 +78,7 @@ def test_an_answer_is_read_to_its_end(answer: bytes) -> None:
     assert requests[0].headers["accept-encoding"] == "identity"
 
 
-def test_a_broken_download_goes_on_where_it_stopped() -> None:
+def test_a_broken_download_resumes_where_it_stopped() -> None:
     data, requests = fetch(cut(70_000))
     assert data == BODY
     assert "range" not in requests[0].headers

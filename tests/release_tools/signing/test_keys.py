@@ -191,7 +191,7 @@ def test_a_key_file_that_exists_is_never_overwritten(tmp_path: Path, name: str, 
         path.write_text("precious")
     else:
         path.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(KeyExistsError, match=f"{name} exists already"):
+    with pytest.raises(KeyExistsError, match=f"{name} already exists"):
         generate(tmp_path / "r.key", tmp_path / "r.pub", "")
     assert [left.name for left in tmp_path.iterdir()] == [name]
 

@@ -84,7 +84,7 @@ def test_it_is_kept_until_the_name_is_another_or_it_has_ended(made: Path) -> Non
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "text", "other-key", "mode", "link"])
-def test_one_that_cannot_be_trusted_is_made_anew(made: Path, damage: str, tmp_path: Path) -> None:
+def test_an_untrusted_certificate_is_replaced(made: Path, damage: str, tmp_path: Path) -> None:
     data = made.read_bytes()
     contents = {"cut": data[:-100], "empty": b"", "text": b"\xff\0 nothing"}
     if damage == "other-key":
@@ -105,12 +105,12 @@ def test_one_that_cannot_be_trusted_is_made_anew(made: Path, damage: str, tmp_pa
     assert tls.settings(made)
 
 
-def test_a_name_that_no_certificate_can_have_is_told_of(tmp_path: Path) -> None:
+def test_a_name_that_no_certificate_can_have_is_reported(tmp_path: Path) -> None:
     with pytest.raises(PlatformError, match="No certificate can be made"):
         own_certificate(tmp_path, "küche", ())
 
 
-def test_what_holds_no_certificate_with_its_key_is_told_of(made: Path, tmp_path: Path) -> None:
+def test_a_file_without_a_certificate_and_its_key_is_reported(made: Path, tmp_path: Path) -> None:
     file = tmp_path / "cert.pem"
     with pytest.raises(PlatformError):
         tls.settings(file)
@@ -121,11 +121,11 @@ def test_what_holds_no_certificate_with_its_key_is_told_of(made: Path, tmp_path:
         with pytest.raises(WrongUsageError):
             tls.settings(file)
     other = own_certificate(tmp_path / "other", "kitchen", ())
-    with pytest.raises(WrongUsageError, match="no certificate with its key"):
+    with pytest.raises(WrongUsageError, match="not a certificate whose key"):
         tls.settings(made, other)
 
 
-def test_a_key_with_a_password_is_refused_and_nobody_is_asked_for_it(tmp_path: Path) -> None:
+def test_a_key_with_a_password_is_refused_without_a_prompt(tmp_path: Path) -> None:
     key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
     subprocess.run(
         [

@@ -86,7 +86,9 @@ ADDRESSES = ("/wizard/nothing", "/nothing", "/favicon.ico", "/static", "/healthz
 
 
 @pytest.mark.parametrize("method", [*METHODS, "OPTIONS"])
-def test_chat_09_without_a_session_nothing_is_told(door: Door, tmp_path: Path, method: str) -> None:
+def test_chat_09_without_a_session_nothing_is_shown(
+    door: Door, tmp_path: Path, method: str
+) -> None:
     before, pages = tree(tmp_path), set()
     routes = addresses(door.client.application, [step.slug for step in STEPS])
     for path in {*routes, *ADDRESSES} - PUBLIC:
@@ -135,7 +137,7 @@ def test_the_token_gets_what_the_spec_answers_and_the_cookie(make: MakeDoor) -> 
     assert door.get(headers=cookie(answer)).status_code == 200
 
 
-def test_who_is_out_is_told_why_and_how_to_get_in(make: MakeDoor) -> None:
+def test_a_visitor_without_a_session_learns_why_and_how_to_get_in(make: MakeDoor) -> None:
     for variables, name, option in (({}, DEV, ""), ({"WIZARD_PRODUCTION": "1"}, PRODUCTION, " -")):
         door = make(**variables)
         ended = {"Cookie": f"{name}={'0' * 64}"}
@@ -185,7 +187,7 @@ WRONG_TOKENS = [
 
 
 @pytest.mark.parametrize("value", WRONG_TOKENS, ids=range(len(WRONG_TOKENS)))
-def test_tok_05_what_is_no_token_opens_nothing_and_spends_nothing(door: Door, value: str) -> None:
+def test_tok_05_an_invalid_token_opens_nothing_and_spends_nothing(door: Door, value: str) -> None:
     sent = value.encode().replace(b"\n", b"").replace(b"\0", b"").decode("latin-1")
     for answer in (
         door.get("/", query_string={"token": value}),
@@ -341,7 +343,7 @@ def test_a_new_link_in_the_same_browser_ends_its_old_session(door: Door) -> None
     assert door.get(headers={"Cookie": old}).status_code == 401
 
 
-def test_ses_08_who_is_in_stays_in_and_a_second_browser_is_told_so(door: Door) -> None:
+def test_ses_08_an_open_session_continues_and_a_second_browser_learns_of_it(door: Door) -> None:
     held = {"Cookie": door.enter()}
     second = door.get(headers={"Sec-Fetch-Site": "none"})
     assert second.status_code == 401
@@ -386,7 +388,7 @@ def test_tok_03_a_hundred_wrong_tries_from_everywhere_are_the_limit(make: MakeDo
         assert [one.status_code for one in tries] == [401] * 100 + [429] * 3
 
 
-def test_tok_03_a_flood_of_wrong_tries_keeps_nobody_out(door: Door) -> None:
+def test_tok_03_a_flood_of_wrong_tokens_keeps_nobody_out(door: Door) -> None:
     held = {"Cookie": door.enter()}
     door.token_file.write_text(TOKEN)
     for number in range(200):
@@ -481,7 +483,7 @@ def test_a_link_for_another_device_lets_one_more_browser_in(door: Door) -> None:
     assert "only works on this machine" in page.text
 
 
-def test_nobody_else_gets_a_link_and_one_that_cannot_be_written_is_told_of(door: Door) -> None:
+def test_other_users_get_no_link_and_one_that_cannot_be_written_is_reported(door: Door) -> None:
     assert door.client.post("/wizard/another-device").status_code == 401
     held = {"Cookie": door.enter()}
     foreign = held | {"Sec-Fetch-Site": "cross-site"}

@@ -47,7 +47,7 @@ def _press_and_leave(app: Flask, commands: Commands) -> str | None:
     return led[0]
 
 
-def test_wiz_07_what_is_under_way_goes_on_and_what_was_not_kept_is_asked_for(
+def test_wiz_07_a_running_setup_continues_and_lost_secrets_are_asked_for(
     make: Callable[[Commands], Flask], out: Path
 ) -> None:
     commands = Commands(slow="hostnamectl", failing="tailscale")
@@ -59,12 +59,12 @@ def test_wiz_07_what_is_under_way_goes_on_and_what_was_not_kept_is_asked_for(
     assert not (out / "etc/platform/tunnel/credentials.json").exists()
 
 
-def test_wiz_07_what_is_under_way_goes_on_to_its_end(make: Callable[[Commands], Flask]) -> None:
+def test_wiz_07_a_running_setup_continues_to_its_end(make: Callable[[Commands], Flask]) -> None:
     commands = Commands(slow="hostnamectl")
     assert _press_and_leave(make(commands), commands) == "/wizard/done"
 
 
-def test_wiz_13_who_came_by_the_old_name_sees_the_end(
+def test_wiz_13_a_browser_with_the_old_name_sees_the_last_page(
     environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as before:

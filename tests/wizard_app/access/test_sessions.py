@@ -93,7 +93,7 @@ def test_tok_03_tok_05_ten_thousand_wrong_tries_spend_nothing(access: Access, to
     assert access.enter(tokens.token) is not None
 
 
-def test_ses_02_its_age_is_told_by_no_clock_that_can_be_set() -> None:
+def test_ses_02_its_age_does_not_depend_on_a_clock_that_can_be_set() -> None:
     before = time.clock_gettime(time.CLOCK_BOOTTIME)
     assert before <= boot_time() <= time.clock_gettime(time.CLOCK_BOOTTIME)
 
@@ -174,7 +174,7 @@ def test_tok_09_a_planted_link_is_replaced_not_followed(file: TokenFile, tmp_pat
         file.path.unlink()
 
 
-def test_tok_05_what_is_no_token_in_the_file_opens_nothing(file: TokenFile) -> None:
+def test_tok_05_an_invalid_token_file_opens_nothing(file: TokenFile) -> None:
     file.write("a")
     access = Access(file)
     for content in (b"", b"\xff" * 64, b"a" * 2000, b"\n"):

@@ -99,7 +99,7 @@ def test_a_gateway_that_has_no_simple_chat_is_asked_the_other_way() -> None:
         assert "no chat at /v1/chat/completions (HTTP 404)" in failure_of(profile(url, COMPLETIONS))
 
 
-def test_chat_01_what_is_not_this_device_is_refused() -> None:
+def test_chat_01_addresses_of_other_devices_are_refused() -> None:
     for url in (
         *("http://192.168.1.5:8080/healthz", "http://evil.example/healthz", "file:///etc/passwd"),
         *("http://127.0.0.1@evil.example/", "http://localhost.evil.example/", ""),
@@ -171,7 +171,7 @@ def test_chat_02_every_failure_is_one_sentence(answer: bytes, reason: str) -> No
         assert "\n" not in message
 
 
-def test_chat_02_the_words_of_a_refusal_are_told_in_short() -> None:
+def test_chat_02_the_text_of_a_refusal_is_shortened() -> None:
     body = {"error": {"message": "the model\n\x1b[31mis " + "x" * 10_000, "type": "y"}}
     refused = response(json.dumps(body).encode(), status="400 Bad Request")
     with answering(refused) as server:
@@ -248,7 +248,7 @@ def test_a_stream_is_understood_however_it_is_cut(*, chunked: bool) -> None:
         assert list(streamed(parts, lambda: None)) == ["Hé", "llo", "😀", "!"]
 
 
-def test_chat_02_a_stream_that_fails_gives_what_came_and_then_why() -> None:
+def test_chat_02_a_failing_stream_gives_the_part_so_far_and_the_reason() -> None:
     for came, parts, reason in (
         ("a", [], "its answer ended before it was complete"),
         ("", [], "its answer ended before it was complete"),
@@ -267,7 +267,7 @@ def test_chat_02_a_stream_that_fails_gives_what_came_and_then_why() -> None:
         assert reason in message
 
 
-def test_what_comes_after_the_end_of_an_answer_spoils_nothing_and_is_not_waited_for() -> None:
+def test_data_after_the_end_of_an_answer_is_ignored_and_not_waited_for() -> None:
     whole = events(delta("all", "stop"))
 
     def stays_open(_: Request, connection: socket.socket) -> None:
@@ -312,7 +312,7 @@ def test_half_a_character_is_kept_for_the_other_half() -> None:
     assert halves.rest() == ""
 
 
-def test_an_answer_that_nobody_wants_any_more_is_not_waited_for() -> None:
+def test_an_unwanted_answer_is_not_waited_for() -> None:
     with stand_in(Manner(slow_s=30)) as url:
         pieces = ask(profile(url), HELLO, None, is_wanted=lambda: False)
         began = time.monotonic()

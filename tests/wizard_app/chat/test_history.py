@@ -93,7 +93,7 @@ _BAD = {
 
 
 @pytest.mark.parametrize("line", _BAD.values(), ids=_BAD)
-def test_chat_05_a_line_that_is_no_turn_is_passed_over(history: ChatHistory, line: bytes) -> None:
+def test_chat_05_an_invalid_line_is_ignored(history: ChatHistory, line: bytes) -> None:
     assert parse(line) is None
     history.path.parent.mkdir()
     good = b'{"role":"user","content":"good"}\n'
@@ -150,7 +150,7 @@ def test_every_turn_is_read_whole_however_long_the_lines_are(history: ChatHistor
     assert len(contents(history)[-1]) == SHOWN_BYTES - 1024
 
 
-def test_what_is_said_meanwhile_is_not_waited_for(history: ChatHistory) -> None:
+def test_turns_added_while_reading_are_not_included(history: ChatHistory) -> None:
     history.append(turn("user", "before"))
     lines = history.lines()
     first = next(lines)
@@ -159,7 +159,7 @@ def test_what_is_said_meanwhile_is_not_waited_for(history: ChatHistory) -> None:
     assert [one.content for _, one in (first, *lines)] == ["before"]
 
 
-def test_cleared_it_is_gone_and_begins_anew(history: ChatHistory) -> None:
+def test_a_cleared_history_is_gone_and_starts_again(history: ChatHistory) -> None:
     history.append(turn("user", "old"))
     history.append(turn("user", "older"))
     lines = history.lines()
@@ -174,7 +174,7 @@ def test_cleared_it_is_gone_and_begins_anew(history: ChatHistory) -> None:
 
 
 @pytest.mark.parametrize("kind", [*LINKS, *NOT_REGULAR])
-def test_fs_07_and_chat_05_nothing_is_done_through_what_is_no_file(
+def test_fs_07_and_chat_05_nothing_is_read_or_written_through_a_special_file(
     tmp_path: Path, kind: str
 ) -> None:
     path = make(kind, tmp_path / "chat-history.jsonl")
@@ -191,7 +191,7 @@ def test_fs_07_and_chat_05_nothing_is_done_through_what_is_no_file(
         assert picture(tmp_path) == before
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(PlatformError, match="file"):
         ChatHistory(tmp_path / "file/chat-history.jsonl").append(turn("user", "x"))

@@ -192,7 +192,7 @@ def test_a_page_of_answers_is_bounded_as_a_whole() -> None:
     assert all(text in body for text, body in zip(hostile, bodies, strict=True))
 
 
-def test_what_is_too_long_is_shown_as_plain_text() -> None:
+def test_a_text_that_is_too_long_is_shown_as_plain_text() -> None:
     assert "<strong>" in Renderer().answer("**a**" + "x" * (LONGEST - 5))
     assert "<p>**a**x" in Renderer().answer("**a**" + "x" * LONGEST)
     assert "<p>**a**" in Renderer().answer("**a**" + "[" * MOST_MARKS)

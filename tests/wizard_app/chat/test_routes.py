@@ -160,7 +160,7 @@ def test_the_text_comes_when_the_gateway_sends_it(talk: TALK) -> None:
         assert "<p>one two</p>" in next(parts)
 
 
-def test_only_who_asks_for_a_stream_gets_one(client: FlaskClient) -> None:
+def test_only_a_client_that_accepts_a_stream_gets_one(client: FlaskClient) -> None:
     for kind in ("", "*/*", "text/html", "text/x-chat-stream;q=0, */*"):
         answer = send(client, "hello", headers={"Accept": kind})
         assert answer.content_type == "text/html; charset=utf-8"
@@ -193,7 +193,7 @@ def test_chat_02_a_failure_is_one_turn_and_the_question_is_there_once(
     assert client.get("/chat").status_code == 200
 
 
-def test_what_came_before_a_failure_is_kept_and_marked(talk: TALK, history: Path) -> None:
+def test_the_part_before_a_failure_is_kept_and_marked(talk: TALK, history: Path) -> None:
     with answering(events(delta("half of it"))) as server:
         client = talk(server.url, COMPLETIONS)
         came = stream(client, "hello")
@@ -400,7 +400,7 @@ def test_chat_06_a_place_is_free_again_whatever_became_of_a_message(talk: TALK) 
         assert "<p>at last</p>" in send(client, "x").text
 
 
-def test_who_goes_away_ends_the_request_and_keeps_what_came(talk: TALK, history: Path) -> None:
+def test_leaving_ends_the_request_and_keeps_what_arrived(talk: TALK, history: Path) -> None:
     ended = threading.Event()
 
     def answer(_: object, connection: Any) -> None:
@@ -420,7 +420,7 @@ def test_who_goes_away_ends_the_request_and_keeps_what_came(talk: TALK, history:
     assert (half["content"], half["stopped"]) == ("so far", True)
 
 
-def test_chat_07_what_cannot_be_saved_has_a_notice(client: FlaskClient, history: Path) -> None:
+def test_chat_07_an_unsaved_turn_has_a_notice(client: FlaskClient, history: Path) -> None:
     send(client, "saved")
     history.unlink()
     make("folder", history)

@@ -94,7 +94,7 @@ def test_without_room_for_a_code_the_link_is_there_alone() -> None:
         assert lines[0] == URL
         assert not set("".join(lines)) & set("█▀▄")
         assert rows(lines, screen.columns) < 20
-        assert "too small for a code" in " ".join(lines)
+        assert "too small for a QR code" in " ".join(lines)
     # A long address has its code, too.
     serving = Serving(1, ("https://[fd00:1234:5678:9abc:def0:1234:5678:9abc]:8088",), MARK)
     lines = plain(text(serving, TOKEN, Screen(30, 90)))
@@ -106,19 +106,19 @@ def test_without_a_network_the_text_says_so_and_gives_the_name() -> None:
     serving = Serving(1, ("https://kitchen.local:8088", "https://127.0.0.1:8088"), MARK)
     shown = " ".join(plain(text(serving, TOKEN, Screen(), connected=False)))
     assert shown.startswith(f"https://kitchen.local:8088/?token={TOKEN} ")
-    assert "no address in a network" in shown
+    assert "no network address" in shown
     assert "127.0.0.1" not in shown
     assert "█" not in shown
 
 
-def test_leak_02_what_another_user_says_changes_nothing_on_a_screen(tmp_path: Path) -> None:
+def test_leak_02_a_file_of_another_user_cannot_change_a_screen(tmp_path: Path) -> None:
     file = tmp_path / "wizard.token"
     for said in (
         *({"bases": ["https://x\x1b[2J"]}, {"bases": [r"https://\d"]}, {"bases": ["https://a\nb"]}),
         *({"fingerprint": "AB CD"}, {"fingerprint": "\u202e"}),
     ):
         ServingFile(file).path.write_text(json.dumps({"pid": os.getpid(), **said}))
-        with pytest.raises(PlatformError, match="characters that none has"):
+        with pytest.raises(PlatformError, match="invalid characters"):
             launch_url.served(file)
 
 
@@ -196,7 +196,9 @@ def token_file(tmp_path: Path, owners: Owners) -> Path:
     return file
 
 
-def test_tok_09_root_believes_who_serves_in_their_folder(token_file: Path, owners: Owners) -> None:
+def test_tok_09_root_trusts_the_owner_of_the_tokens_folder(
+    token_file: Path, owners: Owners
+) -> None:
     assert launch_url.waiting_token(token_file) == TOKEN
     with pytest.raises(UnreadableError, match="another user"):
         TokenFile(token_file).read()

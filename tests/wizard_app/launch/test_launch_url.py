@@ -101,7 +101,7 @@ def test_a_wizard_that_was_killed_is_not_served(token_file: Path) -> None:
         launch_url.served(token_file)
 
 
-def test_a_file_that_is_damaged_or_too_much_for_a_screen_is_told_of(token_file: Path) -> None:
+def test_a_damaged_file_or_one_too_large_for_a_screen_is_reported(token_file: Path) -> None:
     token_file.parent.mkdir()
     for members in (
         {"bases": ["https://" + "a" * 400]},

@@ -81,7 +81,7 @@ def test_the_page_says_what_comes_next(
     assert re.findall(r'<li><a href="([^"]+)"', text)[0] == "http://127.0.0.1:8089"
 
 
-def test_what_was_not_chosen_is_not_spoken_of(ready: MakeReady) -> None:
+def test_parts_that_were_not_chosen_are_not_mentioned(ready: MakeReady) -> None:
     client = ready()
     client.post("/wizard/ssh", data={"ssh_keys": ""})
     client.post("/wizard/mesh-vpn", data={"skip": "1"})
@@ -136,7 +136,7 @@ def test_the_record_says_what_was_answered_and_done(ready: MakeReady, device: De
     assert [secret for secret in SECRETS if secret in answer.text] == []
 
 
-def test_wiz_19_a_clock_that_nobody_set_is_told_of_and_a_time_of_1970_never_believed(
+def test_wiz_19_an_unset_clock_is_reported_and_a_time_of_1970_never_believed(
     ready: MakeReady, wizard: MakeWizard, device: Device, state_file: Path
 ) -> None:
     client = finished(ready, device)
@@ -150,7 +150,7 @@ def test_wiz_19_a_clock_that_nobody_set_is_told_of_and_a_time_of_1970_never_beli
     assert json.loads(wizard().get(RECORD).data)["clock_synchronised"] is False
 
 
-def test_ses_13_who_signs_out_is_not_let_in_again_and_others_stay(wizard: MakeWizard) -> None:
+def test_ses_13_signing_out_ends_one_session_and_others_continue(wizard: MakeWizard) -> None:
     tokens = ("ab" * 32, "cd" * 32)
     client = wizard(WIZARD_TOKEN=tokens[0], WIZARD_NO_TOKEN="0")
     assert client.get(f"/wizard/system?token={tokens[0]}").status_code == 200

@@ -163,7 +163,9 @@ def test_wiz_13_what_will_change_is_shown_before_it_is_done(ready: MakeReady, ou
 
 
 @pytest.mark.parametrize("word", ["hostnamectl", "tailscale", "platform-tunnel", "nft", "restart"])
-def test_wiz_05_and_wiz_11_what_failed_is_told_and_tried_again(ready: MakeReady, word: str) -> None:
+def test_wiz_05_and_wiz_11_a_failure_is_reported_and_tried_again(
+    ready: MakeReady, word: str
+) -> None:
     commands = Commands(failing=word)
     client = ready(commands)
     answer = client.post(APPLY, data={"plan": _mark(client)})
@@ -205,7 +207,7 @@ def test_wiz_11_each_phase_says_what_became_of_it(ready: MakeReady) -> None:
     }
 
 
-def test_wiz_09_what_was_interrupted_is_told_and_one_press_finishes(ready: MakeReady) -> None:
+def test_wiz_09_an_interruption_is_reported_and_one_press_finishes(ready: MakeReady) -> None:
     _try(ready(Commands(cut="nft")))
     commands = Commands()
     client = ready(commands, answered=False)
@@ -237,7 +239,9 @@ def test_wiz_09_secrets_that_did_not_come_to_the_device_are_named(ready: MakeRea
     assert client.post(APPLY).location == "/wizard/done"
 
 
-def test_a_plan_that_nobody_looked_at_is_shown_and_not_done(ready: MakeReady, out: Path) -> None:
+def test_a_plan_that_was_not_shown_yet_is_shown_and_not_executed(
+    ready: MakeReady, out: Path
+) -> None:
     commands = Commands()
     client = ready(commands)
     seen = _mark(client)

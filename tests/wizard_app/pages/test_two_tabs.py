@@ -87,13 +87,13 @@ def test_a_form_of_before_a_restart_may_be_taken(word: StepPage, wizard: MakeWiz
     assert after.held == {"word": WORD}
 
 
-def test_a_revision_that_is_none_counts_as_another(colour: StepPage) -> None:
+def test_an_invalid_revision_counts_as_a_different_one(colour: StepPage) -> None:
     for revision in ("", ".", "x", "x.y", "\0", "é" * 100, "a" * 10_000):
         stale(colour, {"colour": "red", "revision": revision})
 
 
 @pytest.mark.parametrize("revision", [True, False], ids=["browser", "script"])
-def test_who_is_overtaken_while_the_test_runs_sees_the_page_again(
+def test_a_form_overtaken_during_the_test_shows_the_page_again(
     wizard: MakeWizard, colour: StepPage, *, revision: bool
 ) -> None:
     step = ColourStep()

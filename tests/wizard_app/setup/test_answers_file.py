@@ -72,7 +72,7 @@ def test_a_saved_file_answers_for_another_device(wizard: MakeWizard, state_file:
     assert json.loads(client.get("/wizard/answers.json").data)["answers"] == ANSWERS
 
 
-def test_setup_goes_on_where_the_file_ends(client: FlaskClient, state_file: Path) -> None:
+def test_setup_continues_where_the_file_ends(client: FlaskClient, state_file: Path) -> None:
     answers = {"profile": "openclaw", "hostname": "a", "timezone": "UTC", "ssh_keys": []}
     assert _send(client, _file(answers)).location == "/wizard/provider"
     assert _state(state_file)["step"] == "provider"

@@ -70,7 +70,7 @@ def test_fs_12_members_of_a_later_version_are_kept_when_the_file_is_written() ->
     assert json.loads(state.render(changed)) == later | {"step": "done"}
 
 
-def test_answers_that_nobody_asks_for_are_apart_from_those_of_the_steps() -> None:
+def test_unknown_answers_are_separate_from_those_of_the_steps() -> None:
     shapes = [step.answer_type for step in STEPS]
     answers = Answers(ANSWERS | {"colour": "blue"})
     assert answers.only(shapes).values == ANSWERS

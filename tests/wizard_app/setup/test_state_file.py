@@ -87,7 +87,7 @@ def test_the_state_file_is_private_and_says_when_setup_began(
 
 
 @pytest.mark.parametrize("damage", DAMAGED)
-def test_wiz_01_a_damaged_file_is_put_aside_and_the_pages_say_so(
+def test_wiz_01_a_damaged_file_is_renamed_and_the_pages_say_so(
     wizard: MakeWizard, stored: Path, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     stored.write_bytes(DAMAGED[damage])
@@ -108,7 +108,7 @@ def test_wiz_01_a_damaged_file_is_put_aside_and_the_pages_say_so(
     assert len(line) < 400
 
 
-def test_wiz_01_all_damaged_files_are_kept_and_told_of_for_a_while(
+def test_wiz_01_all_damaged_files_are_kept_and_mentioned_for_a_while(
     wizard: MakeWizard, stored: Path
 ) -> None:
     for number in range(1, 4):
@@ -127,7 +127,7 @@ def test_wiz_01_all_damaged_files_are_kept_and_told_of_for_a_while(
 
 
 @pytest.mark.parametrize("kind", [*odd_files.NOT_REGULAR, *odd_files.LINKS])
-def test_fs_07_what_is_no_file_of_ours_is_put_aside(
+def test_fs_07_a_linked_or_special_file_is_renamed(
     wizard: MakeWizard, stored: Path, kind: str
 ) -> None:
     odd_files.make(kind, stored)
@@ -142,9 +142,7 @@ def test_fs_07_what_is_no_file_of_ours_is_put_aside(
 
 
 @pytest.mark.parametrize("kind", odd_files.NOT_REGULAR)
-def test_fs_07_what_comes_in_its_place_later_is_refused(
-    wizard: MakeWizard, stored: Path, kind: str
-) -> None:
+def test_fs_07_a_later_replacement_is_refused(wizard: MakeWizard, stored: Path, kind: str) -> None:
     client = _small(wizard)
     odd_files.make(kind, stored)
     refused = client.post("/wizard/colour", data={"colour": "red"})
@@ -164,7 +162,7 @@ def test_leak_06_left_overs_are_gone_at_start(wizard: MakeWizard, stored: Path) 
     assert other.exists()
 
 
-def test_wiz_01_start_up_ends_with_one_sentence_when_damage_cannot_be_put_aside(
+def test_wiz_01_start_up_fails_with_one_sentence_if_a_damaged_file_cannot_be_renamed(
     environment: dict[str, str], out: Path, stored: Path
 ) -> None:
     stored.write_bytes(b"damage")
@@ -186,7 +184,7 @@ def test_wiz_01_start_up_ends_with_one_sentence_when_damage_cannot_be_put_aside(
     first, hint = ended.stderr.splitlines()
     assert ended.returncode == 1
     assert first.startswith(f"error: {stored}: not valid JSON")
-    assert first.endswith("it cannot be put aside either: Read-only file system")
+    assert first.endswith("it cannot be renamed either: Read-only file system")
     assert hint.startswith("hint: ")
     assert stored.read_bytes() == b"damage"
 

@@ -1,7 +1,7 @@
-"""The keys that let somebody in over SSH: adding to a user's `authorized_keys`.
+"""Adds SSH keys to a user's `authorized_keys`.
 
-The folder is its user's, who may put anything in it while we write as root: its name is
-not followed if it is a link, and what is written is written in the folder that was looked at.
+The folder belongs to the user, who may change anything in it while we write as root: a link in
+its place is not followed, and files are written relative to the opened, checked folder.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 def add_keys(path: Path, lines: Sequence[str], *, mode: int, owner: Owner) -> None:
-    """Have each of `lines` in the file at `path`, behind those that are there, and none twice.
+    """Append those of `lines` that are not yet in the file at `path`.
 
-    Its folder, made if need be, is `owner`'s alone. Raises `UnreadableError`, the file then
-    as it was.
+    Its folder is created if necessary and only accessible to `owner`. Raises
+    `UnreadableError`, after which the file is unchanged.
     """
     make_folder(path.parent.parent)
     with _own_folder(path.parent, owner) as folder:
-        # The folder that is open, whatever stands at its path by now.
+        # The opened folder, even if its path now leads elsewhere.
         place = Path(f"/proc/self/fd/{folder}", path.name)
         try:
             remove_left_overs(place.parent, of_name=path.name, given_to=ids_of(owner)[0])
@@ -61,7 +61,7 @@ def _added(before: bytes, lines: Sequence[str]) -> bytes:
 
 @contextlib.contextmanager
 def _own_folder(path: Path, owner: Owner) -> Iterator[int]:
-    """A descriptor of the folder at `path`, which is its owner's and no link."""
+    """Open the folder at `path`, which must belong to `owner` and not be a link."""
     user, group = ids_of(owner)
     try:
         with opened_folder(path.parent) as above:
@@ -72,18 +72,18 @@ def _own_folder(path: Path, owner: Owner) -> Iterator[int]:
                 if os.fstat(folder).st_uid not in (os.geteuid(), user):
                     raise UnreadableError(
                         f"{path} belongs to another user",
-                        hint="Give it to its user, then set up again.",
+                        hint="Change its owner to its user, then set up again.",
                     )
                 os.fchown(folder, user, group)
                 os.fchmod(folder, _FOLDER_MODE)
-                confirm(above, f"{path} is made")
+                confirm(above, f"{path} was created")
                 yield folder
             finally:
                 close(folder)
     except OSError as error:
         if error.errno in (errno.ENOTDIR, errno.ELOOP):
             raise UnreadableError(
-                f"{path} is a symbolic link, or no folder",
+                f"{path} is a symbolic link or not a folder",
                 hint="Move it away, then set up again.",
             ) from error
         raise UnreadableError.of(path, error) from error

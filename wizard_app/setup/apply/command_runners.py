@@ -1,4 +1,4 @@
-"""How the commands of a plan are run: on this machine, or written down in place of that."""
+"""Runs the commands of a plan on this machine, or only records them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _RECORD_MODE = 0o644
 
 
 class CommandError(PlatformError):
-    """A command that said that it did not work."""
+    """A command that failed."""
 
 
 def on_machine(device: Paths) -> Run:
@@ -58,7 +58,7 @@ def _placed(word: str, command: RunCommand, device: Paths) -> str:
 
 
 def _how(finished: Finished, program: str, command: RunCommand) -> Sentence:
-    """How a command ended that did not work."""
+    """Say how a failed command ended."""
     said = _said(finished.errors.strip() or finished.output, command)
     if finished.status < 0:
         number = -finished.status
@@ -72,6 +72,6 @@ def _how(finished: Finished, program: str, command: RunCommand) -> Sentence:
 
 
 def _said(output: bytes, command: RunCommand) -> str:
-    """The end of what a command printed, in one line and without the secret that it was given."""
+    """The end of a command's output, in one line and without the secret that it received."""
     words = one_line(output.decode("utf-8", "replace"))
     return Redactor(command.secrets).redact(words)[-_MOST_SAID:]

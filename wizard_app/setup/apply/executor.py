@@ -1,7 +1,7 @@
-"""Carrying out a plan: one action after the other, each of them noted in the journal.
+"""Executes a plan: one action after the other, each recorded in the journal.
 
-A signal, a power cut or a failure leaves every file whole, old or new. Carrying out the same
-plan again leads to the result of an undisturbed run.
+A signal, a power cut or a failure leaves every file whole, old or new. Executing the same
+plan again gives the same result as an uninterrupted run.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from wizard_app.setup.settings import JOURNAL
 from wizard_app.setup.snapshot import Snapshot
 
 OnProgress = Callable[[SetupProgress], None]
-# Carries out a plan that was made from a snapshot; raises `PlatformError`.
+# Executes a plan that was made from a snapshot; raises `PlatformError`.
 Execute = Callable[[Snapshot, Plan, OnProgress], None]
 _LOCK_WAIT_S = 0.5
 _KEY_FILE_MODE = 0o600
@@ -48,7 +48,7 @@ AGAIN = Sentence("Fix that, then try again. Repeating what is already done does 
 
 
 class ApplyError(PlatformError):
-    """An action that failed; those before it are done, those after it are not."""
+    """An action failed; earlier actions are done, later ones were not started."""
 
     def __init__(self, action: Action, error: PlatformError) -> None:
         self.what, self.problem = action.said, error.said
@@ -64,7 +64,7 @@ def execute(
     setup: str,
     on_progress: OnProgress = lambda progress: None,
 ) -> None:
-    """Carry out `plan` on `device`, its commands by `run`; `setup` is for the journal.
+    """Execute `plan` on `device`, its commands with `run`; `setup` is for the journal.
 
     The caller holds a lock: `one_at_a_time`, or root's own (`completion.alone`). Raises
     `ApplyError`, or what writing the journal raises.
@@ -82,7 +82,7 @@ def execute(
 def one_at_a_time(device: Paths) -> contextlib.AbstractContextManager[None]:
     """Keep other wizards from setting up `device` until the block ends.
 
-    Raises `LockedError`, and `UnreadableError` when the disk takes no lock.
+    Raises `LockedError`, and `UnreadableError` if the disk does not support locks.
     """
     journal = device.writable(JOURNAL)
     make_folder(journal.parent)
@@ -90,9 +90,9 @@ def one_at_a_time(device: Paths) -> contextlib.AbstractContextManager[None]:
 
 
 def tidy(device: Paths) -> None:
-    """Remove secrets that a killed try left in temporary files.
+    """Remove secrets that a killed attempt left in temporary files.
 
-    Files of other users stay, such as root's for a wizard that is not root. Raises
+    Files of other users stay, such as root's when the wizard is not root. Raises
     `LockedError` while the device is being set up.
     """
     if device.has(JOURNAL):
@@ -113,7 +113,7 @@ def _note(
     state: ActionState,
     why: str = "",
 ) -> None:
-    # First, as a failure is reported also where the disk takes no further line.
+    # Reported first, so that a failure is seen even if the journal cannot be written.
     on_progress(msgspec.structs.replace(action, state=state, why=why))
     journal.note(action.number - 1, state, why)
 
@@ -154,7 +154,7 @@ def _perform(action: Action, device: Paths, run: Run) -> None:
 
 @contextlib.contextmanager
 def _key_file(command: RunCommand, device: Paths) -> Iterator[None]:
-    """The file of a command's key is there until the block ends."""
+    """Keep the file with a command's key until the block ends."""
     if command.key_file is None:
         yield
         return
@@ -174,7 +174,7 @@ def _sweep(device: Paths) -> None:
 
 
 def _sweeps(device: Paths) -> Iterator[Callable[[], None]]:
-    """What this plan, or the answers by now, need not have any more is swept as well."""
+    """The files to sweep, including those of actions that the plan no longer has."""
     for name in (STORE_ACCESS, TUNNEL_CREDENTIALS, MESH_VPN_KEY):
         yield partial(_remove_left_overs, device.on_device(name))
     yield partial(_remove, device.on_device(MESH_VPN_KEY))
@@ -183,7 +183,7 @@ def _sweeps(device: Paths) -> Iterator[Callable[[], None]]:
 
 def _sweep_keys(keys: Path) -> None:
     if _has_folder(keys):
-        # Who is changing them sweeps there, too.
+        # A writer that changes them sweeps there too.
         with contextlib.suppress(LockedError), changing(keys, wait_s=0):
             _remove_left_overs(keys)
 

@@ -1,4 +1,4 @@
-"""Setting up through the root helper, for programs that are not root."""
+"""Setup through the root helper, for programs that are not root."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from wizard_app.setup.plan.plan import Plan, plan_digest
 from wizard_app.setup.settings import TOKEN, WizardSettings
 from wizard_app.setup.snapshot import Snapshot
 
-# The helper reads these at their usual places: with another place for one of them, it would
+# The helper reads these at their usual places, so with another place for one of them it would
 # set up something else.
 PLACES = (WIZARD_STATE, TOKEN, PROVIDERS, PROFILES, LIMITS, SECRETS)
-# For all actions that are not commands: files, each of them durable.
+# For all actions that are not commands: files, each written durably.
 _FILES_S = 120.0
 
 
 def or_by_helper(settings: WizardSettings, here: Execute) -> Execute:
-    """Execute a plan by the root helper where there is one and we are not root, else by `here`.
+    """Execute plans with the root helper if there is one and we are not root, else with `here`.
 
-    Raises what `here` would.
+    Raises what `here` raises.
     """
 
     def execute(snapshot: Snapshot, plan: Plan, on_progress: OnProgress) -> None:
@@ -54,7 +54,7 @@ def or_by_helper(settings: WizardSettings, here: Execute) -> Execute:
 def apply_by_helper(
     socket: Path, plan: Plan, secrets: SecretTexts, on_progress: OnProgress
 ) -> SetUp:
-    """Have the helper at `socket` carry out `plan`; raises `ApplyError` and what `ask` does."""
+    """Let the helper at `socket` execute `plan`; raises `ApplyError` and what `ask` raises."""
     failures: dict[str, str] = {}
 
     def note(tree: Any) -> None:
@@ -77,6 +77,6 @@ def apply_by_helper(
 
 
 def _limit_s(plan: Plan) -> float:
-    """How long carrying it out may take."""
+    """The time limit for executing the plan."""
     commands = (item.action for item in plan if not item.kept)
     return _FILES_S + sum(one.timeout_s for one in commands if isinstance(one, RunCommand))

@@ -1,7 +1,7 @@
-"""How far setting up came: `/var/lib/platform/apply-journal.jsonl`, which holds no secret.
+"""How far setup came: `/var/lib/platform/apply-journal.jsonl`, which contains no secret.
 
-The first line lists the actions of one try, each further one says what became of one of
-them. The next try begins the file anew.
+The first line lists the actions of one attempt; each further one says what happened to one
+of them. The next attempt starts the file again.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from platform_common.storage.safe_read import read_own
 from platform_common.storage.stale_files import remove_left_overs
 
 State = Literal[ActionState, "waiting", "kept"]
-# Writable for a wizard that is not root, which has `forget` to say.
+# Writable by a wizard without root, which needs it for `forget`.
 _MODE, _OWNER = 0o660, Owner("root", "platform")
 _LIMIT_BYTES = 4 << 20
-# Far more than a try has; who may write it could have a page read lines for minutes.
+# Far more than an attempt has; whoever can write the file could keep a page busy for minutes.
 _MOST_LINES = 4096
 
 
 class Entry(Struct, frozen=True):
-    """An action of a try: its id, itself in words, and what became of it last."""
+    """An action of an attempt: its id, its description, and its last state."""
 
     id: str
     what: str
@@ -41,7 +41,7 @@ class Entry(Struct, frozen=True):
 
 
 class Try(NamedTuple):
-    """One try to set up the device; `setup` tells it from those of another wizard state."""
+    """One attempt to set up the device; `setup` identifies the wizard state it belongs to."""
 
     setup: str
     at: str
@@ -50,7 +50,7 @@ class Try(NamedTuple):
 
     @property
     def applied(self) -> frozenset[str]:
-        """The ids of the actions that were done, in this try or before it."""
+        """The ids of the actions that were done, in this attempt or before it."""
         return frozenset(one.id for one in self.entries if one.state in ("done", "kept"))
 
 
@@ -73,13 +73,13 @@ class _End(Struct, frozen=True):
 
 
 class Journal:
-    """The journal of the try that goes on now."""
+    """The journal of the current attempt."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def begin(self, setup: str, entries: Sequence[Entry]) -> None:
-        """Begin a try, in place of the one before; raises `PlatformError`."""
+        """Start an attempt, replacing the previous one; raises `PlatformError`."""
         document = {
             "setup": setup,
             "at": now(),
@@ -90,11 +90,11 @@ class Journal:
         write_atomic(self._path, _line(document) + b"\n", mode=_MODE, owner=_OWNER)
 
     def note(self, number: int, state: State, why: str = "") -> None:
-        """Say what became of an action; on the disk when this returns."""
+        """Record the state of an action durably."""
         self._append({"at": now(), "action": number, "state": state, "why": why})
 
     def end(self) -> None:
-        """Say that every action is done."""
+        """Record that every action is done."""
         self._append({"at": now(), "ended": True})
 
     def _append(self, document: dict[str, Any]) -> None:
@@ -102,7 +102,7 @@ class Journal:
 
 
 def read_try(path: Path) -> Try | None:
-    """The last try; None when there is none, or nothing can be read of it."""
+    """The last attempt; None if there is none or it cannot be read."""
     try:
         begin, *changes = read_own(path, _LIMIT_BYTES).split(b"\n", _MOST_LINES + 1)
         found = from_json(begin, _Begin)
@@ -122,7 +122,7 @@ def read_try(path: Path) -> Try | None:
 
 
 def forget(path: Path, ids: Container[str]) -> None:
-    """Have the actions of these ids count as not done, as their secrets are others by now.
+    """Mark these actions as not done, because their secrets have changed.
 
     Raises `PlatformError`.
     """

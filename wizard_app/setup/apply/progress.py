@@ -1,4 +1,4 @@
-"""How far setting up is: the actions of a plan by phase, and what a try made of each."""
+"""The progress of setup: the actions of a plan by phase, with their states."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from wizard_app.setup.plan.actions import Action, AddKeys, RunCommand, SetVariab
 from wizard_app.setup.plan.phases import TITLES, Phase
 from wizard_app.setup.plan.plan import Plan
 
-# `kept` was done before a restart; `stopped` was under way, and nothing is any more; a
-# phase is `skipped` when nothing was to be done in it.
+# `kept`: done before a restart; `stopped`: was running when the attempt ended; a phase is
+# `skipped` if it has no actions.
 State = Literal["waiting", "running", "done", "failed", "kept", "stopped", "skipped"]
-# From the journal, or as it happens.
+# From the journal, or from live reports.
 Reported = Entry | SetupProgress
 _OVER: frozenset[State] = frozenset({"done", "kept"})
 
 
 class Row(NamedTuple):
-    """An action, and what became of it; `why` says what went wrong, in English."""
+    """An action and its state; `why` says what went wrong, in English."""
 
     action: Action
     state: State = "waiting"
@@ -29,7 +29,7 @@ class Row(NamedTuple):
 
     @property
     def content(self) -> str:
-        """What it puts into its file, secrets masked; empty when it is about no file's text."""
+        """The contents that it writes, secrets masked; empty if it writes no text."""
         shown = self.action.shown
         match self.action:
             case WriteFile():
@@ -50,7 +50,7 @@ class Part(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """The phases in their order, all of them."""
+    """All phases, in order."""
 
     parts: tuple[Part, ...]
 
@@ -60,39 +60,39 @@ class Progress(NamedTuple):
         return [row for part in self.parts for row in part.rows]
 
     def of(self, action_id: str) -> Row | None:
-        """The action of that id."""
+        """The action with that id."""
         return next((row for row in self.rows if row.action.id == action_id), None)
 
     @property
     def done(self) -> int:
-        """How many actions are done."""
+        """The number of finished actions."""
         return sum(row.state in _OVER for row in self.rows)
 
     @property
     def commands(self) -> int:
-        """How many programs are run."""
+        """The number of commands to run."""
         return sum(isinstance(row.action, RunCommand) for row in self.rows)
 
     @property
     def files(self) -> int:
-        """How many files are written or removed."""
+        """The number of files to write or remove."""
         return len({row.action.shown["path"] for row in self.rows if "path" in row.action.shown})
 
     @property
     def percent(self) -> int:
-        """How much of it is done."""
+        """The finished share, in per cent."""
         return 100 * self.done // max(len(self.rows), 1)
 
     @property
     def current(self) -> Part | None:
-        """The phase that is under way, or comes next; None when all of it is done."""
+        """The running or next phase; None if all are done."""
         return next((part for part in self.parts if part.state in ("running", "waiting")), None)
 
 
 def progress(plan: Plan, reported: Iterable[Reported] = (), *, running: bool = False) -> Progress:
-    """What became of the actions of a plan, from reports that name them by their ids.
+    """Combine a plan with reports about its actions, by id.
 
-    Without `running` nothing is under way any more.
+    Without `running`, no action counts as running.
     """
     known = {one.id: one for one in reported}
     rows = [
@@ -108,7 +108,7 @@ def _row(action: Action, reported: Reported | None, kept: bool, running: bool) -
     if kept:
         return Row(action, "kept")
     if state == "kept":
-        # It was kept by the try, and is done anew: its secret was entered again.
+        # The attempt kept it; it is repeated, because its secret was entered again.
         return Row(action, "done")
     if state == "running" and not running:
         return Row(action, "stopped")
@@ -116,7 +116,7 @@ def _row(action: Action, reported: Reported | None, kept: bool, running: bool) -
 
 
 def _of(rows: Sequence[Row], running: bool) -> State:
-    """What became of a phase."""
+    """The state of a phase."""
     states = {row.state for row in rows}
     if not states:
         return "skipped"

@@ -1,7 +1,7 @@
-"""The kinds of action that setting up consists of; nothing here acts.
+"""The kinds of action in a plan; nothing here has effects.
 
-Each says itself in words, for people, and as a document in which every secret is
-masked, for programs.
+Each describes itself in words, for people, and as a document with masked secrets, for
+programs.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from platform_common.secret import Secret
 from platform_common.storage.atomic_write import ROOT, Owner
 from wizard_app.setup.plan.phases import Phase
 
-# The files that hold secrets, beside the device's keys; and the one that holds a secret only
-# while a command reads it.
+# Files with secrets, beside the device's keys; the last one exists only while a command reads
+# it.
 STORE_ACCESS = "/etc/platform/rclone.conf"
 TUNNEL_CREDENTIALS = "/etc/platform/tunnel/credentials.json"
 MESH_VPN_KEY = "/run/platform/mesh-vpn.key"
-# What stands in a plan for a secret that is not held; such an action is never executed.
+# Stands for a secret that is not in memory; such an action is never executed.
 NOT_HELD = Secret("")
 AGENT, KEYS_OWNER = Owner("agent", "agent"), Owner("root", "agent")
 _ID_LENGTH = 16
@@ -32,40 +32,40 @@ _MASKED = "•••"
 
 
 class Action(ABC):
-    """One thing to do; doing it twice does what doing it once does."""
+    """One thing to do; repeating it has no further effect."""
 
     @property
     @abstractmethod
     def said(self) -> Sentence:
-        """What it does, for people."""
+        """The description for people."""
 
     @property
     @abstractmethod
     def shown(self) -> dict[str, Any]:
-        """The same for programs, secrets masked."""
+        """The description for programs, with secrets masked."""
 
     @property
     def secrets(self) -> tuple[Secret, ...]:
-        """The secrets in it, also those that are not held."""
+        """Its secrets, including `NOT_HELD`."""
         return ()
 
     @property
     def lacks_secret(self) -> bool:
-        """Whether it cannot be done, as a secret of it is not held."""
+        """Whether it cannot be done because a secret is not in memory."""
         return NOT_HELD in self.secrets
 
     @property
     def id(self) -> str:
-        """A word for it that is the same whatever its secrets are."""
+        """An id that does not depend on its secrets."""
         text = json.dumps(self.shown, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:_ID_LENGTH]
 
 
 @dataclass(frozen=True)
 class WriteFile(Action):
-    """Put a file at `path` of the device; `parts` are its text, in which some may be secret.
+    """Write a file at `path` of the device; `parts` are its text, some of them secret.
 
-    `note` is for people: what the text means, where that is hard to see.
+    `note` explains the text to people if it is hard to read.
     """
 
     path: str
@@ -87,7 +87,7 @@ class WriteFile(Action):
         return tuple(part for part in self.parts if isinstance(part, Secret))
 
     def reveal(self) -> bytes:
-        """The bytes of the file."""
+        """Return the contents, with secrets."""
         return "".join(
             part.reveal() if isinstance(part, Secret) else part for part in self.parts
         ).encode()
@@ -95,7 +95,7 @@ class WriteFile(Action):
 
 @dataclass(frozen=True)
 class SetVariables(Action):
-    """Set variables in the file of keys at `path`, and leave its other lines as they are."""
+    """Set variables in the file of keys at `path`; its other lines stay."""
 
     path: str
     values: Mapping[str, Secret]
@@ -124,7 +124,7 @@ class SetVariables(Action):
 
 @dataclass(frozen=True)
 class AddKeys(Action):
-    """Add public keys to the `authorized_keys` at `path`, and leave those that are there."""
+    """Add public keys to the `authorized_keys` at `path`; existing ones stay."""
 
     path: str
     lines: tuple[str, ...]
@@ -147,7 +147,7 @@ class AddKeys(Action):
 
 @dataclass(frozen=True)
 class RemoveFile(Action):
-    """Have no file at `path`."""
+    """Remove the file at `path`."""
 
     path: str
 
@@ -161,7 +161,7 @@ class RemoveFile(Action):
 
 
 class KeyFile(NamedTuple):
-    """A secret that a command reads from a file, which is there only while it runs."""
+    """A secret that a command reads from a file, which exists only while it runs."""
 
     path: str
     secret: Secret
@@ -178,7 +178,7 @@ class RunCommand(Action):
 
     @property
     def command(self) -> str:
-        """What one would type to run it."""
+        """The command as one would type it."""
         return shlex.join(self.argv)
 
     @property
@@ -209,12 +209,12 @@ Planned = tuple[Phase, Action]
 
 
 def write(path: str, *lines: str) -> WriteFile:
-    """A file of lines without secrets that everybody may read."""
+    """A world-readable file of lines without secrets."""
     return WriteFile(path, tuple(f"{line}\n" for line in lines))
 
 
 def held(secrets: Mapping[str, Secret], names: Iterable[str]) -> dict[str, Secret]:
-    """The secrets of these names, and what stands for those that are not held."""
+    """The secrets with these names, with `NOT_HELD` for missing ones."""
     return {name: secrets.get(name, NOT_HELD) for name in names}
 
 

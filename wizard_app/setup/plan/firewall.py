@@ -1,7 +1,7 @@
 """The rules of the device's firewall, as `nft -f` reads them.
 
-They are in a table of their own, which a transaction puts in place of the one before:
-other programs keep theirs. Protocols are numbers, as a small system has no names for them.
+They are in a table of their own, which one transaction replaces, so other programs' rules
+stay. Protocols are numbers, because small systems lack /etc/protocols.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from platform_common.message import Sentence, listed
 
-# The ways back in for who sets the device up, and what each is for.
+# Ports that must stay open for setup, and their purposes.
 ALWAYS: Mapping[str, Sentence] = {
     "22/tcp": Sentence("SSH"),
     "8088/tcp": Sentence("this setup"),
@@ -39,7 +39,7 @@ table inet platform {{
 
 
 def ruleset(ports: Iterable[str]) -> str:
-    """The rules that let in what everybody needs, and `ports`, such as `443/tcp`."""
+    """The rules that allow the usual ports and `ports`, such as `443/tcp`."""
     lines = []
     wanted = {(port.partition("/")[2], int(port.partition("/")[0])) for port in ports}
     for protocol in ("tcp", "udp"):
@@ -50,7 +50,7 @@ def ruleset(ports: Iterable[str]) -> str:
 
 
 def ports_note(ports: Mapping[str, Sentence | None]) -> Sentence:
-    """A sentence with the open ports, each with its purpose where that is known."""
+    """A sentence with the open ports and, if known, their purposes."""
     in_order = sorted(ports.items(), key=lambda port: int(port[0].partition("/")[0]))
     return Sentence(
         "Ports open to the network: {ports}",

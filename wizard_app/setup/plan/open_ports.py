@@ -1,4 +1,4 @@
-"""By which ports who sets up the device comes in: no firewall may close them."""
+"""The ports over which the device is being set up; the firewall must not close them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from platform_common.storage.safe_read import read_own
 from wizard_app.setup.settings import WizardSettings
 
 _PORT = re.compile(r"(?im)^[ \t]*port[ \t=]+\"?([0-9]{1,5})\"?[ \t]*(?:#.*)?$")
-# An address of IPv6 that has no brackets has no port, either.
+# An IPv6 address without brackets has no port.
 _ADDRESS_PORT = re.compile(
     r"(?im)^[ \t]*listenaddress[ \t=]+\"?(?:\[[^]\n]*\]|[^:\s\[]+):([0-9]{1,5})(?![^\s#\"])"
 )
-# Of addresses with a blank between two; the path of a socket file is none.
-# Where systemd listens for sshd: a port alone, or behind an address.
+# Addresses are separated by blanks; the path of a socket file has no port.
+# ListenStream= of ssh.socket: a port alone, or after an address.
 _LISTEN_STREAM = re.compile(
     r"(?m)^[ \t]*ListenStream[ \t]*=[ \t]*(?:(?:\[[^]\n]*\]|[0-9.]+):)?([0-9]{1,5})[ \t]*$"
 )
-# What says where sshd listens: a file, with those of its folder, and what a port looks like.
+# sshd's configuration file, its folder of further files, and how they name a port.
 _SOURCES = (
     ("/etc/ssh/sshd_config", (_PORT, _ADDRESS_PORT)),
     ("/etc/systemd/system/ssh.socket", (_LISTEN_STREAM,)),
@@ -33,16 +33,16 @@ _HIGHEST, _HTTPS = 65535, 443
 
 
 class WaysIn(NamedTuple):
-    """The ports that stay open, and what could not be read of where others may be told."""
+    """The ports that stay open, and configuration files that could not be read."""
 
     ports: frozenset[int]
     problems: tuple[str, ...] = ()
 
 
 def ways_in(settings: WizardSettings) -> WaysIn:
-    """The ports of sshd, or of systemd for it, and where this wizard, or its proxy, is served.
+    """The ports of sshd, or of its systemd socket, and of this wizard or its proxy.
 
-    Who is not root may read less than root does, whose rules would then be others.
+    Without root, some files may be unreadable, and root's rules would then differ.
     """
     problems: list[str] = []
     found = {*_of_sshd(settings.paths, problems)}

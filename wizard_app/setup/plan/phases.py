@@ -1,4 +1,4 @@
-"""The phases of setting up, in which the actions of a plan are ordered."""
+"""The phases of setup, which order the actions of a plan."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from platform_common.message import Sentence
 
 
 class Phase(IntEnum):
-    """The phases in their order (contract, section 7)."""
+    """The phases, in order (contract, section 7)."""
 
     SYSTEM = 1
     SELECTION = 2

@@ -1,6 +1,6 @@
-"""What setting up will do: one ordered list, made from what was answered and nothing else.
+"""The plan: one ordered list of everything that setup will do, made only from the answers.
 
-The review page shows it, and `apply` executes the very same.
+The review page shows it, and `apply` executes exactly this list.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _DIGEST_LENGTH = 16
 
 
 class Item(NamedTuple):
-    """An action in its place.
+    """An action and its phase.
 
-    `kept` when it was done before a restart and nothing of it is to be done again: the
-    secret that it stored is not in memory any more.
+    `kept` if it was done before a restart and is not repeated: the secret that it stored is no
+    longer in memory.
     """
 
     phase: Phase
@@ -32,7 +32,7 @@ Plan = Sequence[Item]
 
 
 def build_plan(snapshot: Snapshot) -> Plan:
-    """The plan for what was answered so far; secrets that are not held are missing in it."""
+    """Make the plan for the answers so far; missing secrets are `NOT_HELD`."""
     return sorted(_items(snapshot), key=lambda item: item.phase)
 
 

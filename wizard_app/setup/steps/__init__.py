@@ -1,4 +1,4 @@
-"""The steps, in their order: a further one is its file, its template, and a line here."""
+"""The steps, in order. A new one is a file, a template, and a line here."""
 
 from __future__ import annotations
 

@@ -34,19 +34,19 @@ from wizard_app.setup.steps.base import Accepted, Again, Form, Question, Step, i
 SKIP = "skip"
 _REMOTE = "backup"
 _BACKUP = "/etc/platform/backup.toml"
-# The field that our page sends, and what a script may call it that knows the state file, or
-# the tunnel's form.
+# The field of our page, and the names that scripts may use, from the state file or the tunnel's
+# form.
 _KINDS = ("kind", "backup_kind", "choice")
 
 
 class BackupAnswer(Struct, frozen=True):
-    """A kind of store, and what of its access is no secret."""
+    """A kind of store, and the details that are not secret."""
 
     backup_kind: str
     backup_meta: dict[str, str] = {}
 
     def __post_init__(self) -> None:
-        """Refuse another kind, and all that is not just what belongs to it."""
+        """Refuse unknown kinds, and members that do not belong to the kind."""
         check_member("backup_kind", _check_kind, self.backup_kind)
         try:
             if self.backup_kind != SKIP:
@@ -60,8 +60,8 @@ class BackupAnswer(Struct, frozen=True):
 class BackupStep(Step[BackupAnswer]):
     """Back up this device (optional) (spec, validation per step).
 
-    Beyond the spec: with `keep=1`, a key that is left empty is the one held already. The
-    kind is in `kind`, `backup_kind` or `choice`.
+    Beyond the spec: with `keep=1`, an empty key means the one in memory. The kind may be sent
+    as `kind`, `backup_kind` or `choice`.
     """
 
     slug = "backup"
@@ -146,7 +146,7 @@ class BackupStep(Step[BackupAnswer]):
 
 
 def _goes_to(account_id: str) -> str:
-    """The address of an account at store_b; empty for what can be no account."""
+    """The address of an account at store_b; empty for an invalid account."""
     return "" if backup_rules.account(account_id) else store_b_endpoint(account_id)
 
 
@@ -155,7 +155,7 @@ def _holds(asked: Question, field: Field) -> bool:
 
 
 def _kept(store: Store, asked: Question) -> dict[str, Secret]:
-    """Those secrets of a store that are held."""
+    """The secrets of a store that are in memory."""
     return {
         field.name: asked.held.secrets[field.name]
         for field in store.secrets

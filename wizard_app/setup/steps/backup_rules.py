@@ -1,7 +1,7 @@
-"""Which values the access to a store may have: each rule says what is wrong, or None.
+"""Rules for the access to a backup store: each returns what is wrong, or None.
 
-No value that is taken here can mean anything but itself in an rclone.conf, where
-`%(name)s`, back-ticks, blanks at the ends and line feeds are read as something else.
+Every accepted value stands for itself in an rclone.conf, where `%(name)s`, back-ticks, blanks
+at the ends and line feeds have other meanings.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from wizard_app.setup.steps.typed_secret import typed_secret
 Rule = Callable[[str], Sentence | None]
 
 _ACCOUNT = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,62}[A-Za-z0-9])?")
-# A host and a path in which every part is plain; none of them is `.` or `..`.
+# A host and a path of plain parts; none of them is `.` or `..`.
 _PLAIN_URL = re.compile(r"https?://[^/?#]+(?:/(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._~-]+)*/?")
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?"
-# What ends in a number is an address to those who look it up, in whichever notation.
+# Resolvers take a name that ends in a number for an IPv4 address, in whichever notation.
 _NAME = re.compile(rf"(?:{_LABEL}\.)*(?![0-9]+\Z|0[xX]){_LABEL}")
 _LOCAL_NAME = re.compile(r"(?:.+\.)?localhost|.+\.(?:local|lan|internal|home\.arpa)")
 
 
 def account(text: str) -> Sentence | None:
-    """An account, which may also be a part of a host's name."""
+    """The rule for an account, which becomes a part of a host name."""
     if _ACCOUNT.fullmatch(text):
         return None
     return Sentence("Account ID can only contain letters, digits and hyphens, up to 64 characters")
 
 
 def bucket(pattern: str, otherwise: Sentence) -> Rule:
-    """The rule of a store for its buckets."""
+    """Return a store's rule for its buckets."""
     fits = re.compile(pattern)
     return lambda text: None if fits.fullmatch(text) else otherwise
 
 
 def key(name: Sentence) -> Rule:
-    """The rule for a key called `name` on the page."""
+    """Return the rule for a key that the page calls `name`."""
 
     def check(text: str) -> Sentence | None:
         found = typed_secret(text, name)
@@ -57,7 +57,7 @@ def key(name: Sentence) -> Rule:
 
 
 def endpoint(url: str) -> Sentence | None:
-    """The address of a store: https, or http within one's own network."""
+    """The rule for a store's address: https, or http within the local network."""
     whole = Sentence(
         "Enter the full address, such as https://s3.example.com, without a user name, ? or #"
     )

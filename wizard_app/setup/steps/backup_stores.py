@@ -1,4 +1,4 @@
-"""The stores that backups may go to, and what each asks for (spec, backup kinds)."""
+"""The backup stores, and the fields of each (spec, backup kinds)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from wizard_app.setup.steps.backup_rules import Rule
 
 STORE_B_HOST = "r2.cloudflarestorage.com"
 ENDPOINT = "endpoint"
-# For the stores that speak S3: how their fields begin, and what rclone calls them.
+# For the S3 stores: the prefix of their fields, and rclone's name.
 _S3 = {"store_b": ("b", "Cloudflare"), "store_c": ("c", "Other")}
 
 
 class Field(NamedTuple):
-    """A field of the form: its name, its label, what to say when it is empty, and its rule."""
+    """A field of the form: its name, its label, the message if it is empty, and its rule."""
 
     name: str
     label: Sentence
@@ -28,16 +28,16 @@ class Field(NamedTuple):
 
     @property
     def member(self) -> str:
-        """What its value is called in `backup_meta`."""
+        """The name of its value in `backup_meta`."""
         return self.name.partition("_")[2]
 
     def problem(self, value: str) -> Sentence | None:
-        """What is wrong with a value; the sentence does not show it."""
+        """What is wrong with a value, without showing it."""
         return self.rule(value) if value else self.missing
 
 
 class Store(NamedTuple):
-    """A kind of store, and the fields of its form in their order."""
+    """A kind of store, and the fields of its form, in order."""
 
     kind: str
     name: Sentence
@@ -46,7 +46,7 @@ class Store(NamedTuple):
 
     @property
     def secrets(self) -> tuple[Field, ...]:
-        """The fields whose values are kept in memory alone."""
+        """The fields whose values are only kept in memory."""
         return tuple(field for field in self.fields if field.secret)
 
     @property
@@ -55,7 +55,7 @@ class Store(NamedTuple):
         return tuple(field for field in self.fields if not field.secret)
 
     def meta(self, values: Mapping[str, str]) -> dict[str, str]:
-        """`backup_meta` for values by the name of their field: of the details alone."""
+        """`backup_meta` for values by field name; only the details."""
         found = {field.member: values[field.name] for field in self.details}
         if self.kind == "store_b":
             found[ENDPOINT] = store_b_endpoint(found["account_id"])
@@ -64,7 +64,7 @@ class Store(NamedTuple):
     def remote(
         self, meta: Mapping[str, str], secrets: Mapping[str, Secret]
     ) -> dict[str, str | Secret]:
-        """Its section of an rclone.conf, for secrets by the name of their field."""
+        """The section of an rclone.conf, for secrets by field name."""
         if self.kind == "store_a":
             key = secrets["a_application_key"]
             return {"type": "b2", "account": meta["account_id"], "key": key}
@@ -87,16 +87,16 @@ class Store(NamedTuple):
         values = {field.name: meta.get(field.member, "") for field in self.details}
         whole = self.meta(values)
         if meta.keys() != whole.keys():
-            raise ValueError(f"must hold {', '.join(whole)} and nothing else")
+            raise ValueError(f"must have exactly {', '.join(whole)}")
         for field in self.details:
             if (problem := field.problem(values[field.name])) is not None:
                 raise ValueError(f"{field.member}: {problem}")
         if meta != whole:
-            raise ValueError(f"{ENDPOINT}: must be the one of the account")
+            raise ValueError(f"{ENDPOINT}: must be that of the account")
 
 
 def store_b_endpoint(account_id: str) -> str:
-    """The address that an account at store_b has."""
+    """The address of an account at store_b."""
     return f"https://{account_id}.{STORE_B_HOST}"
 
 
@@ -108,7 +108,7 @@ _ONCE = Sentence("Shown only once, when you create the key.")
 
 
 def _pair(prefix: str) -> tuple[Field, Field]:
-    """The two halves of a key as S3 has it."""
+    """The two fields of an S3 key."""
     no_access, no_secret = Sentence("Enter your access key"), Sentence("Enter your secret key")
     return (
         Field(

@@ -1,7 +1,7 @@
-"""What a step is: a question page with its rules, and what it answers.
+"""What a step is: a page with a question, its rules, and its answer.
 
-A step is pure: what it needs to know of the device comes as a `Machine`, and the form as
-a `Form`. What takes long, such as a key test, is left to `Accepted.test`.
+A step is pure: facts about the device come as a `Machine`, and the form as a `Form`. Slow
+work, such as a key test, is left to `Accepted.test`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Errors = Mapping[str, Sentence]
 
 
 class Form:
-    """The fields of a form, each with all its values; and the files that came with it."""
+    """The fields of a form, each with all its values, and the uploaded files."""
 
     def __init__(
         self, fields: Mapping[str, list[str]], files: Mapping[str, bytes] = MappingProxyType({})
@@ -31,11 +31,11 @@ class Form:
         self._files = files
 
     def get(self, name: str) -> str:
-        """The first value of a field, without blanks around it; empty when there is none."""
+        """The first value of a field, stripped; empty if there is none."""
         return self.raw(name).strip()
 
     def raw(self, name: str) -> str:
-        """The first value of a field as it was sent; empty when there is none."""
+        """The first value of a field as it was sent; empty if there is none."""
         return next(iter(self._fields.get(name, ())), "")
 
     def all(self, name: str) -> list[str]:
@@ -43,21 +43,21 @@ class Form:
         return list(self._fields.get(name, ()))
 
     def file(self, name: str) -> bytes:
-        """The content of the first file of a field; empty when none was chosen."""
+        """The content of the first file of a field; empty if none was chosen."""
         return self._files.get(name, b"")
 
     def has(self, name: str) -> bool:
-        """Whether the field is there at all."""
+        """Whether the field was sent."""
         return name in self._fields
 
     def typed(self, without: Iterable[str] = ()) -> dict[str, list[str]]:
-        """Every field but those named: what a page may show again."""
+        """Every field except those named, which a page must not show again."""
         hidden = set(without)
         return {name: list(values) for name, values in self._fields.items() if name not in hidden}
 
 
 class Again(NamedTuple):
-    """The page is shown again: with errors by field, or with more to choose from.
+    """The page is shown again, with errors by field or with more choices.
 
     An error of the field `""` is about the page as a whole. `more` goes to the template.
     """
@@ -68,7 +68,7 @@ class Again(NamedTuple):
 
 
 class Passed(NamedTuple):
-    """How a test went: `again` when it did not pass, else a note to keep with the secrets.
+    """The result of a test: `again` if it failed, else a note to keep with the secrets.
 
     A `doubtful` note is a warning.
     """
@@ -79,9 +79,9 @@ class Passed(NamedTuple):
 
 
 class Accepted(NamedTuple, Generic[A]):
-    """A form that follows the rules: its answer, its secrets, and a last test that takes long.
+    """A valid form: its answer, its secrets, and a last test that takes time.
 
-    `secrets` None keeps those that are held already.
+    `secrets` None keeps those that are in memory.
     """
 
     answer: A
@@ -90,9 +90,9 @@ class Accepted(NamedTuple, Generic[A]):
 
 
 class Question(NamedTuple):
-    """What a step asks from: the device, what was answered before, what is held for the step.
+    """The context of a step: the device, the other answers, and the secrets in memory.
 
-    `stored` when what is not held any more is on the device already.
+    `stored` if the secrets that are no longer in memory are already on the device.
     """
 
     machine: Machine
@@ -105,7 +105,7 @@ _STORED = Sentence("Stored on this device")
 
 
 def in_memory(asked: Question, *, held: bool, stored: Sentence = _STORED) -> Sentence:
-    """What a row of the review page says of a secret; `stored` when it did its work already."""
+    """The text of the review page for a secret; `stored` if it is already on the device."""
     if held:
         return Sentence("Entered, kept in memory only")
     return stored if asked.stored else Sentence("No longer in memory – enter again")
@@ -130,42 +130,42 @@ class Step(ABC, Generic[A]):
         return f"wizard/steps/{self.slug}.html"
 
     def view(self, asked: Question) -> Mapping[str, Any]:
-        """What the page offers beside its fields."""
+        """The template's variables beside the fields."""
         return {}
 
     @abstractmethod
     def filled(self, answer: A) -> Mapping[str, list[str]]:
-        """The fields as they are for an answer, without secrets."""
+        """The field values for an answer, without secrets."""
 
     def suggested(self, asked: Question) -> Mapping[str, list[str]]:
-        """The fields as they are before the first answer."""
+        """The field values before the first answer."""
         return {}
 
     @abstractmethod
     def parse(self, form: Form, asked: Question) -> Accepted[A] | Again:
-        """What a form answers."""
+        """Parse a form."""
 
     def typed(self, form: Form) -> Mapping[str, list[str]]:
-        """The fields of a form as the page may show them again."""
+        """The fields of a form that the page may show again."""
         return form.typed(self.secret_fields)
 
     def check(self, answer: A, asked: Question) -> Errors:
-        """What does not hold of an answer on this device, with the other answers there are."""
+        """What is wrong with an answer on this device, together with the other answers."""
         return {}
 
     def secrets(self, answer: A, asked: Question) -> Mapping[str, Sentence]:
-        """The labels of the secrets that an answer calls for, by the names of the secrets."""
+        """The labels of the secrets that an answer needs, by name."""
         return {}
 
     def needs(self, answer: A, asked: Question) -> tuple[Sentence, ...]:
-        """Labels of the secrets that an answer calls for and that are not held."""
+        """Labels of the secrets that an answer needs but that are not in memory."""
         wanted = self.secrets(answer, asked).items()
         return tuple(label for name, label in wanted if name not in asked.held.secrets)
 
     def secret(self, name: str, text: str) -> Secret:
-        """A secret that was held under `name`, from its text; raises `SecretError`.
+        """Check the text of the secret `name`; raises `SecretError`.
 
-        What no form would have given is refused, so that it cannot come from elsewhere.
+        It must be one that the form would have accepted, whoever sends it.
         """
         return parse_secret(text)
 
@@ -174,7 +174,7 @@ class Step(ABC, Generic[A]):
         """Rows of the review page: a label and a value, which may be a `Sentence`."""
 
     def actions(self, answer: A, asked: Question) -> Iterable[Planned]:
-        """What setting up does for an answer, each in its phase; `NOT_HELD` for a lost secret."""
+        """The actions for an answer, each with its phase; `NOT_HELD` stands for a lost secret."""
         return ()
 
 

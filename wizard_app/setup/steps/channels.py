@@ -1,4 +1,4 @@
-"""Over which channels people talk to the gateway."""
+"""The channels over which people talk to the gateway."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ class ChannelsAnswer(Struct, frozen=True):
     channels: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        """Refuse what can be no id."""
+        """Refuse invalid ids."""
         if len(self.channels) > _MOST:
-            raise ValueError(f"channels: must be {_MOST} at most")
+            raise ValueError(f"channels: must be at most {_MOST}")
         for number, channel in enumerate(self.channels):
             check_member(f"channels[{number}]", check_id, channel)
 
 
 class Channel(NamedTuple):
-    """One to choose, or one that the device is too small for: then `because` may say more."""
+    """A channel; if the device is too small for it, `because` may say why."""
 
     id: str
     name: Sentence
@@ -117,7 +117,7 @@ class ChannelsStep(Step[ChannelsAnswer]):
 
 
 def _profile(asked: Question) -> Profile | None:
-    """The profile that was chosen, if it is there."""
+    """The chosen profile, if it is installed."""
     answer = asked.answers.of(ProfileAnswer)
     return None if answer is None else asked.machine.profile(answer.profile)
 
@@ -138,7 +138,7 @@ def _disabled(chosen: Sequence[str], asked: Question) -> Sentence | None:
 
 
 def _unsupported(chosen: Sequence[str], profile: Profile) -> Sentence | None:
-    """What of it the profile does not have; what is no id at all is not repeated."""
+    """The channels that the profile does not have; invalid ids are not repeated."""
     unknown = [channel for channel in chosen if channel not in profile.channels]
     if not unknown:
         return None
@@ -166,5 +166,5 @@ def _is_id(channel: str) -> bool:
 
 
 def _because(channel: str, limits: Limits) -> Limitation | None:
-    """The device's own words for why it has not that channel."""
+    """The reason in the limits record why the device does not have that channel."""
     return next((one for one in limits.limitations if one.id == f"no-{channel}"), None)

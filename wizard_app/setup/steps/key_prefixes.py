@@ -1,4 +1,4 @@
-"""Whose key is it? What the catalogue says of how keys look tells."""
+"""Recognises providers' keys by the prefixes in the catalogue."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from collections.abc import Iterable
 from platform_common.records.catalogue import Provider
 from platform_common.secret import Secret
 
-# `sk-ant-...`: what stands before the dots is how every key of that provider begins.
+# `sk-ant-...`: the part before the dots is the prefix of that provider's keys.
 _FORMAT = re.compile(r"(?P<prefix>[!-~]{2,32}?)\.\.\.")
 
 
 def prefix(provider: Provider) -> str:
-    """How that provider's keys begin; empty when its catalogue entry does not say."""
+    """The prefix of a provider's keys; empty if its catalogue entry has none."""
     found = _FORMAT.match(provider.key_format)
     return found["prefix"] if found else ""
 
 
 def looks_like(key: Secret, chosen: Provider, others: Iterable[Provider]) -> tuple[str, ...]:
-    """Names of the other providers whose keys begin as this one does; none when it may fit.
+    """Names of other providers whose prefix the key has; empty if it may be the right key.
 
-    The longest beginning decides, as one may hold another. A server of one's own takes
-    keys of any look.
+    The longest prefix decides, because one may start with another. The user's own server may
+    take any key.
     """
     if not chosen.endpoint_default:
         return ()

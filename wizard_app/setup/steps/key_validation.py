@@ -1,4 +1,4 @@
-"""The test of a key that was just entered: what its outcome means for the step."""
+"""Tests a key that was just entered, and turns the result into messages for the step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wizard_app.setup.steps.key_prefixes import looks_like
 from wizard_app.setup.steps.provider_fields import ENDPOINT, MOST_NAMES, is_own, needed
 
 _TOO_MANY = 429
-# What a server says of a key; anything else may be said by another server than was meant.
+# Statuses about the key itself; others may come from a wrong server.
 _ABOUT_KEYS = frozenset({400, 401, 403, 429})
 
 
@@ -26,11 +26,11 @@ class CheckKey(Protocol):
     def __call__(
         self, provider: Provider, credentials: Mapping[str, Secret], *, endpoint: str, model: str
     ) -> Outcome:
-        """How the test of a key went; raises `BusyError`."""
+        """Test a key; raises `BusyError`."""
 
 
 class Failure(NamedTuple):
-    """What the page says of a key that did not pass, beside the error itself."""
+    """What the page says about a failed key, beside the error itself."""
 
     check: KeyCheck
     advice: Sentence | None
@@ -39,7 +39,7 @@ class Failure(NamedTuple):
 
 
 class KeyTrial(NamedTuple):
-    """A test that is still to be made; `others` are the providers whose key it may be."""
+    """A test to run; `others` are the providers whose key it may be."""
 
     provider: Provider
     secrets: Mapping[str, Secret]
@@ -48,7 +48,7 @@ class KeyTrial(NamedTuple):
     others: Iterable[Provider]
 
     def run(self, check_key: CheckKey) -> Passed:
-        """Ask the provider, which may take as long as its answer."""
+        """Run the test, which takes as long as the provider's answer."""
         try:
             found = check_key(self.provider, self.secrets, endpoint=self.endpoint, model=self.model)
         except BusyError as busy:
@@ -68,7 +68,7 @@ class KeyTrial(NamedTuple):
         return Again({self._blamed(found.check): found.said}, more={"failure": failure})
 
     def _blamed(self, check: KeyCheck) -> str:
-        """The field that is at fault: of a server of one's own it may well be the address."""
+        """The field to blame: for the user's own server, probably the address."""
         answered = check.http_status in _ABOUT_KEYS
         if is_own(self.provider) and not answered:
             return ENDPOINT

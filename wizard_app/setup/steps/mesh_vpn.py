@@ -16,12 +16,12 @@ from wizard_app.setup.steps.typed_secret import typed_secret
 _SHORTEST = 8
 _KEY = "authkey"
 _NAME = Sentence("Auth key")
-# Its own limit is 30 s; by ours it is ended when it does not keep that.
+# tailscale's own limit is 30 s; ours kills it if it does not keep that.
 _LIMIT_S = 45.0
 
 
 class MeshVpnAnswer(Struct, frozen=True):
-    """Whether it joins."""
+    """Whether the device joins."""
 
     mesh_vpn_enabled: bool
 
@@ -29,7 +29,7 @@ class MeshVpnAnswer(Struct, frozen=True):
 class MeshVpnStep(Step[MeshVpnAnswer]):
     """An auth key, or none (spec, validation per step).
 
-    Beyond the spec: an empty key with `keep=1` is the one that is held already.
+    Beyond the spec: with `keep=1`, an empty key means the one in memory.
     """
 
     slug = "mesh-vpn"

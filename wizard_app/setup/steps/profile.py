@@ -1,4 +1,4 @@
-"""Which profile the device runs: the gateway, and all that belongs to it."""
+"""The profile that the device runs: its gateway and everything that belongs to it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wizard_app.setup.plan.actions import Planned, RunCommand, write
 from wizard_app.setup.plan.phases import Phase
 from wizard_app.setup.steps.base import Accepted, Again, Errors, Form, Question, Step
 
-# systemd gives a unit 90 s to start or to stop, and a restart is both.
+# systemd allows a unit 90 s to start and 90 s to stop; a restart is both.
 _LIMIT_S = 200.0
 
 
@@ -84,7 +84,7 @@ class ProfileStep(Step[ProfileAnswer]):
             return
         others = {one.unit for one in asked.machine.profiles} - {chosen.unit}
         for unit in sorted(filter(asked.machine.is_enabled, others)):
-            # Of an earlier choice; two gateways would want the same ports.
+            # The gateway of an earlier choice; two gateways might use the same ports.
             stop = ("systemctl", "disable", "--now", unit)
             yield Phase.GATEWAY, RunCommand(stop, _LIMIT_S)
         for words in (("enable", "--now"), ("restart",)):

@@ -1,4 +1,4 @@
-"""Who answers: a provider of models, and the key to it."""
+"""The provider of models, and its key."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ _PROVIDER = "provider"
 
 
 class ProviderAnswer(Struct, frozen=True):
-    """The id of a provider; a model and an address where it needs them, or they were chosen."""
+    """The id of a provider; a model and an address if it needs them or they were chosen."""
 
     provider: str
     model: str = ""
     endpoint: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse what none of them can be, whoever wrote it."""
+        """Refuse invalid values, wherever they come from."""
         check_member(_PROVIDER, check_id, self.provider)
         if self.model:
             check_member(MODEL, check_model, self.model)
@@ -58,8 +58,8 @@ class ProviderAnswer(Struct, frozen=True):
 class ProviderStep(Step[ProviderAnswer]):
     """Choose your AI provider (spec, validation per step).
 
-    Beyond the spec: what is left empty with `keep=1` is what is held already for the
-    same provider.
+    Beyond the spec: with `keep=1`, empty credentials mean those in memory for the same
+    provider.
     """
 
     slug = "provider"
@@ -151,7 +151,7 @@ class ProviderStep(Step[ProviderAnswer]):
             if value:
                 yield Phase.SELECTION, write(place.device, value)
             elif asked.machine.has(place.device):
-                # Chosen for another provider: its address must never get this one's key.
+                # It belongs to another provider, whose address must never get this one's key.
                 yield Phase.SELECTION, RemoveFile(place.device)
         provider = _find(answer.provider, asked)
         if provider is not None:
@@ -160,7 +160,7 @@ class ProviderStep(Step[ProviderAnswer]):
 
 
 def _offered(asked: Question) -> tuple[Provider, ...]:
-    """The providers that the page can ask for all that they need."""
+    """The providers for whose variables the page has fields."""
     return tuple(filter(is_askable, asked.machine.providers))
 
 
@@ -169,7 +169,7 @@ def _find(provider_id: str, asked: Question) -> Provider | None:
 
 
 def _held_for(asked: Question) -> str:
-    """The provider whose secrets are held, all of them; empty when there is none."""
+    """The provider whose secrets are all in memory; empty if there is none."""
     answer = asked.answers.of(ProviderAnswer)
     provider = _find(answer.provider, asked) if answer else None
     if provider and all(name in asked.held.secrets for name in provider.variables):
@@ -180,14 +180,14 @@ def _held_for(asked: Question) -> str:
 def _chosen(
     form: Form, field: str, provider: Provider, before: ProviderAnswer | None, *, needed: bool
 ) -> str:
-    """A model or an address, unless it is still there from another provider."""
+    """A model or an address, unless it was left over from another provider."""
     value = form.get(field)
     left_over = before is not None and before.provider != provider.id
     return "" if left_over and not needed and value == getattr(before, field) else value
 
 
 def _errors(provider: Provider, found: Errors, model: str, endpoint: str) -> Errors:
-    """What is wrong, in the order of the page's fields."""
+    """The errors, in the order of the page's fields."""
     problems = {
         ENDPOINT: problem_of_endpoint(endpoint, needed=needs_endpoint(provider)),
         MODEL: problem_of_model(model, needed=needs_model(provider)),

@@ -1,4 +1,4 @@
-"""What the provider's page offers: a card for each, and names for the hints of its fields."""
+"""The choices of the provider page: a card for each provider, and hints for the fields."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from wizard_app.setup.steps.provider_fields import MOST_NAMES, is_own, needs_mod
 class Card(NamedTuple):
     """A provider to choose.
 
-    `kind` has the words by which a style rule shows the fields that it needs; `begins` is
-    how its keys do.
+    `kind` has the class names by which the style sheet shows the fields that it needs; `begins`
+    is the prefix of its keys.
     """
 
     provider: Provider
@@ -24,7 +24,7 @@ class Card(NamedTuple):
 
 
 def shown(offered: Sequence[Provider], held_for: str) -> Mapping[str, Any]:
-    """What the template asks for; `held_for` is the provider whose key is held."""
+    """The template's variables; `held_for` is the provider whose key is in memory."""
     own = [one for one in offered if is_own(one)]
     groups = (
         (Sentence("Cloud"), [one for one in offered if not is_own(one)]),

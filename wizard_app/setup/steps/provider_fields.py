@@ -1,4 +1,4 @@
-"""The fields of the provider's form: which a provider needs, and what was put into them."""
+"""The fields of the provider's form: which ones a provider needs, and their values."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from wizard_app.setup.steps.typed_secret import typed_secret
 KEY, ENDPOINT, MODEL = "api_key", "endpoint", "model"
 SECRET_KEY, REGION = "secret_access_key", "region"
 ENTER_KEY = Sentence("Enter your API key")
-# More names of providers than these say no more.
+# Listing more providers would not help.
 MOST_NAMES = 4
 _LONGEST_MODEL = 200
 
 
 class Credential(NamedTuple):
-    """A value that a provider needs: its field, what it is called, and what to say without it."""
+    """A value that a provider needs: its field, its label, and the message if it is missing."""
 
     field: str
     name: Sentence
@@ -38,14 +38,14 @@ _SIGNED = (
 
 
 class Read(NamedTuple):
-    """What a form holds for a provider: secrets by variable, and what is wrong by field."""
+    """The parsed credentials of a form: secrets by variable, errors by field."""
 
     secrets: Mapping[str, Secret]
     errors: Mapping[str, Sentence]
 
 
 def needed(provider: Provider) -> tuple[Credential, ...]:
-    """What its credentials consist of, in the order of its variables."""
+    """The credentials that it needs, in the order of its variables."""
     if provider.takes_address:
         return (_ADDRESS,)
     return _SIGNED if provider.kind == "signed-cloud" else (_API_KEY,)
@@ -57,22 +57,22 @@ def is_askable(provider: Provider) -> bool:
 
 
 def needs_endpoint(provider: Provider) -> bool:
-    """Whether nobody but its owner knows where it is."""
+    """Whether the user must enter its address."""
     return not (provider.endpoint_default or provider.takes_address)
 
 
 def is_own(provider: Provider) -> bool:
-    """Whether it is a server of the owner's, who must say where it is."""
+    """Whether it is the user's own server, whose address the user enters."""
     return provider.takes_address or needs_endpoint(provider)
 
 
 def needs_model(provider: Provider) -> bool:
-    """Whether there is no model to fall back on."""
+    """Whether there is no default model."""
     return provider.requires_model or provider.kind == "hosted-inference"
 
 
 def read_secrets(form: Form, provider: Provider, held: Mapping[str, Secret]) -> Read:
-    """The credentials of `provider`; a field left empty stands for what is `held`."""
+    """Read the credentials of `provider`; an empty field means the `held` value."""
     secrets: dict[str, Secret] = {}
     errors: dict[str, Sentence] = {}
     for variable, wanted in zip(provider.variables, needed(provider), strict=True):
@@ -110,14 +110,14 @@ def problem_of_model(model: str, *, needed: bool) -> Sentence | None:
 
 
 def check_model(model: str) -> None:
-    """The id of a model is one short word; raises `ValueError` with what is wrong."""
+    """Check that the id of a model is one short word; raises `ValueError`."""
     if len(model) > _LONGEST_MODEL or not model.isprintable() or " " in model:
-        raise ValueError(f"must be {_LONGEST_MODEL} characters at most, without blanks")
+        raise ValueError(f"must have at most {_LONGEST_MODEL} characters, without blanks")
 
 
 def _read(form: Form, wanted: Credential) -> Secret | Sentence | None:
-    """What a field holds, or what is wrong with that; None when it is empty."""
-    # An address may also be where a key usually is, as it is what is stored as one.
+    """The value of a field, or what is wrong with it; None if it is empty."""
+    # For a provider whose variable holds an address, it may also be in the key's field.
     text = form.get(wanted.field) or (form.get(KEY) if wanted.field == ENDPOINT else "")
     if not text:
         return None

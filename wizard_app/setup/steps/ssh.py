@@ -27,9 +27,9 @@ class SshAnswer(Struct, frozen=True):
     ssh_keys: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        """Refuse what is no public key, whoever wrote it."""
+        """Refuse invalid public keys, wherever they come from."""
         if len(self.ssh_keys) > MOST_KEYS:
-            raise ValueError(f"ssh_keys: must be {MOST_KEYS} at most")
+            raise ValueError(f"ssh_keys: must be at most {MOST_KEYS}")
         for number, line in enumerate(self.ssh_keys):
             check_member(f"ssh_keys[{number}]", ssh_keys.check_line, line)
 
@@ -37,8 +37,8 @@ class SshAnswer(Struct, frozen=True):
 class SshStep(Step[SshAnswer]):
     """Add SSH keys (optional) (spec, validation per step).
 
-    Keys are typed, or fetched from a code host and then ticked: `fetched` are their lines.
-    `looked_up` is the last name that was asked for.
+    Keys are typed, or fetched from a code host and then ticked: `fetched` has their lines.
+    `looked_up` is the last user name that was fetched.
     """
 
     slug = "ssh"
@@ -72,7 +72,7 @@ class SshStep(Step[SshAnswer]):
         if (private := ssh_keys.private_among(found)) is not None:
             return Again({"ssh_keys": private})
         user = form.get("code_host_user")
-        # Who types a name and goes on without fetching means its keys all the same.
+        # A user who types a name and continues without fetching wants its keys too.
         if form.has("fetch") or user not in ("", form.get("looked_up")):
             return _fetched(user, form, asked.machine)
         if (wrong := ssh_keys.wrong_among(found)) is not None:
@@ -101,12 +101,12 @@ class SshStep(Step[SshAnswer]):
 
 
 def _fit(form: Form) -> list[str]:
-    """The ticked lines; one that our page did not offer like this is no line of ours."""
+    """The ticked lines, without invalid ones, which our page cannot have offered."""
     return [line for line in form.all("fetched") if ssh_keys.wrong_with(line) is None]
 
 
 def _fetched(user: str, form: Form, machine: Machine) -> Again:
-    """The page with the keys of `user` to tick, beside those that are ticked already."""
+    """The page with the keys of `user` to tick, beside those already ticked."""
     found = machine.keys_of(user)
     looked_up = ssh_keys.without_private(user)
     if isinstance(found, Sentence):
@@ -116,7 +116,7 @@ def _fetched(user: str, form: Form, machine: Machine) -> Again:
 
 
 def _examined(keys: tuple[str, ...], machine: Machine) -> Passed:
-    """Every line passes; the note names those that this device's `ssh-keygen` refuses."""
+    """Accept every line; the note names those that this device's `ssh-keygen` refuses."""
     doubtful = sum(key.doubtful for key in machine.examined(keys))
     if not doubtful:
         return Passed()

@@ -1,4 +1,4 @@
-"""The first step: what the device is called, and which time it keeps."""
+"""The first step: the name and the time zone of the device."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAME = re.compile(r"[a-z0-9-]+")
 _ZONE = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+)*")
 _LONGEST_ZONE = 64
 _LIMIT_S = 30.0
-# Letters that are spelt otherwise without their marks.
+# Letters whose usual transliteration is not just the base letter.
 _SPELT = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
 
 
@@ -32,7 +32,7 @@ class SystemAnswer(Struct, frozen=True):
     timezone: str
 
     def __post_init__(self) -> None:
-        """Refuse what is no name, whoever wrote it."""
+        """Refuse invalid names, wherever they come from."""
         if (problem := _problem_of_name(self.hostname)) is not None:
             raise ValueError(f"hostname: {problem}")
         check_member("timezone", _check_zone, self.timezone)
@@ -59,7 +59,7 @@ class SystemStep(Step[SystemAnswer]):
         return {"hostname": [name if fits else ""], "timezone": [asked.machine.time_zone]}
 
     def parse(self, form: Form, asked: Question) -> Accepted[SystemAnswer] | Again:
-        # The button that offers a better name sends it in place of what was typed.
+        # The button with a suggested name sends it in place of the typed one.
         name = form.get("better_name") or _line(form, "hostname")
         zone = _line(form, "timezone")
         errors = {}
@@ -82,7 +82,7 @@ class SystemStep(Step[SystemAnswer]):
 
     def actions(self, answer: SystemAnswer, asked: Question) -> Iterable[Planned]:
         name, zone = answer.hostname, answer.timezone
-        # Once the file has the name, systemd takes it for set, and the kernel keeps the old one.
+        # Before the file: otherwise systemd takes the name for set; the kernel keeps the old one.
         set_name = ("hostnamectl", "set-hostname", "--static", name)
         yield Phase.SYSTEM, RunCommand(set_name, _LIMIT_S)
         yield Phase.SYSTEM, write("/etc/hostname", name)
@@ -91,7 +91,7 @@ class SystemStep(Step[SystemAnswer]):
 
 
 def _line(form: Form, field: str) -> str:
-    """A field without the blanks that a phone's keyboard adds; a line feed is not one of them."""
+    """A field without the blanks that phone keyboards add; line feeds are kept."""
     return form.raw(field).strip(" ")
 
 
@@ -108,7 +108,7 @@ def _problem_of_name(name: str) -> Sentence | None:
 
 
 def _better_name(name: str) -> str:
-    """A name like that which follows the rules; empty when it does, or nothing is left of it."""
+    """Suggest a valid name close to this one; empty if it is valid or nothing would be left."""
     plain = unicodedata.normalize("NFKD", name.lower().translate(_SPELT))
     plain = "".join(one for one in plain if not unicodedata.combining(one))
     better = re.sub(r"[^a-z0-9]+", "-", plain.lower())[:LONGEST_NAME].strip("-")

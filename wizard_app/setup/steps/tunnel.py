@@ -1,4 +1,4 @@
-"""How the device is reached from the internet."""
+"""Access to the device from the internet."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from wizard_app.setup.steps.base import Accepted, Again, Form, Question, Step, i
 
 SKIP, QUICK, NAMED = "skip", "quick", "named"
 _MOST_BYTES = 64 << 10
-# What may name a file, and stand in a command line, as it is.
+# Safe as a file name and in a command line.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 _CREDENTIALS, _FILE = "credentials", "credentials_file"
 _LABEL = Sentence("Tunnel credentials")
 _UNIT = "platform-tunnel.service"
-# systemd gives a unit 90 s to start.
+# systemd allows a unit 90 s to start.
 _LIMIT_S = 120.0
 
 
 class TunnelAnswer(Struct, frozen=True):
-    """`skip`, `quick` or `named`; a named one has a name."""
+    """`skip`, `quick` or `named`; only a named tunnel has a name."""
 
     tunnel_choice: str
     tunnel_name: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse another choice, and a name that is none, whoever wrote it."""
+        """Refuse other choices and invalid names, wherever they come from."""
         check_member("tunnel_choice", _check_choice, self.tunnel_choice)
         if self.tunnel_choice == NAMED:
             check_member("tunnel_name", _check_name, self.tunnel_name)
@@ -53,8 +53,8 @@ class TunnelAnswer(Struct, frozen=True):
 class TunnelStep(Step[TunnelAnswer]):
     """Reach it from the internet (optional) (spec, validation per step).
 
-    Beyond the spec: credentials may come as a file, `credentials_file`; without any,
-    `keep=1` is for those that are held already.
+    Beyond the spec: credentials may come as a file, `credentials_file`; without any, `keep=1`
+    means those in memory.
     """
 
     slug = "tunnel"
@@ -91,7 +91,7 @@ class TunnelStep(Step[TunnelAnswer]):
         return {_CREDENTIALS: _LABEL} if answer.tunnel_choice == NAMED else {}
 
     def needs(self, answer: TunnelAnswer, asked: Question) -> tuple[Sentence, ...]:
-        # Credentials of another tunnel may be held.
+        # The credentials in memory may belong to another tunnel.
         is_held = _held(asked) == answer.tunnel_name
         return () if is_held else tuple(self.secrets(answer, asked).values())
 
@@ -117,7 +117,7 @@ class TunnelStep(Step[TunnelAnswer]):
         if answer.tunnel_choice != SKIP:
             yield Phase.TUNNEL, RunCommand(("systemctl", "enable", "--now", _UNIT), _LIMIT_S)
             if asked.machine.is_enabled(_UNIT):
-                # It may run as was chosen in an earlier try.
+                # It may still run with an earlier choice.
                 yield Phase.TUNNEL, RunCommand(("systemctl", "restart", _UNIT), _LIMIT_S)
         elif asked.machine.is_enabled(_UNIT):
             yield Phase.TUNNEL, RunCommand(("systemctl", "disable", "--now", _UNIT), _LIMIT_S)
@@ -133,13 +133,13 @@ _WORDS = {
 
 
 def tunnel_of(data: bytes) -> str | Sentence:
-    """The name of the tunnel that credentials are for; else what is wrong with them."""
+    """The name of the tunnel in the credentials, or what is wrong with them."""
     if len(data) > _MOST_BYTES:
         return Sentence("Credentials must be 64 KiB or smaller")
     try:
         found = shaped(load_strict(data), Credentials)
     except DuplicateMemberError:
-        # Its message has a word of theirs.
+        # The library's message would repeat a part of the credentials.
         return Sentence("Credentials must be JSON without duplicate names")
     except PlatformError as error:
         return Sentence(
@@ -157,14 +157,14 @@ def tunnel_of(data: bytes) -> str | Sentence:
 
 
 class Credentials(Struct, rename={"name": "TunnelName", "id": "TunnelID"}):
-    """What credentials say of their tunnel."""
+    """The tunnel members of the credentials."""
 
     name: str | UnsetType = UNSET
     id: str | UnsetType = UNSET
 
 
 def _held(asked: Question) -> str:
-    """The tunnel of which the credentials are held; empty when there is none."""
+    """The tunnel whose credentials are in memory; empty if there is none."""
     held = asked.held.secrets.get(_CREDENTIALS)
     return "" if held is None else str(tunnel_of(held.reveal().encode()))
 

@@ -1,4 +1,4 @@
-"""A secret as it was typed or pasted: what a step takes of it, or what to do about it."""
+"""Checks a secret that was typed or pasted, and says what to do if it is invalid."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from platform_common.secret import Secret, SecretError, parse_secret
 
 
 def typed_secret(text: str, name: Sentence) -> Secret | Sentence:
-    """The secret in `text`, called `name` on the page; else what is wrong, without the value."""
+    """The secret in `text`, which the page calls `name`, or what is wrong, without the value."""
     try:
         return parse_secret(text)
     except SecretError:

@@ -87,7 +87,7 @@ def test_without_sockets_the_address_that_was_given_is_used(passing: Pass) -> No
     passing(count="0")
     assert addresses(HERE) == [HERE]
     assert told() == set()
-    with pytest.raises(WrongUsageError, match="no address to listen on"):
+    with pytest.raises(WrongUsageError, match="not an address to listen on"):
         addresses("nonsense")
 
 
@@ -104,19 +104,19 @@ def test_sockets_of_another_process_are_not_ours(
 
 
 @pytest.mark.parametrize("count", ["", "x", "-1", "1.0", "+1", " 1", "1\n", "٣", "1" * 40])
-def test_what_is_no_number_of_sockets_is_refused(count: str, passing: Pass) -> None:
+def test_an_invalid_number_of_sockets_is_refused(count: str, passing: Pass) -> None:
     passing(on_port(socket.AF_INET, "127.0.0.1"), count=count)
-    with pytest.raises(WrongUsageError, match="no number of sockets"):
+    with pytest.raises(WrongUsageError, match="not a number of sockets"):
         addresses(HERE)
 
 
-def test_what_is_no_socket_or_not_there_is_refused(passing: Pass) -> None:
+def test_a_missing_descriptor_or_one_that_is_not_a_socket_is_refused(passing: Pass) -> None:
     with tempfile.TemporaryFile() as file:
         passing(on_port(socket.AF_INET, "127.0.0.1"), file.fileno(), count="999999999")
-        with pytest.raises(WrongUsageError, match=f"Descriptor {FIRST + 1} .* is no socket"):
+        with pytest.raises(WrongUsageError, match=f"Descriptor {FIRST + 1} .* is not a socket"):
             addresses(HERE)
         os.close(FIRST + 1)
-        with pytest.raises(WrongUsageError, match=f"Descriptor {FIRST + 1} .* is no socket"):
+        with pytest.raises(WrongUsageError, match=f"Descriptor {FIRST + 1} .* is not a socket"):
             addresses(HERE)
         # It is closed again at the end.
         os.dup2(file.fileno(), FIRST + 1)

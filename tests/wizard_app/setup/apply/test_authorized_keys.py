@@ -70,7 +70,7 @@ def test_ssh_04_keys_are_added_behind_others_and_once(place: Path, before: str, 
 
 
 @pytest.mark.parametrize("kind", [*odd_files.NOT_REGULAR, *odd_files.LINKS])
-def test_ssh_05_what_is_no_file_of_the_users_own_is_left_as_it_is(place: Path, kind: str) -> None:
+def test_ssh_05_a_file_that_is_not_the_users_own_is_left_alone(place: Path, kind: str) -> None:
     place.parent.mkdir()
     odd_files.make(kind, place)
     before = odd_files.picture(place.parent)
@@ -85,7 +85,7 @@ def test_ssh_05_what_is_no_file_of_the_users_own_is_left_as_it_is(place: Path, k
 @pytest.mark.parametrize(
     "kind", ["link to a folder", "link to a file", "dangling link", "file", "socket"]
 )
-def test_ssh_05_a_folder_that_is_not_the_users_is_told_not_followed(place: Path, kind: str) -> None:
+def test_ssh_05_another_users_folder_is_reported_and_not_followed(place: Path, kind: str) -> None:
     folder, roots = place.parent, place.parent.parent / "root"
     if kind == "link to a folder":
         roots.mkdir(mode=0o755)
@@ -99,7 +99,7 @@ def test_ssh_05_a_folder_that_is_not_the_users_is_told_not_followed(place: Path,
     else:
         folder.symlink_to(roots)
     before = tree(folder.parent)
-    with pytest.raises(PlatformError, match=r"/\.ssh is a symbolic link, or no folder$"):
+    with pytest.raises(PlatformError, match=r"/\.ssh is a symbolic link or not a folder$"):
         _add(place, _ONE)
     assert tree(folder.parent) == before
 
@@ -129,7 +129,7 @@ def test_ssh_05_a_replaced_folder_is_not_used(place: Path, monkeypatch: pytest.M
     assert (place.parent.with_name("moved") / place.name).read_text() == "new\n"
 
 
-def test_leak_06_what_a_killed_try_left_in_the_folder_is_swept_though_it_was_given_away(
+def test_leak_06_left_overs_of_a_killed_attempt_are_swept_even_with_another_owner(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place.parent.mkdir()

@@ -50,7 +50,9 @@ def _do(root: Path, *actions: Action) -> None:
 
 
 @pytest.mark.parametrize("kind", ["symbolic link", "dangling link", "hard link", "FIFO", "socket"])
-def test_ssh_10_and_fs_07_what_is_in_a_files_place_is_replaced(tmp_path: Path, kind: str) -> None:
+def test_ssh_10_and_fs_07_anything_in_place_of_the_file_is_replaced(
+    tmp_path: Path, kind: str
+) -> None:
     path = tmp_path / "etc/timezone"
     path.parent.mkdir()
     odd_files.make(kind, path)
@@ -270,7 +272,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_wiz_11_what_a_program_does_is_told_and_tried_again(
+def test_wiz_11_a_failing_program_is_reported_and_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
     way, told = FAULTS[fault]

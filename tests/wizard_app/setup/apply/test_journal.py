@@ -30,7 +30,7 @@ def _states(path: Path) -> list[str]:
     return [entry.state for entry in last.entries]
 
 
-def test_a_try_is_read_as_it_was_told(path: Path) -> None:
+def test_an_attempt_is_read_as_it_was_written(path: Path) -> None:
     journal = Journal(path)
     journal.begin("setup", _ENTRIES)
     assert _states(path) == ["waiting", "kept", "waiting"]
@@ -98,7 +98,7 @@ def test_a_line_that_means_nothing_is_passed_over(path: Path) -> None:
     assert _states(path) == ["waiting", "kept", "waiting"]
 
 
-def test_what_does_not_begin_as_a_try_is_none(path: Path) -> None:
+def test_a_file_that_does_not_start_like_an_attempt_is_ignored(path: Path) -> None:
     forget(path, {"a"})
     assert not path.exists()
     path.parent.mkdir()
@@ -108,7 +108,7 @@ def test_what_does_not_begin_as_a_try_is_none(path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [*odd_files.NOT_REGULAR, *odd_files.LINKS])
-def test_fs_07_what_is_no_file_of_its_own_is_no_journal(path: Path, kind: str) -> None:
+def test_fs_07_a_linked_or_special_file_is_not_a_journal(path: Path, kind: str) -> None:
     path.parent.mkdir()
     odd_files.make(kind, path)
     before = odd_files.picture(path.parent)
@@ -152,7 +152,7 @@ def test_no_journal_fails_a_page(ready: MakeReady, out: Path, state_file: Path) 
 
 
 @pytest.mark.parametrize("line", [b"", b"{", b'"ended"', b"[" * 50, _CHANGE])
-def test_a_journal_of_many_lines_is_none_and_not_waited_for(tmp_path: Path, line: bytes) -> None:
+def test_a_journal_with_too_many_lines_is_ignored_quickly(tmp_path: Path, line: bytes) -> None:
     journal = tmp_path / "apply-journal.jsonl"
     journal.write_bytes(_begin() + (line + b"\n") * (3_000_000 // (len(line) + 1)))
     began = time.process_time()

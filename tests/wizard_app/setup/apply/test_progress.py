@@ -67,7 +67,7 @@ def test_a_phase_is_as_far_as_its_actions(row: str) -> None:
     assert phases(*cast("list[State]", states), running=False) == over
 
 
-def test_every_phase_is_told_of_and_one_without_actions_is_skipped() -> None:
+def test_every_phase_is_shown_and_one_without_actions_is_skipped() -> None:
     parts = progress(PLAN).parts
     assert [part.state for part in parts].count("skipped") == len(Phase) - 3
     assert [bool(part.rows) for part in parts] == [part.state != "skipped" for part in parts]
@@ -80,7 +80,7 @@ def test_before_the_first_try_all_of_it_waits() -> None:
     assert found.current is found.parts[0]
 
 
-def test_what_was_done_before_a_restart_is_done_already() -> None:
+def test_an_action_done_before_a_restart_is_shown_as_done() -> None:
     plan = [Item(Phase.KEYS, KEYS, kept=True), Item(Phase.GATEWAY, GATEWAY)]
     found = progress(plan, tried("done", "done", "kept", "waiting"))
     assert [row.state for row in found.rows] == ["kept", "waiting"]

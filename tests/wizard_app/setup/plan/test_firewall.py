@@ -32,14 +32,14 @@ def test_each_port_is_opened_once_and_no_other_in_whatever_order() -> None:
         assert ruleset(reversed(ports)) == rules
 
 
-def test_what_comes_in_is_dropped_but_for_what_is_named() -> None:
+def test_input_is_dropped_except_for_the_named_ports() -> None:
     rules = ruleset(ALWAYS)
     assert rules.count("policy drop;") == 1
     assert rules.index("delete table inet platform") < rules.index("chain input")
     assert {"22/tcp", "8088/tcp", "8089/tcp"} <= _opened(rules)
 
 
-def test_a_port_that_is_none_is_never_written() -> None:
+def test_an_invalid_port_is_never_written() -> None:
     for port in ("x/tcp", "1 } accept; #/tcp", "/tcp"):
         with pytest.raises(ValueError, match="invalid literal"):
             ruleset([port])

@@ -67,7 +67,7 @@ def test_no_ssh_server_is_no_problem(settings: WizardSettings) -> None:
     assert ways_in(settings) == (frozenset(), ())
 
 
-def test_what_cannot_be_read_is_told_first(client: FlaskClient, out: Path) -> None:
+def test_unreadable_files_are_reported_first(client: FlaskClient, out: Path) -> None:
     # In place of a file of root's alone, which tests that run as root would read.
     (out / "etc/ssh/sshd_config.d/50-cloud-init.conf").mkdir(parents=True)
     answer(client.application, ANSWERS)

@@ -55,7 +55,7 @@ def test_making_it_touches_nothing_and_gives_the_same_again(out: Path) -> None:
     assert tree(out) == before
 
 
-def test_leak_08_no_secret_is_in_what_a_plan_or_what_is_held_shows(out: Path) -> None:
+def test_leak_08_no_secret_is_in_the_repr_of_a_plan_or_of_pending_secrets(out: Path) -> None:
     client = started(out)
     answer(client, FULL)
     snapshot = wizard_of(client).snapshot()
@@ -89,7 +89,7 @@ def test_the_digest_differs_for_any_change_but_other_secrets(out: Path) -> None:
     assert len(seen) == 1 + len(_ANOTHER)
 
 
-def test_what_was_done_before_a_restart_is_kept_while_its_answer_is_the_same(out: Path) -> None:
+def test_an_action_done_before_a_restart_is_kept_while_its_answer_is_the_same(out: Path) -> None:
     client = started(out)
     answer(client, FULL)
     (out / RULES).mkdir(parents=True)
@@ -105,7 +105,7 @@ def test_what_was_done_before_a_restart_is_kept_while_its_answer_is_the_same(out
     ]
 
 
-def test_what_is_skipped_and_was_never_there_is_not_removed(out: Path) -> None:
+def test_a_skipped_file_that_never_existed_is_not_removed(out: Path) -> None:
     skipped = {"choice": "skip", "kind": "skip"}
     plan = _plan(out, {**FULL, "tunnel": skipped, "backup": skipped})
     assert not [item for item in plan if item.action.shown["action"] == "remove"]

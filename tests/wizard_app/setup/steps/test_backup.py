@@ -91,7 +91,7 @@ def meta(step: StepPage, kind: str, field: str, value: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("kind", GOOD)
-def test_env_11_of_a_store_only_what_is_no_secret_is_stored(step: StepPage, kind: str) -> None:
+def test_env_11_only_the_public_details_of_a_store_are_stored(step: StepPage, kind: str) -> None:
     # Fields of other stores, and of none, count for nothing.
     others = {name: "x" for other in GOOD.values() for name in other} | {"endpoint": "x"}
     step.take(others | {"secret": "s", "a_region": "r"} | GOOD[kind])
@@ -128,7 +128,7 @@ def test_one_of_the_four_kinds_is_needed_by_any_of_three_names(step: StepPage) -
 @pytest.mark.parametrize(
     ("kind", "blank"), [("store_a", ""), ("store_b", "  "), ("store_c", " \t\r\n")]
 )
-def test_all_that_is_missing_is_told_at_once_or_alone(
+def test_everything_that_is_missing_is_reported_at_once(
     step: StepPage, kind: str, blank: str
 ) -> None:
     fields = GOOD[kind].keys() - {"kind"}
@@ -259,7 +259,9 @@ BAD_IN_A_CONF = ["a%(access_key_id)sc", "%(a)s", "%(", "a%(b"]
 
 
 @pytest.mark.parametrize(("kind", "field"), KEYS)
-def test_env_07_a_key_is_taken_whole_or_told_why_not(step: StepPage, kind: str, field: str) -> None:
+def test_env_07_a_key_is_accepted_whole_or_refused_with_a_reason(
+    step: StepPage, kind: str, field: str
+) -> None:
     label = LABELS[field.partition("_")[2]]
     for key in BAD_KEYS:
         said = f"{label} can have at most 4,096 letters, digits and symbols"
@@ -331,5 +333,5 @@ def test_env_10_and_11_foreign_members_are_refused_without_their_value(kind: str
             shaped({"backup_kind": kind, "backup_meta": META[kind] | {name: value}}, BackupAnswer)
         assert "CaNaRy" not in caught.value.message
     meta = META["store_b"] | {"endpoint": "https://evil.example"}
-    with pytest.raises(DecodingError, match="endpoint: must be the one of the account"):
+    with pytest.raises(DecodingError, match="endpoint: must be that of the account"):
         shaped({"backup_kind": "store_b", "backup_meta": meta}, BackupAnswer)

@@ -17,7 +17,9 @@ BAD = [
 ]
 
 
-def test_tun_04_a_key_is_taken_as_it_is_and_what_is_none_refused_in_words(step: StepPage) -> None:
+def test_tun_04_a_key_is_taken_unchanged_and_an_invalid_one_refused_with_a_reason(
+    step: StepPage,
+) -> None:
     for key in SHORT:
         step.refuse({"authkey": key}, "Auth key must be 8 characters or more")
     for key in BAD:

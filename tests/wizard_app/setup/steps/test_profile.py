@@ -37,7 +37,7 @@ def test_a_profile_is_preselected_only_as_the_only_one(step: StepPage, device: D
     assert chosen(step.text) == []
 
 
-def test_what_a_profile_needs_is_held_against_the_device(step: StepPage, device: Device) -> None:
+def test_a_profiles_needs_are_compared_with_the_device(step: StepPage, device: Device) -> None:
     for need_mb, ram_mb, said in (
         (4096, 2048, "Needs 4 GB; this device has 2 GB"),
         (1536, 512, "Needs 1.5 GB; this device has 512 MB"),

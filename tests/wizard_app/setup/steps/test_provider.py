@@ -68,7 +68,7 @@ def test_a_local_model_is_offered_on_offline_builds_alone(steps: MakeStep, devic
     assert radios(steps().text) == [*CLOUDS, "local-ollama", "custom"]
 
 
-def test_what_is_no_provider_is_refused(step: StepPage) -> None:
+def test_an_unknown_provider_is_refused(step: StepPage) -> None:
     for chosen in ("", "nobody", "local-ollama", "OPENAI", "--help", "../openai", "a\n-x", "a\0b"):
         step.refuse({"provider": chosen}, "Select a provider", "Enter your API key")
 
@@ -127,7 +127,7 @@ UNUSUAL = [
 
 
 @pytest.mark.parametrize("skip", ["", "1"], ids=["tested", "untested"])
-def test_key_02_env_01_env_02_what_no_key_can_be_is_refused_before_any_request(
+def test_key_02_env_01_env_02_an_impossible_key_is_refused_before_any_request(
     here: StepPage, server: RawServer, skip: str
 ) -> None:
     for key in UNUSUAL:
@@ -154,7 +154,7 @@ def test_key_09_key_10_each_value_is_asked_for_first(here: StepPage, server: Raw
     assert server.requests == []
 
 
-def test_all_that_is_wrong_is_told_at_once(here: StepPage) -> None:
+def test_everything_that_is_wrong_is_reported_at_once(here: StepPage) -> None:
     data = {"provider": "signed-cloud", "endpoint": "nowhere", "model": "two words"}
     page = here.refuse(data)
     for field in ("api-key", "secret-access-key", "region", "endpoint", "model"):
@@ -192,7 +192,7 @@ RULES: Mapping[str, tuple[str, list[str], list[str], str]] = {
 
 
 @pytest.mark.parametrize("field", RULES)
-def test_what_breaks_the_rule_of_its_field_is_refused_and_what_follows_it_taken(
+def test_a_value_is_accepted_or_refused_by_the_rule_of_its_field(
     here: StepPage, server: RawServer, field: str
 ) -> None:
     chosen, good, bad, said = RULES[field]
@@ -225,7 +225,7 @@ def test_an_own_server_needs_to_be_found(here: StepPage, server: RawServer) -> N
     assert len(server.requests) == 1
 
 
-def test_a_chosen_address_stands_in_for_that_of_the_catalogue(
+def test_a_chosen_address_replaces_that_of_the_catalogue(
     steps: MakeStep, device: Device, server: RawServer
 ) -> None:
     install(device, [entry("cloud", "http://127.0.0.1:9/v1")])
@@ -234,7 +234,9 @@ def test_a_chosen_address_stands_in_for_that_of_the_catalogue(
     assert here.stored["endpoint"] == server.url
 
 
-def test_what_was_typed_for_one_is_not_sent_to_another(here: StepPage, server: RawServer) -> None:
+def test_a_secret_typed_for_one_provider_is_not_sent_to_another(
+    here: StepPage, server: RawServer
+) -> None:
     with serving({"/models": LISTING}) as own:
         here.take(form("own", endpoint=own.url, model="small"))
         # The fields are still filled in when another provider is chosen.
@@ -244,7 +246,9 @@ def test_what_was_typed_for_one_is_not_sent_to_another(here: StepPage, server: R
     assert here.stored == {"provider": "chat-compatible", "model": "", "endpoint": ""}
 
 
-def test_fs_09_a_provider_that_went_is_refused_and_told_of(here: StepPage, device: Device) -> None:
+def test_fs_09_a_provider_that_disappeared_is_refused_and_reported(
+    here: StepPage, device: Device
+) -> None:
     assert 'value="chat-compatible"' in here.text
     here.take(form("chat-compatible"))
     install(device, [entry("another", "https://api.example/v1")])
@@ -253,7 +257,7 @@ def test_fs_09_a_provider_that_went_is_refused_and_told_of(here: StepPage, devic
         assert "Select another provider: this device does not offer chat-compatible" in page
 
 
-def test_env_03_d8_an_entry_that_is_unfit_is_told_of(steps: MakeStep, device: Device) -> None:
+def test_env_03_d8_an_unusable_entry_is_reported(steps: MakeStep, device: Device) -> None:
     address = "https://api.example/v1"
     entries = {
         variable: (entry("odd", address, key_env_var=variable), "providers[0].key_env_var")
@@ -272,7 +276,7 @@ def test_env_03_d8_an_entry_that_is_unfit_is_told_of(steps: MakeStep, device: De
         assert "Select a provider" in here.refuse(form("odd"))
 
 
-def test_d8_a_catalogue_that_cannot_be_read_is_told_of(steps: MakeStep, device: Device) -> None:
+def test_d8_an_unreadable_catalogue_is_reported(steps: MakeStep, device: Device) -> None:
     for catalogue in ("", "{", "[]", '{"providers": 7}', "\ufeff{}", "[" * 9999):
         device.put(PLACE, catalogue)
         here = steps()
@@ -301,7 +305,7 @@ SINKS = ("display_name", "key_format", "supported_models_hint", "default_model")
         ),
     ],
 )
-def test_http_14_what_a_catalogue_says_is_text(
+def test_http_14_texts_of_the_catalogue_are_escaped(
     steps: MakeStep, device: Device, payload: str, kind: str
 ) -> None:
     address = "http://127.0.0.1:9/v1"

@@ -111,7 +111,7 @@ def test_key_01_a_test_that_fails_leaks_no_key(
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_key_01_an_absent_server_is_told_without_the_key(here: MakeHere, scheme: str) -> None:
+def test_key_01_an_absent_server_is_reported_without_the_key(here: MakeHere, scheme: str) -> None:
     step = here(f"{scheme}://127.0.0.1:9")
     for kind in KINDS:
         page = step.refuse(form(kind))
@@ -146,7 +146,7 @@ def test_every_outcome_has_its_sentence_and_its_next_step(here: MakeHere) -> Non
         assert f"<code>{host}</code>" in page
 
 
-def test_a_test_that_is_not_passed_is_told_in_the_language_of_the_page(here: MakeHere) -> None:
+def test_a_failed_test_is_reported_in_the_language_of_the_page(here: MakeHere) -> None:
     with sending(said("401")) as server:
         client = here(server.url).client
         headers = {"Accept-Language": "de"}
@@ -234,7 +234,7 @@ KEEP = {"provider": "signed-cloud", "keep": "1"}
 UNTESTED = {"skip_validation": "1"}
 
 
-def test_what_is_held_is_kept_with_what_is_known_of_it(kept: StepPage, device: Device) -> None:
+def test_secrets_in_memory_keep_their_notes(kept: StepPage, device: Device) -> None:
     before = kept.held
     kept.take(KEEP | UNTESTED, model="another")
     with serving({"/foundation-models": b'{"modelSummaries": [{}]}'}) as server:
@@ -257,7 +257,7 @@ def test_a_held_key_that_fails_its_test_stays_held(kept: StepPage) -> None:
     assert 'name="keep"' in page
 
 
-def test_nothing_is_kept_unasked_or_for_another_provider(kept: StepPage) -> None:
+def test_secrets_are_only_kept_on_request_and_for_the_same_provider(kept: StepPage) -> None:
     kept.refuse({"provider": "signed-cloud"} | UNTESTED)
     kept.refuse({"provider": "chat-compatible", "keep": "1"} | UNTESTED)
     kept.take(form("chat-reference", skip_validation="1"))

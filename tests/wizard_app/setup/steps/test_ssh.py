@@ -42,7 +42,7 @@ def ticked(page: str) -> list[str]:
     return re.findall(r'name="fetched" type="checkbox" value="([^"]*)" checked', page)
 
 
-def test_lines_are_stored_each_key_once_and_without_what_surrounds_them(step: StepPage) -> None:
+def test_each_key_is_stored_once_and_stripped(step: StepPage) -> None:
     every = [f"{prefix.strip()} {BLOB} someone@home" for prefix in PREFIXES]
     for sent, kept in {
         **{line: [line] for line in every},
@@ -62,7 +62,7 @@ def test_lines_are_stored_each_key_once_and_without_what_surrounds_them(step: St
         assert step.stored["ssh_keys"] == kept
 
 
-def test_a_line_that_is_no_public_key_is_refused_by_its_number(step: StepPage) -> None:
+def test_an_invalid_public_key_is_refused_with_its_line_number(step: StepPage) -> None:
     for line in (
         *("hello", "ssh-ed25519", "ssh-ed25519 ", "ecdsa-sha2-nistp256", f"# {KEY}", BLOB),
         *(f"ssh-ed25519\t{BLOB}", f"ssh-ed25519-cert-v01@openssh.com {BLOB}", f"ssh-dss {BLOB}"),
@@ -91,7 +91,7 @@ def test_ssh_01_options_before_a_key_are_refused(step: StepPage) -> None:
         assert "Line 1 is not an SSH public key: it must start with the type of the key" in page
 
 
-def test_ssh_02_nothing_but_a_line_feed_ends_a_line(step: StepPage) -> None:
+def test_ssh_02_only_a_line_feed_ends_a_line(step: StepPage) -> None:
     for between in "\v\f\x1c\x1d\x1e\x1f\x85\u2028\u2029\0\x7f\r\x1b\b\u200b\u202e\ufeff\u00a0":
         page = step.refuse({"ssh_keys": f'{KEY}{between}command="/bin/sh" {KEY}'})
         said = "Line 1 is not an SSH public key: it contains a character that no key has"
@@ -244,7 +244,7 @@ def test_fetched_keys_are_shown_and_stored_only_once_one_continues(there: StepPa
     assert there.stored["ssh_keys"] == [typed, KEY]
 
 
-def test_who_types_a_name_and_continues_is_shown_its_keys(there: StepPage, host: RawServer) -> None:
+def test_typing_a_name_and_continuing_shows_its_keys(there: StepPage, host: RawServer) -> None:
     form = {"ssh_keys": "", "code_host_user": "someone"}
     page = there.send(form).text
     assert len(ticked(page)) == 2
@@ -361,7 +361,7 @@ def test_only_so_many_fetches_run_at_once(monkeypatch: pytest.MonkeyPatch) -> No
         assert len(asked.requests) == 1
 
 
-def test_an_address_of_a_code_host_that_is_none_is_told(fetching: Fetching) -> None:
+def test_an_invalid_address_of_a_code_host_is_reported(fetching: Fetching) -> None:
     for address in ("github.com", "ftp://x", "http://a:b@x", "https://x/?y", "http://[x", "x\0"):
         page = fetch(fetching(address), "x")
         assert "The address in WIZARD_CODE_HOST cannot be used: it must" in page

@@ -102,7 +102,7 @@ def test_credentials_of_another_tunnel_than_the_answer_do_not_count(step: StepPa
     assert tunnel.needs(TunnelAnswer("named", "kitchen"), asked) != ()
 
 
-def test_tun_06_what_is_open_to_the_internet_is_said(step: StepPage) -> None:
+def test_tun_06_the_page_says_what_is_open_to_the_internet(step: StepPage) -> None:
     assert "Temporary public address (Cloudflare quick tunnel)" in step.text
     assert "Anyone who knows it can reach this device's assistant" in step.text
     for choice, words in {
