@@ -62,8 +62,7 @@ _FAILURES = (
     _Failure(
         range(404, 405),
         Sentence(
-            "There is no {api}-style service at this address: "
-            "{server} answered with HTTP {status}"
+            "There is no {api}-style service at this address: {server} answered with HTTP {status}"
         ),
         Sentence("Check the base URL. Most end in a version such as /v1."),
     ),
