@@ -19,14 +19,10 @@ def now() -> str:
 
 def is_implausible(day: date) -> bool:
     """Whether `day` lies before this software was made."""
-    return day < _made()
+    return day < release_day()
 
 
-def plausible_day() -> date:
-    """Today; the day on which this software was made where the clock stands before that."""
-    return max(today(), _made())
-
-
-def _made() -> date:
+def release_day() -> date:
+    """The first day of the month in which this software was made."""
     year, month, *_ = VERSION.split(".")
     return date(int(year), int(month), 1)

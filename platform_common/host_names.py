@@ -5,12 +5,12 @@ A foreign page can call itself by our address, but not by our name.
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import socket
 from collections.abc import Callable, Collection
 
 from platform_common.errors import WrongUsageError
+from platform_common.net.networks import address_of
 
 _LOCAL_ENDINGS = (".localhost", ".local")
 _PORT = re.compile(r"[0-9]{1,5}")
@@ -74,8 +74,5 @@ def _is_port(text: str) -> bool:
 
 
 def _is_address(name: str) -> bool:
-    try:
-        # An interface (`fe80::1%eth0`) is this machine's own word, and no browser sends it.
-        return ipaddress.ip_address(name) is not None and "%" not in name
-    except ValueError:
-        return False
+    # An interface (`fe80::1%eth0`) is this machine's own word, and no browser sends it.
+    return address_of(name) is not None and "%" not in name

@@ -60,15 +60,6 @@ class Limits(Struct, frozen=True):
 
 def parse(data: bytes) -> Limits:
     """The limits in the JSON `data`; raises `DecodingError`."""
-    return _checked(data)[1]
-
-
-def parse_whole(data: bytes) -> dict[str, Any]:
-    """The same as plain JSON, with the members that this version does not know."""
-    return _checked(data)[0]
-
-
-def _checked(data: bytes) -> tuple[dict[str, Any], Limits]:
     tree = from_json(data, dict[str, Any])
     limits = shaped(tree, Limits)
     for name in _REQUIRED:
@@ -76,4 +67,4 @@ def _checked(data: bytes) -> tuple[dict[str, Any], Limits]:
             raise DecodingError(f"object missing required field {name}")
     if not limits.target:
         raise DecodingError("target: must not be empty")
-    return tree, limits
+    return limits

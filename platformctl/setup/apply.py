@@ -16,14 +16,20 @@ from platform_common.message import Sentence
 from platform_common.paths import SETUP_COMPLETE, WIZARD_STATE, Found, Paths
 from platform_common.records import record_file
 from platform_common.records.record_file import RecordError
-from platform_common.root_helper.messages import SETUP_APPLY, SecretTexts, SetUp, SetupRequest
 from platformctl.root_helper.remote_operation import LARGEST_REQUEST_BYTES, RemoteOperation
 from platformctl.setup.plan import BY_SLUG, snapshot_of
 from wizard_app.setup import state as states
 from wizard_app.setup.apply.command_runners import on_machine
 from wizard_app.setup.apply.completion import alone, complete, completion, take_back
 from wizard_app.setup.apply.executor import OnProgress, execute
-from wizard_app.setup.apply.helper_client import PLACES, apply_by_helper
+from wizard_app.setup.apply.helper_client import (
+    PLACES,
+    SETUP_APPLY,
+    SecretTexts,
+    SetUp,
+    SetupRequest,
+    apply_by_helper,
+)
 from wizard_app.setup.pending import Held, PendingSecrets
 from wizard_app.setup.plan.plan import Plan, build_plan, plan_digest
 from wizard_app.setup.serving_file import owner_of
@@ -105,7 +111,7 @@ def _checked(snapshot: Snapshot, request: SetupRequest) -> Plan:
     if any(named.keys() - used.get(slug, {}).keys() for slug, named in request.secrets.items()):
         raise PlatformError("A secret was sent that nothing of the plan needs")
     planned = build_plan(snapshot)
-    if plan_digest(planned) != request.mark:
+    if plan_digest(planned) != request.digest:
         raise PlatformError(
             "What setting up would do is not what was shown",
             hint="Look at the review page once more, or see it with: sudo platformctl setup plan",

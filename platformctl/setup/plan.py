@@ -15,13 +15,7 @@ from platform_common.formats.decode import shaped
 from platform_common.paths import Found, Paths
 from platform_common.records import record_file
 from platform_common.records.record_file import MissingRecordError
-from platform_common.root_helper.messages import (
-    Missing,
-    SetupAction,
-    SetupPlan,
-    SetupStatus,
-    TriedAction,
-)
+from platformctl.answers import Missing, SetupAction, SetupPlan, SetupStatus, TriedAction
 from wizard_app.setup import state as states
 from wizard_app.setup.apply.completion import completion
 from wizard_app.setup.apply.journal import Try, read_try
@@ -47,7 +41,7 @@ def plan(paths: Paths) -> tuple[SetupPlan, list[str]]:
     planned = build_plan(snapshot)
     shown = SetupPlan(
         step=DONE if completion(paths) else snapshot.state.step,
-        mark=plan_digest(planned),
+        digest=plan_digest(planned),
         lacks=_missing([*snapshot.unanswered(), *snapshot.unfit()]),
         secrets=tuple(_secrets(snapshot)),
         actions=tuple(map(_shown, planned)),

@@ -11,7 +11,7 @@ import hashlib
 import json
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from platform_common.clock import now
 from platform_common.errors import PlatformError, UnreadableError
@@ -31,10 +31,10 @@ _DIGEST_LENGTH = 16
 
 
 class Completion(Struct, frozen=True):
-    """The setup, digests of its plan (`mark`) and its answers, and the time; empty if unknown."""
+    """The setup, digests of its plan and its answers, and the time; empty if unknown."""
 
     setup: str = ""
-    mark: str = ""
+    plan: str = field(name="mark", default="")
     answers: str = ""
     completed_at: str = ""
 

@@ -17,13 +17,13 @@ from platform_common.errors import PlatformError, UnreadableError
 from platform_common.message import Sentence
 from platform_common.paths import SECRETS, Paths
 from platform_common.records.key_store import store_keys
-from platform_common.root_helper.messages import ActionState, SetupProgress
 from platform_common.storage.atomic_write import ROOT, fsync_directory, make_folder, write_atomic
 from platform_common.storage.file_lock import LockedError, changing
 from platform_common.storage.stale_files import remove_left_overs
 from wizard_app.setup.apply.authorized_keys import add_keys
 from wizard_app.setup.apply.command_runners import Run
-from wizard_app.setup.apply.journal import Entry, Journal
+from wizard_app.setup.apply.journal import ActionState, Entry, Journal
+from wizard_app.setup.apply.progress import SetupProgress
 from wizard_app.setup.plan.actions import (
     MESH_VPN_KEY,
     STORE_ACCESS,

@@ -14,10 +14,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from platform_common.message import Sentence, listed
+from platform_common.message import Sentence
 from platform_common.secret import Secret
 from platform_common.storage.atomic_write import ROOT, Owner
 from wizard_app.setup.plan.phases import Phase
+from wizard_app.setup.sentence_list import listed
 
 # The files that hold secrets, beside the device's keys; and the one that holds a secret only
 # while a command reads it.

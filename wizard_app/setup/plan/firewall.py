@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from platform_common.message import Sentence, listed
+from platform_common.message import Sentence
+from wizard_app.setup.sentence_list import listed
 
 # The ways back in for who sets the device up, and what each is for.
 ALWAYS: Mapping[str, Sentence] = {

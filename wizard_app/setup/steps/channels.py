@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from platform_common.formats.decode import check_member
-from platform_common.message import Sentence, listed
+from platform_common.message import Sentence
 from platform_common.records.channel_names import channel_name
 from platform_common.records.limits import Limitation, Limits
 from platform_common.records.profiles import Profile
@@ -16,6 +16,7 @@ from platform_common.validation import check_id
 from wizard_app.setup.plan import firewall
 from wizard_app.setup.plan.actions import Planned, RunCommand, WriteFile
 from wizard_app.setup.plan.phases import Phase
+from wizard_app.setup.sentence_list import listed
 from wizard_app.setup.steps.base import Accepted, Again, Errors, Form, Question, Step
 from wizard_app.setup.steps.profile import ProfileAnswer
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Protocol
 
-from platform_common.message import Sentence, listed
+from platform_common.message import Sentence
 from platform_common.net.client import server_of
 from platform_common.provider_key.check import BusyError
 from platform_common.provider_key.result import KeyCheck, Outcome
 from platform_common.records.catalogue import Provider
 from platform_common.secret import Secret
+from wizard_app.setup.sentence_list import listed
 from wizard_app.setup.steps.base import Again, Passed
 from wizard_app.setup.steps.key_prefixes import looks_like
 from wizard_app.setup.steps.provider_fields import ENDPOINT, MOST_NAMES, is_own, needed

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from platform_common.message import Sentence, listed
+from platform_common.message import Sentence
 from platform_common.records.catalogue import Provider
+from wizard_app.setup.sentence_list import listed
 from wizard_app.setup.steps.key_prefixes import prefix
 from wizard_app.setup.steps.provider_fields import MOST_NAMES, is_own, needs_model
 
