@@ -16,9 +16,9 @@ def with_line_feeds(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def without_controls(text: str, mark: str = "") -> str:
-    """`text` with `mark` for each control character; lines and tabs stay."""
-    return re.sub(f"[{CONTROLS}]", mark, text)
+def without_controls(text: str, replacement: str = "") -> str:
+    """`text` with `replacement` for each control character; lines and tabs stay."""
+    return re.sub(f"[{CONTROLS}]", replacement, text)
 
 
 def one_line(text: str) -> str:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from platform_common.control_answers import InstalledProfile, Version
-from platform_common.paths import INSTALLED_VERSION, LIMITS, UPDATE_URL, Found, Paths
+from platform_common.paths import LIMITS, Found, Paths, Place
 from platform_common.records import record_file
 from platform_common.records.installed_profiles import (
     active_profile,
@@ -25,6 +25,8 @@ from platform_common.records.limits import parse as parse_limits
 from platform_common.records.record_file import RecordError
 from platform_common.version import VERSION
 
+INSTALLED_VERSION = Place("/etc/platform/version")
+UPDATE_URL = Place("/etc/platform/update-url")
 _CHANNELS = ("dev", "beta", "stable")
 T = TypeVar("T")
 

@@ -12,7 +12,6 @@ from platform_common.paths import (
     ACTIVE_MODEL,
     ACTIVE_PROFILE,
     ACTIVE_PROVIDER,
-    LAST_DOCTOR,
     PROVIDERS,
     WIZARD_STATE,
     Found,
@@ -121,6 +120,8 @@ def _cost_tripped(paths: Paths) -> bool:
 
 def _doctor_fails(paths: Paths) -> int | None:
     try:
-        return record_file.read(Found(paths.writable(LAST_DOCTOR)), last_doctor.parse).fails
+        return record_file.read(
+            Found(paths.writable(last_doctor.LAST_DOCTOR)), last_doctor.parse
+        ).fails
     except MissingRecordError:
         return None

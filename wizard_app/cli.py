@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from platform_common.cli.group import CommandGroup, prepare, print_json
-from platform_common.cli.leaving import run_and_leave
+from platform_common.cli.group import CommandGroup, prepare, print_json, run_and_leave
 from platform_common.errors import PlatformError, WrongUsageError
 from platform_common.version import VERSION
 from wizard_app.access import sessions

@@ -63,22 +63,6 @@ def _remove_own(entry: os.DirEntry[str], users: Container[int | None], *, folder
 
 
 @contextlib.contextmanager
-def nothing_left_in(*directories: Path) -> Iterator[None]:
-    """Remove this process's own left-overs when the block fails or is interrupted.
-
-    A signal may come in the midst of any clean-up inside the block, and skip it.
-    """
-    try:
-        yield
-    except BaseException:
-        with signals_held():
-            for directory in directories:
-                with contextlib.suppress(UnreadableError):
-                    remove_left_overs(directory, of_process=os.getpid())
-        raise
-
-
-@contextlib.contextmanager
 def signals_held() -> Iterator[None]:
     """Let SIGINT and SIGTERM wait until the block has ended."""
     # A signal mask would not do: it is each thread's own, and Python handles a

@@ -17,6 +17,7 @@ from platform_common.records.record_file import MissingRecordError
 from platformctl.checks.finding import Finding, failed, passed, skipped
 from platformctl.cost import caps as cost_caps
 from platformctl.cost import price_sheet
+from platformctl.device import INSTALLED_VERSION, UPDATE_URL
 from platformctl.voice import settings as voice
 
 RECORDS: Mapping[Place, Callable[[bytes], object]] = {
@@ -30,8 +31,8 @@ RECORDS: Mapping[Place, Callable[[bytes], object]] = {
     places.ACTIVE_PROVIDER: record_file.parse_line,
     places.ACTIVE_MODEL: record_file.parse_line,
     places.ACTIVE_ENDPOINT: record_file.parse_line,
-    places.INSTALLED_VERSION: record_file.parse_line,
-    places.UPDATE_URL: record_file.parse_line,
+    INSTALLED_VERSION: record_file.parse_line,
+    UPDATE_URL: record_file.parse_line,
 }
 _MODES = (0o600, 0o640)
 _OWNER = ("root", "agent")

@@ -31,6 +31,7 @@ from pwa_app.control_client import Slice, View
 from pwa_app.logs.journal import Extract, Journal, units_of
 from pwa_app.overview import COST, DOCTOR, LIMITS, MODELS, STATUS
 from pwa_app.overview import VERSION as VERSIONS
+from pwa_app.settings import PWA_DATA
 from pwa_app.system.masking import Redact, cleaned, masked
 
 _LOG_LINES = 1000
@@ -137,7 +138,7 @@ def _settings(context: Context) -> Any:
     own = {
         "PLATFORM_ALLOWED_HOSTS": settings.allowed_hosts,
         "PLATFORM_JOURNAL_DIR": settings.journal_dir,
-        "PWA_DATA_DIR": settings.paths.named("PWA_DATA_DIR"),
+        PWA_DATA.variable: settings.paths.named(PWA_DATA.variable),
         "PWA_DEV_STUB": settings.dev_stub,
     }
     names = {name for name, value in own.items() if value} | set(settings.paths.variables())

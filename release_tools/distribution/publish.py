@@ -17,7 +17,6 @@ from platform_common.storage.atomic_write import (
     write_atomic_together,
 )
 from platform_common.storage.stale_files import (
-    nothing_left_in,
     remove_left_overs,
     signals_held,
     temporary_name,
@@ -25,6 +24,7 @@ from platform_common.storage.stale_files import (
 from release_tools.building.copy_and_digest import digest_file
 from release_tools.distribution.layout import MANIFEST_NAME, SIGNATURE_SUFFIX, UNSIGNED_SUFFIX
 from release_tools.hashing import Digests
+from release_tools.left_overs import nothing_left_in
 from release_tools.manifest.calver import CalVer
 from release_tools.manifest.document import Manifest, render
 from release_tools.signing.minisign import prehash

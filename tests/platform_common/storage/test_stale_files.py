@@ -11,11 +11,11 @@ import pytest
 
 from platform_common.errors import UnreadableError
 from platform_common.storage.stale_files import (
-    nothing_left_in,
     remove_left_overs,
     signals_held,
     temporary_name,
 )
+from release_tools.left_overs import nothing_left_in
 from tests.support.process_users import another_user
 
 
