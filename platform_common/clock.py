@@ -17,6 +17,14 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def local_time(text: str) -> datetime | None:
+    """The moment of a text such as `2026-11-03T10:00:00Z`, in the device's zone; None for none."""
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError):
+        return None
+
+
 def is_implausible(day: date) -> bool:
     """Whether `day` lies before this software was made."""
     return day < release_day()

@@ -8,7 +8,6 @@ from typing import NamedTuple, TypeVar
 from platform_common.control_answers import ActiveProvider, Agent, Status, Tunnel
 from platform_common.errors import PlatformError
 from platform_common.paths import (
-    ACTIVE_ENDPOINT,
     ACTIVE_MODEL,
     ACTIVE_PROFILE,
     ACTIVE_PROVIDER,
@@ -16,14 +15,14 @@ from platform_common.paths import (
     WIZARD_STATE,
     Found,
     Paths,
-    Place,
 )
 from platform_common.records import catalogue, record_file
 from platform_common.records.installed_profiles import active_profile
 from platform_common.records.record_file import MissingRecordError
-from platform_common.validation import check_base_url
-from platformctl.checks import last_doctor
+from platformctl.checks.last_doctor import LAST_DOCTOR
+from platformctl.checks.last_doctor import parse as parse_last_doctor
 from platformctl.cost.service import SUMMARY
+from platformctl.device import active_endpoint, line_of
 from platformctl.root_helper.remote_operation import NOTHING
 from platformctl.services.systemd import UnitState, unit_states
 from platformctl.setup.wizard_record import parse_channels
@@ -51,8 +50,8 @@ def status(paths: Paths) -> Now:
             return default
 
     profile = known(active_profile, None)
-    profile_id = profile.id if profile else known(_line_of(ACTIVE_PROFILE), "")
-    provider_id = known(_line_of(ACTIVE_PROVIDER), "")
+    profile_id = profile.id if profile else known(line_of(ACTIVE_PROFILE), "")
+    provider_id = known(line_of(ACTIVE_PROVIDER), "")
     unit = profile.unit if profile else ""
     states = unit_states([TUNNEL_UNIT, *([unit] if unit else [])])
     gateway, tunnel = states.get(unit, UnitState()), states[TUNNEL_UNIT]
@@ -74,25 +73,12 @@ def status(paths: Paths) -> Now:
         provider=ActiveProvider(
             id=provider_id,
             display_name=_provider_name(paths, provider_id),
-            model=known(_line_of(ACTIVE_MODEL), ""),
-            endpoint=known(_endpoint, ""),
+            model=known(line_of(ACTIVE_MODEL), ""),
+            endpoint=known(active_endpoint, ""),
         ),
         channels=_channels(paths),
     )
     return Now(now, tuple(problems.values()))
-
-
-def _line_of(place: Place) -> Callable[[Paths], str]:
-    return lambda paths: record_file.read_line(paths.writable(place)) or ""
-
-
-def _endpoint(paths: Paths) -> str:
-    address = _line_of(ACTIVE_ENDPOINT)(paths)
-    try:
-        check_base_url(address or "http://none")
-    except ValueError as error:  # It is not shown: it may hold a password.
-        raise PlatformError(f"{paths.writable(ACTIVE_ENDPOINT)}: {error}") from None
-    return address
 
 
 def _provider_name(paths: Paths, provider_id: str) -> str:
@@ -120,8 +106,6 @@ def _cost_tripped(paths: Paths) -> bool:
 
 def _doctor_fails(paths: Paths) -> int | None:
     try:
-        return record_file.read(
-            Found(paths.writable(last_doctor.LAST_DOCTOR)), last_doctor.parse
-        ).fails
+        return record_file.read(Found(paths.writable(LAST_DOCTOR)), parse_last_doctor).fails
     except MissingRecordError:
         return None

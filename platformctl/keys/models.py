@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 
 from msgspec import Struct
 
@@ -16,7 +17,6 @@ from platform_common.paths import (
     PROVIDERS,
     SECRETS,
     Paths,
-    Place,
 )
 from platform_common.records import catalogue, record_file
 from platform_common.records.catalogue import Catalogue, Provider
@@ -27,6 +27,7 @@ from platform_common.secret import parse_secret
 from platform_common.storage.atomic_write import ROOT
 from platform_common.validation import check_base_url
 from platformctl.answers import ModelSet
+from platformctl.device import active_endpoint, line_of
 from platformctl.root_helper.remote_operation import Nothing, RemoteOperation
 
 
@@ -68,19 +69,14 @@ def _list(paths: Paths) -> Listing:
     found = _catalogue(paths)
     problems = [f"{paths.find(PROVIDERS).path}: {problem}" for problem in found.problems]
 
-    def line(place: Place) -> str:
+    def known(read: Callable[[Paths], str]) -> str:
         try:
-            return record_file.read_line(paths.writable(place)) or ""
+            return read(paths)
         except PlatformError as error:
             problems.append(error.message)
             return ""
 
-    active, chosen = line(ACTIVE_PROVIDER), line(ACTIVE_ENDPOINT)
-    try:
-        check_base_url(chosen or "http://none")
-    except ValueError as error:  # It is not shown: it may hold a password.
-        problems.append(f"{paths.writable(ACTIVE_ENDPOINT)}: {error}")
-        chosen = ""
+    active, chosen = known(line_of(ACTIVE_PROVIDER)), known(active_endpoint)
     models = tuple(
         _model(provider, keys, active=provider.id == active, chosen=chosen)
         for provider in _offered(paths, found)

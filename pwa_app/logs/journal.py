@@ -122,11 +122,7 @@ class Reading(Struct, frozen=True):
 
 
 class JournalError(PlatformError):
-    """The journal could not be read; `sentence` is for whoever looks at the page."""
-
-    def __init__(self, sentence: Sentence) -> None:
-        super().__init__(str(sentence))
-        self.sentence = sentence
+    """The journal could not be read."""
 
 
 class Journal:

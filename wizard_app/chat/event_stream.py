@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import re
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from platform_common.errors import PlatformError
 from platform_common.message import Sentence
 
-_HIGH = ("\ud800", "\udbff")
 _LONGEST_REASON = 300
 _FOREIGN = Sentence("its answer is not a chat message")
 _DONE = b"[DONE]"
@@ -77,7 +77,8 @@ def streamed(pieces: Iterable[bytes], on_end: Callable[[], None]) -> Iterator[st
     whatever goes wrong there means nothing. Raises `ReadingError`, also when the stream
     breaks off before that, and what reading `pieces` raises.
     """
-    halves = Halves()
+    # A piece may end in the middle of a character of two halves.
+    utf_16 = getincrementaldecoder("utf-16-le")("replace")
     ended = False
     try:
         for data in _events(pieces):
@@ -85,7 +86,7 @@ def streamed(pieces: Iterable[bytes], on_end: Callable[[], None]) -> Iterator[st
                 ended = True
                 break
             content, ends = _delta(loads(data))
-            if text := halves.joined(content):
+            if text := utf_16.decode(content.encode("utf-16-le", "surrogatepass")):
                 yield text
             if ends and not ended:
                 ended = True
@@ -93,7 +94,7 @@ def streamed(pieces: Iterable[bytes], on_end: Callable[[], None]) -> Iterator[st
     except PlatformError:
         if not ended:
             raise
-    if text := halves.rest():
+    if text := utf_16.decode(b"", final=True):
         yield text
     if not ended:
         raise ReadingError(Sentence("its answer ended before it was complete"))
@@ -113,25 +114,6 @@ def _delta(event: Any) -> tuple[str, bool]:
         case _:
             text = ""
     return text, bool(choice.get("finish_reason"))
-
-
-class Halves:
-    """Text whose pieces may end in the middle of a character of two halves (UTF-16)."""
-
-    def __init__(self) -> None:
-        self._held = ""
-
-    def joined(self, text: str) -> str:
-        """What can be shown of `text` and what was held back."""
-        text, self._held = self._held + text, ""
-        if text and _HIGH[0] <= text[-1] <= _HIGH[1]:
-            text, self._held = text[:-1], text[-1]
-        return whole(text)
-
-    def rest(self) -> str:
-        """What was held back and came to nothing."""
-        held, self._held = self._held, ""
-        return whole(held)
 
 
 def whole(text: str) -> str:
