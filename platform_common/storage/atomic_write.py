@@ -229,3 +229,14 @@ def fsync_directory(directory: Path) -> None:
     """Make the names in `directory` durable."""
     with opened_folder(directory) as folder:
         os.fsync(folder)
+
+
+def remove_file(path: Path) -> None:
+    """Remove the file at `path`, if there is one, durably; raises `UnreadableError`."""
+    try:
+        path.unlink(missing_ok=True)
+        fsync_directory(path.parent)
+    except FileNotFoundError:
+        return  # There is no such folder.
+    except OSError as error:
+        raise UnreadableError.of(path, error) from error

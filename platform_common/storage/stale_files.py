@@ -32,7 +32,8 @@ def remove_left_overs(
 
     Files that they had already given to the user `given_to` go too. Without
     `of_process` the caller must be the only writer of these files. With `of_name` only
-    files that were to get that name go, and no folder. Raises `UnreadableError`.
+    files that were to get that name go, and no folder. Without `directory` there is
+    nothing to remove. Raises `UnreadableError`.
     """
     try:
         with os.scandir(directory) as entries:
@@ -44,6 +45,8 @@ def remove_left_overs(
                     and (of_name is None or match["name"] == of_name[:_NAME_LENGTH])
                 ):
                     _remove_own(entry, {os.geteuid(), given_to}, folders=of_name is None)
+    except FileNotFoundError:
+        return
     except OSError as error:
         raise UnreadableError.of(directory, error) from error
 

@@ -77,11 +77,8 @@ class Language:
     def day(self, date: str) -> str:
         """An ISO date as one reads it; the text itself when it is none."""
         try:
-            return str(
-                format_date(
-                    datetime.fromisoformat(date).replace(tzinfo=UTC), "medium", locale=self._locale
-                )
-            )
+            when = datetime.fromisoformat(date).replace(tzinfo=UTC)
+            return str(format_date(when, "medium", locale=self._locale))
         except ValueError:
             return date
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from platform_common.control_answers import Model
-from platform_common.errors import PlatformError, UnreadableError, WrongUsageError
+from platform_common.errors import PlatformError, WrongUsageError
 from platform_common.paths import (
     ACTIVE_ENDPOINT,
     ACTIVE_MODEL,
@@ -24,7 +24,7 @@ from platform_common.records.installed_profiles import active_profile
 from platform_common.records.key_store import read_keys, store_keys
 from platform_common.records.secrets_env import SecretsEnv
 from platform_common.secret import parse_secret
-from platform_common.storage.atomic_write import ROOT
+from platform_common.storage.atomic_write import ROOT, remove_file
 from platform_common.validation import check_base_url
 from platformctl.answers import ModelSet
 from platformctl.device import active_endpoint, line_of
@@ -141,11 +141,8 @@ def _make_active(paths: Paths, provider_id: str) -> None:
         if record_file.read_line(path) == provider_id:
             return
     # They were chosen for another provider: its address must never get this one's key.
-    for chosen in map(paths.writable, (ACTIVE_ENDPOINT, ACTIVE_MODEL)):
-        try:
-            chosen.unlink(missing_ok=True)
-        except OSError as error:
-            raise UnreadableError.of(chosen, error) from error
+    for chosen in (ACTIVE_ENDPOINT, ACTIVE_MODEL):
+        remove_file(paths.writable(chosen))
     record_file.replace(path, f"{provider_id}\n".encode(), mode=0o644, owner=ROOT)
 
 

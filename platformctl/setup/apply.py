@@ -6,16 +6,13 @@ come only with a request to the root helper.
 
 from __future__ import annotations
 
-import contextlib
-
 import msgspec
 
 from platform_common import clock
 from platform_common.errors import PlatformError
 from platform_common.message import Sentence
-from platform_common.paths import SETUP_COMPLETE, WIZARD_STATE, Found, Paths
+from platform_common.paths import SETUP_COMPLETE, WIZARD_STATE, Paths
 from platform_common.records import record_file
-from platform_common.records.record_file import RecordError
 from platformctl.root_helper.remote_operation import LARGEST_REQUEST_BYTES, RemoteOperation
 from platformctl.setup.plan import BY_SLUG, snapshot_of
 from wizard_app.setup import state as states
@@ -34,7 +31,8 @@ from wizard_app.setup.pending import Held, PendingSecrets
 from wizard_app.setup.plan.plan import Plan, build_plan, plan_digest
 from wizard_app.setup.serving_file import owner_of
 from wizard_app.setup.snapshot import Snapshot
-from wizard_app.setup.state import DONE, REVIEW, WizardState
+from wizard_app.setup.state import DONE, REVIEW
+from wizard_app.setup.state_file import StateFile
 from wizard_app.setup.steps import STEPS
 
 _STATE_MODE = 0o600
@@ -130,20 +128,14 @@ def _held(secrets: SecretTexts) -> PendingSecrets:
 
 
 def _step(paths: Paths) -> str:
-    try:
-        return record_file.read(Found(paths.writable(WIZARD_STATE)), _parsed).step
-    except RecordError:
-        return ""
-
-
-def _parsed(data: bytes) -> WizardState:
-    return states.parse(data, STEPS)
+    state = StateFile(paths.writable(WIZARD_STATE), STEPS).stored()
+    return state.step if state else ""
 
 
 def _put_step(paths: Paths, step: str, *, completed_at: str | None) -> None:
     """Have the wizard stand at that step; one whose file cannot be used begins anew anyway."""
     path = paths.writable(WIZARD_STATE)
-    with contextlib.suppress(RecordError):
-        state = record_file.read(Found(path), _parsed)
+    state = StateFile(path, STEPS).stored()
+    if state is not None:
         state = msgspec.structs.replace(state, step=step, completed_at=completed_at)
         record_file.replace(path, states.render(state), mode=_STATE_MODE, owner=owner_of(path))

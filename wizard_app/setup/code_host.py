@@ -11,7 +11,7 @@ from platform_common.errors import PlatformError
 from platform_common.message import Sentence
 from platform_common.net.client import Answer, fetch, server_of
 from platform_common.net.errors import TooLongAnswerError
-from platform_common.validation import check_base_url
+from platform_common.validation import check_base_url, passes
 from wizard_app.setup import ssh_keys
 
 LIMIT_S = 10.0
@@ -34,9 +34,7 @@ class Fetched(NamedTuple):
 
 def name_of(base: str) -> str:
     """What people call the code host at `base`."""
-    try:
-        check_base_url(base)
-    except ValueError:
+    if not passes(check_base_url, base):
         return _VARIABLE
     server = server_of(base)
     return _NAMES.get(server, server)

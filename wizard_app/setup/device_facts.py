@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from platform_common.errors import PlatformError
 from platform_common.message import Sentence
-from platform_common.paths import AIRGAP, LIMITS, PROFILES, PROVIDERS, Found, Paths, Place
+from platform_common.paths import AIRGAP, LIMITS, PROFILES, PROVIDERS, Paths, Place
 from platform_common.records import catalogue, limits, record_file
 from platform_common.records.catalogue import Catalogue, Provider
 from platform_common.records.device_identity import device_name
@@ -139,12 +139,9 @@ class Machine:
         """What this device's `ssh-keygen` knows of lines that may be stored."""
         return list(ssh_keys.examined(keys))
 
-    def _find(self, place: Place) -> Found:
-        return self._settings.reading(place).find(place)
-
     def _read(self, place: Place, parse: Callable[[bytes], T], default: T) -> T:
         try:
-            return record_file.read(self._find(place), parse)
+            return record_file.read(self._settings.reading(place).find(place), parse)
         except PlatformError as error:
             self.problems.append(error.message)
             return default

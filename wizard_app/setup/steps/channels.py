@@ -12,7 +12,7 @@ from platform_common.message import Sentence
 from platform_common.records.channel_names import channel_name
 from platform_common.records.limits import Limitation, Limits
 from platform_common.records.profiles import Profile
-from platform_common.validation import check_id
+from platform_common.validation import check_id, passes
 from wizard_app.setup.plan import firewall
 from wizard_app.setup.plan.actions import Planned, RunCommand, WriteFile
 from wizard_app.setup.plan.phases import Phase
@@ -143,7 +143,7 @@ def _unsupported(chosen: Sequence[str], profile: Profile) -> Sentence | None:
     unknown = [channel for channel in chosen if channel not in profile.channels]
     if not unknown:
         return None
-    names = _names([channel for channel in unknown if _is_id(channel)])
+    names = _names([channel for channel in unknown if passes(check_id, channel)])
     if not names:
         return Sentence("Choose from the channels of {profile}", profile=profile.display_name)
     return Sentence(
@@ -156,14 +156,6 @@ def _unsupported(chosen: Sequence[str], profile: Profile) -> Sentence | None:
 def _names(channels: Iterable[str]) -> list[Sentence]:
     """The first few names, each once."""
     return [channel_name(channel) for channel in dict.fromkeys(channels)][:_MOST_NAMED]
-
-
-def _is_id(channel: str) -> bool:
-    try:
-        check_id(channel)
-    except ValueError:
-        return False
-    return True
 
 
 def _because(channel: str, limits: Limits) -> Limitation | None:
