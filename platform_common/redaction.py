@@ -79,11 +79,6 @@ class Redactor:
         # The longest first: one may hold another.
         self._forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
 
-    @property
-    def longest(self) -> int:
-        """How long the longest form of a known secret is."""
-        return max(map(len, self._forms), default=0)
-
     def redact(self, text: str) -> str:
         """`text` with a mask in the place of every secret."""
         for form in self._forms:

@@ -18,7 +18,7 @@ from wizard_app.access.token_file import TokenFile
 from wizard_app.launch import qr_code
 from wizard_app.launch.console import keep_shown
 from wizard_app.launch.launch_url import served, waiting_token
-from wizard_app.setup.serving_file import Serving, ServingFile
+from wizard_app.setup.serving_file import Serving, ServingFile, owner_of
 from wizard_app.setup.settings import WizardSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -152,7 +152,7 @@ def new_token(*, as_json: bool, **options: Any) -> None:
     serving = served(settings.token_file)
     token = sessions.new_token()
     # Root writes it for whoever serves.
-    owner = ServingFile(settings.token_file).owner()
+    owner = owner_of(ServingFile(settings.token_file).path)
     TokenFile(settings.token_file).write(token, owner)
     _show(serving, token, as_json=as_json)
 

@@ -9,9 +9,7 @@ from platform_common.records import record_file
 from platform_common.records.record_file import MissingRecordError
 from platform_common.records.secrets_env import SecretsEnv, parse
 from platform_common.secret import Secret
-from platform_common.storage.atomic_write import Owner
-
-_OWNER = Owner("root", "agent")
+from platform_common.storage.atomic_write import KEYS_OWNER
 
 
 def read_keys(paths: Paths) -> SecretsEnv:
@@ -36,5 +34,5 @@ def store_keys(paths: Paths, values: Mapping[str, Secret], *, mode: int) -> Secr
             keys = keys.with_value(name, value)
         return keys.render()
 
-    record_file.edit(paths.writable(SECRETS), change, mode=mode, owner=_OWNER)
+    record_file.edit(paths.writable(SECRETS), change, mode=mode, owner=KEYS_OWNER)
     return keys

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from platform_common.errors import UnreadableError
+from platform_common.errors import UnreadableError, unreadable
 from platform_common.storage.atomic_write import (
     ExistsError,
     Owner,
@@ -164,7 +164,7 @@ def _create(path: Path, mode: int, owner: Owner | None) -> None:
 
 
 def _append(descriptor: int, path: Path, line: bytes) -> None:
-    try:
+    with unreadable(path):
         size = os.fstat(descriptor).st_size
         if size == 0:
             # Nobody has made its name durable yet, or may have ended before that.
@@ -180,5 +180,3 @@ def _append(descriptor: int, path: Path, line: bytes) -> None:
             with contextlib.suppress(OSError):
                 os.ftruncate(descriptor, size)
             raise
-    except OSError as error:
-        raise UnreadableError.of(path, error) from error

@@ -45,10 +45,11 @@ _NEWEST = datetime(2107, 12, 31, tzinfo=UTC)
 
 
 class Part(Struct, frozen=True):
-    """One file of the archive, and what it holds."""
+    """One file of the archive, what it holds, and the call that answers it, if one does."""
 
     name: str
     what: Sentence
+    call: View[Any] | None = None
 
 
 class Archive(NamedTuple):
@@ -58,26 +59,19 @@ class Archive(NamedTuple):
     data: bytes
 
 
-_CALLS: Mapping[str, View[Any]] = {
-    "status.json": STATUS,
-    "version.json": VERSIONS,
-    "limits.json": LIMITS,
-    "cost.json": COST,
-    "doctor.json": DOCTOR,
-    "models.json": MODELS,
-}
 PARTS: tuple[Part, ...] = (
     Part("README.txt", Sentence("What the file contains, and which parts could not be collected.")),
-    Part("status.json", Sentence("The status of the gateway and the tunnel.")),
-    Part("version.json", Sentence("Release, kernel, hardware and profiles.")),
-    Part("limits.json", Sentence("What this device can do, and what it is too small for.")),
-    Part("cost.json", Sentence("The cost of each day, and the ten most expensive messages.")),
-    Part("doctor.json", Sentence("The health checks and their results.")),
-    Part("models.json", Sentence("The model providers, and which of them have a key.")),
+    Part("status.json", Sentence("The status of the gateway and the tunnel."), STATUS),
+    Part("version.json", Sentence("Release, kernel, hardware and profiles."), VERSIONS),
+    Part("limits.json", Sentence("What this device can do, and what it is too small for."), LIMITS),
+    Part("cost.json", Sentence("The cost of each day, and the ten most expensive messages."), COST),
+    Part("doctor.json", Sentence("The health checks and their results."), DOCTOR),
+    Part("models.json", Sentence("The model providers, and which of them have a key."), MODELS),
     Part("software.json", Sentence("The versions of the dashboard, Python and its packages.")),
     Part("settings.json", Sentence("The names of the dashboard's settings that are set.")),
     Part("log.txt", Sentence("The newest 1,000 lines of the gateway's log.")),
 )
+_CALLS = {part.name: part.call for part in PARTS if part.call is not None}
 LEFT_OUT: tuple[Sentence, ...] = (
     Sentence("Keys and passwords, and everything else in secrets.env"),
     Sentence("The first characters of keys, as the Keys page shows them"),

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from platform_common.errors import PlatformError, UnreadableError
+from platform_common.errors import PlatformError, UnreadableError, unreadable
 from platform_common.storage.atomic_write import (
     fsync_directory,
     write_atomic,
@@ -63,10 +63,8 @@ def channel_folder(channel_dir: Path) -> Iterator[None]:
 def distribution_lock(output: Path) -> Iterator[None]:
     """Lock the distribution, so that only one process writes to it."""
     # flock on the folder itself ends with the process and leaves no lock file behind.
-    try:
+    with unreadable(output):
         descriptor = os.open(output, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError as error:
-        raise UnreadableError.of(output, error) from error
     try:
         _lock(descriptor, output)
         yield

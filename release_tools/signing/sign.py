@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from platform_common.errors import UnreadableError
+from platform_common.errors import unreadable
 from platform_common.storage.atomic_write import write_atomic
 from platform_common.storage.safe_read import read_bounded
 from platform_common.storage.stale_files import remove_left_overs
@@ -110,10 +110,8 @@ def _unsigned_release(path: Path) -> Manifest:
 def _digest_all(paths: Sequence[Path], start_progress: StartProgress) -> list[Digests]:
     sizes = {}
     for path in paths:
-        try:
+        with unreadable(path):
             sizes[path] = path.stat().st_size
-        except OSError as error:
-            raise UnreadableError.of(path, error) from error
     progress = SharedProgress(start_progress(sum(sizes.values())))
 
     def work(path: Path, paired: bool) -> Digests:

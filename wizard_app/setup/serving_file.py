@@ -10,7 +10,7 @@ import pwd
 import re
 import socket
 import struct
-from itertools import chain
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -64,8 +64,7 @@ class Serving(Struct, frozen=True):
         if self.behind_proxy or not self.bind:
             return self
         scheme = "https" if self.fingerprint else "http"
-        found = chain.from_iterable(bases(bind, scheme) for bind in self.bind.split())
-        return structs.replace(self, bases=tuple(dict.fromkeys(found)))
+        return structs.replace(self, bases=all_bases(self.bind.split(), scheme))
 
     def urls(self, token: str) -> tuple[str, ...]:
         """The launch URLs; with no base, the path of one."""
@@ -96,10 +95,6 @@ class ServingFile:
             return self.path.lstat().st_uid
         return None
 
-    def owner(self) -> Owner | None:
-        """The owner of that process, by name; None if unknown."""
-        return owner_of(self.path)
-
     def clear(self, pid: int) -> None:
         """Say that this process serves none any more."""
         with contextlib.suppress(PlatformError, OSError):
@@ -111,6 +106,11 @@ class ServingFile:
 def launch_url(base: str, token: str) -> str:
     """The address that opens the wizard; without a token its start page."""
     return f"{base}/?token={token}" if token else f"{base}/"
+
+
+def all_bases(binds: Iterable[str], scheme: str) -> tuple[str, ...]:
+    """Those of several addresses, each once."""
+    return tuple(dict.fromkeys(base for bind in binds for base in bases(bind, scheme)))
 
 
 def bases(bind: str, scheme: str) -> tuple[str, ...]:
@@ -165,7 +165,7 @@ def _is_alive(pid: int) -> bool:
     except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
-        return True
+        pass
     return True
 
 

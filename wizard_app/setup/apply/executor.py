@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from platform_common.errors import PlatformError, UnreadableError
+from platform_common.errors import PlatformError, unreadable
 from platform_common.message import Sentence
 from platform_common.paths import SECRETS, Paths
 from platform_common.records.key_store import store_keys
@@ -179,11 +179,9 @@ def _sweeps(device: Paths) -> Iterator[Callable[[], None]]:
 
 
 def _sweep_keys(keys: Path) -> None:
-    try:
+    with unreadable(keys.parent):
         if not keys.parent.is_dir():
             return
-    except OSError as error:
-        raise UnreadableError.of(keys.parent, error) from error
     # Who is changing them sweeps there, too.
     with contextlib.suppress(LockedError), changing(keys, wait_s=0):
         remove_left_overs(keys.parent, of_name=keys.name)

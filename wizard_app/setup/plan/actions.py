@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from platform_common.message import Sentence
 from platform_common.secret import Secret
-from platform_common.storage.atomic_write import ROOT, Owner
+from platform_common.storage.atomic_write import KEYS_OWNER, ROOT, Owner
 from wizard_app.setup.plan.phases import Phase
 from wizard_app.setup.sentence_list import listed
 
@@ -27,7 +27,7 @@ TUNNEL_CREDENTIALS = "/etc/platform/tunnel/credentials.json"
 MESH_VPN_KEY = "/run/platform/mesh-vpn.key"
 # What stands in a plan for a secret that is not held; such an action is never executed.
 NOT_HELD = Secret("")
-AGENT, KEYS_OWNER = Owner("agent", "agent"), Owner("root", "agent")
+AGENT = Owner("agent", "agent")
 _ID_LENGTH = 16
 _MASKED = "•••"
 

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from platform_common.message import Sentence
 from wizard_app.setup.sentence_list import listed
 
+# The file of the rules.
+RULES = "/etc/nftables.d/platform.nft"
 # The ways back in for who sets the device up, and what each is for.
 ALWAYS: Mapping[str, Sentence] = {
     "22/tcp": Sentence("SSH"),

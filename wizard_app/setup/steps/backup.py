@@ -10,8 +10,8 @@ from msgspec import Struct
 from platform_common.formats.decode import check_member
 from platform_common.message import Sentence
 from platform_common.secret import Secret, SecretError
+from platform_common.storage.atomic_write import KEYS_OWNER
 from wizard_app.setup.plan.actions import (
-    KEYS_OWNER,
     STORE_ACCESS,
     Planned,
     RemoveFile,

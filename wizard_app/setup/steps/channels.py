@@ -15,6 +15,7 @@ from platform_common.records.profiles import Profile
 from platform_common.validation import check_id, passes
 from wizard_app.setup.plan import firewall
 from wizard_app.setup.plan.actions import Planned, RunCommand, WriteFile
+from wizard_app.setup.plan.firewall import RULES
 from wizard_app.setup.plan.phases import Phase
 from wizard_app.setup.sentence_list import listed
 from wizard_app.setup.steps.base import Accepted, Again, Errors, Form, Question, Step
@@ -22,7 +23,6 @@ from wizard_app.setup.steps.profile import ProfileAnswer
 
 _MOST = 64
 _MOST_NAMED = 5
-_RULES = "/etc/nftables.d/platform.nft"
 _LIMIT_S = 30.0
 
 
@@ -112,9 +112,12 @@ class ChannelsStep(Step[ChannelsAnswer]):
         for channel in answer.channels:
             ports |= dict.fromkeys(inbound.get(channel, ()), channel_name(channel))
         ports |= firewall.ALWAYS
-        rules = WriteFile(_RULES, (firewall.ruleset(ports),), note=firewall.ports_note(ports))
+        rules = WriteFile(RULES, (firewall.ruleset(ports),), note=firewall.ports_note(ports))
         yield Phase.FIREWALL, rules
-        yield Phase.FIREWALL, RunCommand(("nft", "-f", _RULES), _LIMIT_S, files=(_RULES,))
+        yield (
+            Phase.FIREWALL,
+            RunCommand(("nft", "-f", RULES), _LIMIT_S, files=(RULES,)),
+        )
 
 
 def _profile(asked: Question) -> Profile | None:

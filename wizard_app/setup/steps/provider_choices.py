@@ -8,20 +8,14 @@ from typing import Any, NamedTuple
 from platform_common.message import Sentence
 from platform_common.records.catalogue import Provider
 from wizard_app.setup.sentence_list import listed
-from wizard_app.setup.steps.key_prefixes import prefix
 from wizard_app.setup.steps.provider_fields import MOST_NAMES, is_own, needs_model
 
 
 class Card(NamedTuple):
-    """A provider to choose.
-
-    `kind` has the words by which a style rule shows the fields that it needs; `begins` is
-    how its keys do.
-    """
+    """A provider to choose; `kind` has words by which a style rule shows the fields it needs."""
 
     provider: Provider
     kind: str
-    begins: str
 
 
 def shown(offered: Sequence[Provider], held_for: str) -> Mapping[str, Any]:
@@ -48,7 +42,7 @@ def _card(provider: Provider, held_for: str) -> Card:
         "held": provider.id == held_for,
     }
     kind = " ".join(word for word, fits in words.items() if fits)
-    return Card(provider, kind, prefix(provider))
+    return Card(provider, kind)
 
 
 def _names(providers: Iterable[Provider]) -> Sentence | None:
