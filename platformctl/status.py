@@ -18,7 +18,6 @@ from platform_common.paths import (
 )
 from platform_common.records import catalogue, record_file
 from platform_common.records.installed_profiles import active_profile
-from platform_common.records.record_file import MissingRecordError
 from platformctl.checks.last_doctor import LAST_DOCTOR
 from platformctl.checks.last_doctor import parse as parse_last_doctor
 from platformctl.cost.service import SUMMARY
@@ -60,7 +59,7 @@ def status(paths: Paths) -> Now:
         unit=unit,
         active_state=gateway.active_state,
         uptime_seconds=gateway.uptime_seconds,
-        cost_tripped=known(_cost_tripped, default=False),
+        cost_tripped=known(lambda paths: SUMMARY(paths, NOTHING).cost.tripped, default=False),
         doctor_fails=known(_doctor_fails, None),
         agent=Agent(
             profile_id=profile_id,
@@ -100,12 +99,6 @@ def _channels(paths: Paths) -> tuple[str, ...]:
         return ()
 
 
-def _cost_tripped(paths: Paths) -> bool:
-    return SUMMARY(paths, NOTHING).cost.tripped
-
-
 def _doctor_fails(paths: Paths) -> int | None:
-    try:
-        return record_file.read(Found(paths.writable(LAST_DOCTOR)), parse_last_doctor).fails
-    except MissingRecordError:
-        return None
+    last = record_file.read_or(Found(paths.writable(LAST_DOCTOR)), parse_last_doctor, None)
+    return last.fails if last else None

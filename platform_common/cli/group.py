@@ -84,7 +84,8 @@ class CommandGroup(click.Group):
         if error.errno == errno.EPIPE:
             raise error
         if error.filename is None:
-            _discard_output()
+            # Output that could not be written must not fail again when the program ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         self._fail(ctx, UnreadableError.of(error.filename or "reading or writing", error))
 
     def _fail(self, ctx: click.Context, error: PlatformError) -> NoReturn:
@@ -159,11 +160,6 @@ class Text(click.ParamType[str]):
         if any("\ud800" <= c <= "\udfff" for c in value):
             self.fail(f"{value!a} is not UTF-8.", param, ctx)
         return value
-
-
-def _discard_output() -> None:
-    """Keep this program from failing once more, now over telling what stdout did not take."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _ended(signal_number: int, frame: object) -> None:

@@ -173,20 +173,11 @@ def server_of(url: str) -> str:
     return urlsplit(url).netloc
 
 
-def fetch(
-    url: str,
-    headers: Mapping[str, str],
-    *,
-    limit_s: float,
-    limit_bytes: int = LIMIT_BYTES,
-    ca_file: Path | None = None,
-) -> Answer:
+def fetch(url: str, headers: Mapping[str, str], bounds: Bounds) -> Answer:
     """Ask for `url`, which must be http or https without a user name.
 
-    The bounds are those of `Bounds`. Raises `ExchangeError`, for a longer answer
-    `TooLongAnswerError`, or `RefusedAddressError`.
+    Raises `ExchangeError`, for a longer answer `TooLongAnswerError`, or `RefusedAddressError`.
     """
-    bounds = Bounds(limit_s=limit_s, limit_bytes=limit_bytes, ca_file=ca_file)
     with exchanged(url, headers, bounds) as incoming:
         body = b"".join(incoming.pieces()) if incoming.is_good else b""
         return Answer(incoming.status, incoming.location, body)

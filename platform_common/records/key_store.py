@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from platform_common.paths import SECRETS, Paths
 from platform_common.records import record_file
-from platform_common.records.record_file import MissingRecordError
 from platform_common.records.secrets_env import SecretsEnv, parse
 from platform_common.secret import Secret
 from platform_common.storage.atomic_write import KEYS_OWNER
@@ -14,10 +13,7 @@ from platform_common.storage.atomic_write import KEYS_OWNER
 
 def read_keys(paths: Paths) -> SecretsEnv:
     """The keys, none when there is no file yet; raises `RecordError`."""
-    try:
-        return record_file.read(paths.find(SECRETS), parse)
-    except MissingRecordError:
-        return parse(b"")
+    return record_file.read_or(paths.find(SECRETS), parse, parse(b""))
 
 
 def store_keys(paths: Paths, values: Mapping[str, Secret], *, mode: int) -> SecretsEnv:

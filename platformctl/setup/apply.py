@@ -94,7 +94,8 @@ def again(paths: Paths) -> None:
     Raises `PlatformError`, also when it asks already.
     """
     with alone(paths):
-        if not paths.has(SETUP_COMPLETE) and _step(paths) != DONE:
+        state = StateFile(paths.writable(WIZARD_STATE), STEPS).stored()
+        if not paths.has(SETUP_COMPLETE) and (state is None or state.step != DONE):
             raise PlatformError("This device is not set up yet: its wizard asks already")
         _put_step(paths, REVIEW, completed_at=None)
         # Last, so that until then no wizard starts.
@@ -125,11 +126,6 @@ def _held(secrets: SecretTexts) -> PendingSecrets:
             raise PlatformError(f"There is no step {slug[:_LONGEST_NAME]!a}")
         held[slug] = Held({name: step.secret(name, text) for name, text in named.items()})
     return PendingSecrets(held)
-
-
-def _step(paths: Paths) -> str:
-    state = StateFile(paths.writable(WIZARD_STATE), STEPS).stored()
-    return state.step if state else ""
 
 
 def _put_step(paths: Paths, step: str, *, completed_at: str | None) -> None:

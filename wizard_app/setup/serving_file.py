@@ -21,7 +21,6 @@ from platform_common.formats.decode import from_json
 from platform_common.net.connect import FAMILIES, own_addresses
 from platform_common.paths import Found
 from platform_common.records import record_file
-from platform_common.records.record_file import MissingRecordError
 from platform_common.storage.atomic_write import Owner, make_folder, write_atomic
 from platform_common.storage.file_lock import changing
 from platform_common.storage.stale_files import remove_left_overs
@@ -83,11 +82,9 @@ class ServingFile:
 
     def read(self) -> Serving | None:
         """Where one is served now; None when none is. Raises `RecordError`."""
-        try:
-            serving = record_file.read(Found(self.path), lambda data: from_json(data, Serving))
-        except MissingRecordError:
-            return None
-        return serving if _is_alive(serving.pid) else None
+        found = Found(self.path)
+        serving = record_file.read_or(found, lambda data: from_json(data, Serving), None)
+        return serving if serving and _is_alive(serving.pid) else None
 
     def user(self) -> int | None:
         """The user whose process that is; None when that cannot be told."""
@@ -123,7 +120,7 @@ def bases(bind: str, scheme: str) -> tuple[str, ...]:
     if host in _EVERYWHERE:
         families = [socket.AF_INET] if host == "0.0.0.0" else FAMILIES  # noqa: S104 - as above
         found_ones = own_addresses(families) or interface_addresses()
-        hosts = [_in_url(address) for address in found_ones]
+        hosts = [f"[{one}]" if ":" in one else one for one in found_ones]
         hosts += [f"{machine_name()}.local", *(() if hosts else ("127.0.0.1",))]
     return tuple(f"{scheme}://{host}:{port}" for host in hosts)
 
@@ -142,10 +139,6 @@ def interface_addresses() -> list[str]:
 def machine_name() -> str:
     """The first label of this machine's name, in lower case."""
     return socket.gethostname().partition(".")[0].lower()
-
-
-def _in_url(address: str) -> str:
-    return f"[{address}]" if ":" in address else address
 
 
 def owner_of(path: Path) -> Owner | None:

@@ -20,9 +20,5 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
         if not goes_on:
             conn.close(graceful=True)
             # The accepting thread would close it once more.
-            conn.close = _closed
+            conn.close = lambda **options: None
         return goes_on
-
-
-def _closed(*, graceful: bool = False) -> None:
-    """Do nothing: the connection is closed already."""
