@@ -233,7 +233,7 @@ def remove_file(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
         fsync_directory(path.parent)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return  # There is no such folder.
     except OSError as error:
         raise UnreadableError.of(path, error) from error

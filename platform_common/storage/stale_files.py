@@ -45,7 +45,7 @@ def remove_left_overs(
                     and (of_name is None or match["name"] == of_name[:_NAME_LENGTH])
                 ):
                     _remove_own(entry, {os.geteuid(), given_to}, folders=of_name is None)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
         raise UnreadableError.of(directory, error) from error

@@ -49,9 +49,11 @@ def test_leak_06_of_one_name_only_regular_files_of_that_name_go(tmp_path: Path) 
     link.symlink_to("name")
     remove_left_overs(tmp_path, of_name="name")
     assert set(names(tmp_path)) == kept | {folder.name, link.name}
-    remove_left_overs(tmp_path / "none")
-    with pytest.raises(UnreadableError, match="name: Not a directory"):
-        remove_left_overs(tmp_path / "name")
+    for missing in (tmp_path / "none", tmp_path / "name"):
+        remove_left_overs(missing)
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(UnreadableError, match="loop: Too many levels of symbolic links"):
+        remove_left_overs(tmp_path / "loop")
 
 
 def test_leak_06_what_is_of_another_user_stays(
