@@ -17,16 +17,20 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def local_time(text: str) -> datetime | None:
+    """The moment of a text such as `2026-11-03T10:00:00Z`, in the device's zone; None for none."""
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError):
+        return None
+
+
 def is_implausible(day: date) -> bool:
     """Whether `day` is before the release of this software."""
-    return day < _made()
+    return day < release_day()
 
 
-def plausible_day() -> date:
-    """Today, but never before the day of this software's release."""
-    return max(today(), _made())
-
-
-def _made() -> date:
+def release_day() -> date:
+    """The first day of the month in which this software was made."""
     year, month, *_ = VERSION.split(".")
     return date(int(year), int(month), 1)

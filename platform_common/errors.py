@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+from collections.abc import Iterator
 
 from platform_common.message import Sentence, quoted
 
@@ -37,6 +39,15 @@ class UnreadableError(PlatformError):
         forbidden = error.errno in (errno.EACCES, errno.EPERM) and os.geteuid() != 0
         hint = "Run this as root, or as another user who may do that." if forbidden else ""
         return cls(f"{what}: {error.strerror or error}", hint=hint)
+
+
+@contextlib.contextmanager
+def unreadable(what: object) -> Iterator[None]:
+    """Raise an `OSError` of the block as the `UnreadableError` of `what`."""
+    try:
+        yield
+    except OSError as error:
+        raise UnreadableError.of(what, error) from error
 
 
 def _sentence(text: str | Sentence) -> Sentence:

@@ -5,12 +5,12 @@ A foreign site can point its own name at our address, but it cannot use our name
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import socket
 from collections.abc import Callable, Collection
 
 from platform_common.errors import WrongUsageError
+from platform_common.net.networks import address_of
 
 _LOCAL_ENDINGS = (".localhost", ".local")
 _PORT = re.compile(r"[0-9]{1,5}")
@@ -73,8 +73,5 @@ def _is_port(text: str) -> bool:
 
 
 def _is_address(name: str) -> bool:
-    try:
-        # Zone ids (`fe80::1%eth0`) are local to this machine; browsers do not send them.
-        return ipaddress.ip_address(name) is not None and "%" not in name
-    except ValueError:
-        return False
+    # Zone ids (`fe80::1%eth0`) are local to this machine; browsers do not send them.
+    return address_of(name) is not None and "%" not in name

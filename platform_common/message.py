@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 
 class Sentence:
@@ -41,14 +41,6 @@ class Sentence:
 
     def __hash__(self) -> int:
         return hash(str(self))
-
-
-def listed(items: Sequence[Sentence | str]) -> Sentence:
-    """Join one or several items with commas."""
-    whole = Sentence("{some}", some=items[0])
-    for item in items[1:]:
-        whole = Sentence("{some}, {another}", some=whole, another=item)
-    return whole
 
 
 def quoted(words: str) -> Sentence:

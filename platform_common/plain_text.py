@@ -16,9 +16,9 @@ def with_line_feeds(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def without_controls(text: str, mark: str = "") -> str:
-    """Replace each control character by `mark`; line feeds and tabs stay."""
-    return re.sub(f"[{CONTROLS}]", mark, text)
+def without_controls(text: str, replacement: str = "") -> str:
+    """Replace each control character by `replacement`; line feeds and tabs stay."""
+    return re.sub(f"[{CONTROLS}]", replacement, text)
 
 
 def one_line(text: str) -> str:

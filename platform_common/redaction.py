@@ -79,11 +79,6 @@ class Redactor:
         # The longest first, because one may contain another.
         self._forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
 
-    @property
-    def longest(self) -> int:
-        """The length of the longest form of a known secret."""
-        return max(map(len, self._forms), default=0)
-
     def redact(self, text: str) -> str:
         """Replace every secret in `text` by a mask."""
         for form in self._forms:

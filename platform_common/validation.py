@@ -6,6 +6,7 @@ Each check raises `ValueError` with what is wrong.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 _LONGEST_ID = 64
@@ -36,6 +37,15 @@ _URL = re.compile(
 )
 _HIGHEST_PORT = 65535
 _LOOPBACK = re.compile(r"127(?:\.[0-9]{1,3}){3}|localhost|\[::1\]")
+
+
+def passes(check: Callable[[str], object], text: str) -> bool:
+    """Whether `check` accepts `text`."""
+    try:
+        check(text)
+    except ValueError:
+        return False
+    return True
 
 
 def check_id(name: str) -> None:

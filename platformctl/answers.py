@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from collections.abc import Mapping
+
+from msgspec import Struct, field
 
 
 class LedgerEntry(Struct, frozen=True):
@@ -37,3 +39,79 @@ class ModelSet(Struct, frozen=True):
     ok: bool = False
     missing: tuple[str, ...] = ()
     unit: str = ""
+
+
+class KeyFile(Struct, frozen=True):
+    """A file that holds a secret while a command runs."""
+
+    path: str = ""
+    mode: str = ""
+
+
+class SetupAction(Struct, frozen=True):
+    """One thing that setting up does; what does not belong to its kind is empty.
+
+    `action` is write, set, add-keys, remove or run. `kept` when it was done before a
+    restart of the wizard and is not done again. Secrets are masked.
+    """
+
+    phase: str = ""
+    id: str = ""
+    said: str = ""
+    kept: bool = False
+    action: str = ""
+    path: str = ""
+    mode: str = ""
+    owner: str = ""
+    content: str = ""
+    variables: Mapping[str, str] = {}
+    keys: tuple[str, ...] = ()
+    argv: tuple[str, ...] = ()
+    timeout_s: float = 0.0
+    key_file: KeyFile | None = None
+
+
+class Missing(Struct, frozen=True):
+    """What is missing, and of which step."""
+
+    step: str = ""
+    what: str = ""
+
+
+class SetupPlan(Struct, frozen=True):
+    """`setup plan`: all that applying the answers will do, in its order.
+
+    `step` is where the wizard stands; `digest` tells this plan from any other. `lacks` must
+    be answered first; `secrets` are not on the device, so that the wizard must hold them.
+    """
+
+    step: str = ""
+    digest: str = field(name="mark", default="")
+    lacks: tuple[Missing, ...] = ()
+    secrets: tuple[Missing, ...] = ()
+    actions: tuple[SetupAction, ...] = ()
+
+
+class TriedAction(Struct, frozen=True):
+    """What became of an action: `state` is waiting, running, done, failed or kept."""
+
+    id: str = ""
+    said: str = ""
+    state: str = ""
+    at: str = ""
+    why: str = ""
+
+
+class SetupStatus(Struct, frozen=True):
+    """`setup status`: whether the device is set up, and how far the last try to came.
+
+    `outcome` is none, unfinished, failed or done; unfinished is what goes on, or was
+    interrupted. Once `complete`, no wizard starts any more; `completed_at` is empty where
+    that is not told.
+    """
+
+    complete: bool = False
+    completed_at: str = ""
+    outcome: str = ""
+    began_at: str = ""
+    actions: tuple[TriedAction, ...] = ()

@@ -8,8 +8,7 @@ from typing import ClassVar
 
 import click
 
-from platform_common.cli.group import CommandGroup, prepare, warn
-from platform_common.cli.leaving import run_and_leave
+from platform_common.cli.group import CommandGroup, prepare, run_and_leave, warn
 from platform_common.errors import PlatformError
 from platform_common.paths import Paths
 from platform_common.version import VERSION

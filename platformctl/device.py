@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -11,7 +12,8 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from platform_common.control_answers import InstalledProfile, Version
-from platform_common.paths import INSTALLED_VERSION, LIMITS, UPDATE_URL, Found, Paths
+from platform_common.errors import PlatformError
+from platform_common.paths import ACTIVE_ENDPOINT, LIMITS, Found, Paths, Place
 from platform_common.records import record_file
 from platform_common.records.installed_profiles import (
     active_profile,
@@ -23,8 +25,11 @@ from platform_common.records.installed_profiles import (
 from platform_common.records.limits import Limits
 from platform_common.records.limits import parse as parse_limits
 from platform_common.records.record_file import RecordError
+from platform_common.validation import check_base_url
 from platform_common.version import VERSION
 
+INSTALLED_VERSION = Place("/etc/platform/version")
+UPDATE_URL = Place("/etc/platform/update-url")
 _CHANNELS = ("dev", "beta", "stable")
 T = TypeVar("T")
 
@@ -44,6 +49,24 @@ class ProfileVerdict(Struct, frozen=True):
     error: str = ""
 
 
+def line_of(place: Place) -> Callable[[Paths], str]:
+    """What reads the one line of a record; empty when there is none."""
+    return lambda paths: record_file.read_line(paths.writable(place)) or ""
+
+
+def active_endpoint(paths: Paths) -> str:
+    """The endpoint that was chosen for the active provider, if one was.
+
+    Raises `PlatformError`, which does not show it: it may hold a password.
+    """
+    address = line_of(ACTIVE_ENDPOINT)(paths)
+    try:
+        check_base_url(address or "http://none")
+    except ValueError as error:
+        raise PlatformError(f"{paths.writable(ACTIVE_ENDPOINT)}: {error}") from None
+    return address
+
+
 def version(paths: Paths) -> tuple[Version, list[RecordError]]:
     """Collect all versions, and the errors of records that could not be read."""
     problems: list[RecordError] = []
@@ -55,16 +78,13 @@ def version(paths: Paths) -> tuple[Version, list[RecordError]]:
             problems.append(error)
             return otherwise
 
-    def line(path: Path) -> str:
-        return known(lambda: record_file.read_line(path), None) or ""
-
     limits = known(lambda: record_file.read(paths.find(LIMITS), parse_limits), Limits())
     listed = known(lambda: profile_list(paths), ListedProfiles())
     problems += listed.problems
     return Version(
         binary_version=VERSION,
-        channel=_channel(line(paths.writable(UPDATE_URL))),
-        release_version=line(paths.writable(INSTALLED_VERSION)),
+        channel=_channel(known(partial(line_of(UPDATE_URL), paths), "")),
+        release_version=known(partial(line_of(INSTALLED_VERSION), paths), ""),
         kernel=os.uname().release,
         target=limits.target,
         profiles=listed.profiles,

@@ -8,23 +8,20 @@ from typing import NamedTuple, TypeVar
 from platform_common.control_answers import ActiveProvider, Agent, Status, Tunnel
 from platform_common.errors import PlatformError
 from platform_common.paths import (
-    ACTIVE_ENDPOINT,
     ACTIVE_MODEL,
     ACTIVE_PROFILE,
     ACTIVE_PROVIDER,
-    LAST_DOCTOR,
     PROVIDERS,
     WIZARD_STATE,
     Found,
     Paths,
-    Place,
 )
 from platform_common.records import catalogue, record_file
 from platform_common.records.installed_profiles import active_profile
-from platform_common.records.record_file import MissingRecordError
-from platform_common.validation import check_base_url
-from platformctl.checks import last_doctor
+from platformctl.checks.last_doctor import LAST_DOCTOR
+from platformctl.checks.last_doctor import parse as parse_last_doctor
 from platformctl.cost.service import SUMMARY
+from platformctl.device import active_endpoint, line_of
 from platformctl.root_helper.remote_operation import NOTHING
 from platformctl.services.systemd import UnitState, unit_states
 from platformctl.setup.wizard_record import parse_channels
@@ -52,8 +49,8 @@ def status(paths: Paths) -> Now:
             return default
 
     profile = known(active_profile, None)
-    profile_id = profile.id if profile else known(_line_of(ACTIVE_PROFILE), "")
-    provider_id = known(_line_of(ACTIVE_PROVIDER), "")
+    profile_id = profile.id if profile else known(line_of(ACTIVE_PROFILE), "")
+    provider_id = known(line_of(ACTIVE_PROVIDER), "")
     unit = profile.unit if profile else ""
     states = unit_states([TUNNEL_UNIT, *([unit] if unit else [])])
     gateway, tunnel = states.get(unit, UnitState()), states[TUNNEL_UNIT]
@@ -62,7 +59,7 @@ def status(paths: Paths) -> Now:
         unit=unit,
         active_state=gateway.active_state,
         uptime_seconds=gateway.uptime_seconds,
-        cost_tripped=known(_cost_tripped, default=False),
+        cost_tripped=known(lambda paths: SUMMARY(paths, NOTHING).cost.tripped, default=False),
         doctor_fails=known(_doctor_fails, None),
         agent=Agent(
             profile_id=profile_id,
@@ -75,25 +72,12 @@ def status(paths: Paths) -> Now:
         provider=ActiveProvider(
             id=provider_id,
             display_name=_provider_name(paths, provider_id),
-            model=known(_line_of(ACTIVE_MODEL), ""),
-            endpoint=known(_endpoint, ""),
+            model=known(line_of(ACTIVE_MODEL), ""),
+            endpoint=known(active_endpoint, ""),
         ),
         channels=_channels(paths),
     )
     return Now(now, tuple(problems.values()))
-
-
-def _line_of(place: Place) -> Callable[[Paths], str]:
-    return lambda paths: record_file.read_line(paths.writable(place)) or ""
-
-
-def _endpoint(paths: Paths) -> str:
-    address = _line_of(ACTIVE_ENDPOINT)(paths)
-    try:
-        check_base_url(address or "http://none")
-    except ValueError as error:  # Not shown: it may contain a password.
-        raise PlatformError(f"{paths.writable(ACTIVE_ENDPOINT)}: {error}") from None
-    return address
 
 
 def _provider_name(paths: Paths, provider_id: str) -> str:
@@ -115,12 +99,6 @@ def _channels(paths: Paths) -> tuple[str, ...]:
         return ()
 
 
-def _cost_tripped(paths: Paths) -> bool:
-    return SUMMARY(paths, NOTHING).cost.tripped
-
-
 def _doctor_fails(paths: Paths) -> int | None:
-    try:
-        return record_file.read(Found(paths.writable(LAST_DOCTOR)), last_doctor.parse).fails
-    except MissingRecordError:
-        return None
+    last = record_file.read_or(Found(paths.writable(LAST_DOCTOR)), parse_last_doctor, None)
+    return last.fails if last else None

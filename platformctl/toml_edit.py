@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from platform_common.formats.decode import DecodingError, utf8
@@ -13,6 +13,16 @@ Value = str | bool | int | float
 # tomlkit's time grows with the square of the size.
 _LIMIT_BYTES = 64 << 10
 _BY_HAND = "Change it with an editor."
+
+
+def edited(
+    data: bytes, values: Mapping[tuple[str, str], Value], parse: Callable[[bytes], object]
+) -> bytes:
+    """Like `with_values`, for a record that `parse` reads, before the change and after it."""
+    parse(data)
+    after = with_values(data, values)
+    parse(after)
+    return after
 
 
 def with_values(data: bytes, values: Mapping[tuple[str, str], Value]) -> bytes:

@@ -6,7 +6,7 @@ Secrets stay in files.
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from platform_common.errors import PlatformError, UnreadableError
 from platform_common.formats.decode import shaped
@@ -16,13 +16,13 @@ from platform_common.paths import Paths
 from platform_common.records.installed_profiles import active_profile
 from platform_common.records.profiles import gateway_url
 from platform_common.storage.safe_read import read_own
+from wizard_app.setup.plan.actions import TUNNEL_CREDENTIALS
 from wizard_app.setup.steps.tunnel import Credentials, tunnel_of
 
 PROGRAM = "cloudflared"
-_FOLDER = "/etc/platform/tunnel"
 # The names of systemd's copies start with the name that the unit gives their folder.
 _COPY = "tunnel_"
-_CREDENTIALS, _CONFIG = "credentials.json", "config.yml"
+_CONFIG = str(PurePosixPath(TUNNEL_CREDENTIALS).with_name("config.yml"))
 _LIMIT_BYTES = 64 << 10
 
 
@@ -32,7 +32,7 @@ def command(paths: Paths, copies: Path | None) -> list[str]:
     `copies` is systemd's copy of the tunnel's folder. Raises `PlatformError` without a gateway
     or with invalid credentials.
     """
-    credentials = _file(paths, copies, _CREDENTIALS)
+    credentials = _file(paths, copies, TUNNEL_CREDENTIALS)
     config = _file(paths, copies, _CONFIG)
     words = [PROGRAM, "tunnel", "--no-autoupdate"]
     if config.exists():
@@ -45,8 +45,9 @@ def command(paths: Paths, copies: Path | None) -> list[str]:
     return words + origin
 
 
-def _file(paths: Paths, copies: Path | None, name: str) -> Path:
-    return copies / f"{_COPY}{name}" if copies else paths.on_device(f"{_FOLDER}/{name}")
+def _file(paths: Paths, copies: Path | None, path: str) -> Path:
+    name = PurePosixPath(path).name
+    return copies / f"{_COPY}{name}" if copies else paths.on_device(path)
 
 
 def _gateway(paths: Paths) -> str:
@@ -69,7 +70,7 @@ def _named(credentials: Path) -> list[str]:
     if isinstance(name, Sentence):
         raise PlatformError(
             f"The credentials of the tunnel cannot be used: {name}",
-            hint=f"Save your tunnel's credentials as {_FOLDER}/{_CREDENTIALS}.",
+            hint=f"Save your tunnel's credentials as {TUNNEL_CREDENTIALS}.",
         )
     known = shaped(load_strict(data), Credentials).id
     return ["--credentials-file", str(credentials), known if isinstance(known, str) else name]

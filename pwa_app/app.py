@@ -15,7 +15,6 @@ from pwa_app.control_client import ControlCli, SubprocessCli
 from pwa_app.dashboard import page as dashboard
 from pwa_app.keys import page as keys
 from pwa_app.logs import page as logs
-from pwa_app.push import notifications
 from pwa_app.push import page as push
 from pwa_app.settings import PwaSettings
 from pwa_app.stub import StubCli
@@ -37,7 +36,7 @@ def create_app(settings: PwaSettings, *, cli: ControlCli | None = None) -> Flask
     )
     context.install(app, settings, cli or _control_cli(settings))
     push.install(app, settings)
-    for feature in (dashboard, logs, keys, push, notifications, system, voice, pwa_install):
+    for feature in (dashboard, logs, keys, push, system, voice, pwa_install):
         app.register_blueprint(feature.blueprint)
     return app
 

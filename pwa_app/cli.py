@@ -6,8 +6,7 @@ import os
 
 import click
 
-from platform_common.cli.group import CommandGroup, prepare
-from platform_common.cli.leaving import run_and_leave
+from platform_common.cli.group import CommandGroup, prepare, run_and_leave
 from platform_common.errors import PlatformError
 from platform_common.version import VERSION
 

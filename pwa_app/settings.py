@@ -9,9 +9,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from platform_common.host_names import ALLOWED_HOSTS_VARIABLE, allowed_hosts
-from platform_common.paths import PWA_DATA, Paths
+from platform_common.paths import Paths, Place
 from pwa_app.control_client import CALL_LIMIT_S
 
+PWA_DATA = Place("/var/lib/platform", "PWA_DATA_DIR")
 _CONTROL_CLI = "platformctl"
 
 

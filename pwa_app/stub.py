@@ -33,6 +33,64 @@ from pwa_app.overview import DeviceLimitation, DeviceLimits
 _UNIT = "openclaw.service"
 
 
+_ANSWERS: Mapping[tuple[str, ...], Any] = {
+    ("status", "--json"): Status(
+        profile_id="openclaw",
+        unit=_UNIT,
+        active_state="active",
+        uptime_seconds=273_600,
+        doctor_fails=0,
+        agent=Agent("openclaw", "OpenClaw", _UNIT, "active", _UNIT),
+        tunnel=Tunnel("platform-tunnel.service", "inactive"),
+        provider=ActiveProvider("openai", "OpenAI", "gpt-4o"),
+        channels=("telegram", "matrix"),
+    ),
+    ("version", "--json"): Version(
+        binary_version="2026.11.1",
+        channel="stable",
+        release_version="2026.11.1",
+        kernel="6.1.0",
+        target="qemu-x86_64",
+        profiles=(InstalledProfile("openclaw", "OpenClaw", "2026.11.1", active=True),),
+    ),
+    ("limits", "--json"): DeviceLimits(
+        target="qemu-x86_64",
+        tier="standard",
+        ram_mb=4096,
+        ram_class="standard",
+        storage_class="ssd",
+        capabilities=Capabilities(channels_disabled_by_ram=("signal",)),
+        limitations=(
+            DeviceLimitation("signal-ram", "Signal needs more memory than 4 GB.", "Add memory."),
+        ),
+    ),
+    ("doctor", "--json"): Verdict(
+        checks=(
+            Check("disk-space", Outcome("Pass", "41 % used")),
+            Check("time-sync", Outcome("Warn", "the clock is not synchronised"), "timedatectl"),
+        ),
+        passes=1,
+        warns=1,
+    ),
+    ("voice", "status", "--json"): VoiceStatus(supported=True),
+    ("update", "--check", "--json"): UpdateCheck(
+        ok=True,
+        installed_version="2026.11.1",
+        latest_version="2026.11.9",
+        channel="stable",
+        update_available=True,
+        target="qemu-x86_64",
+        profile="openclaw",
+        matching_artefact="platform-openclaw-qemu-x86_64-2026.11.9-stable.qcow2",
+        manifest_origin="https://releases.example/stable/manifest.json",
+    ),
+    ("model", "list", "--json"): (
+        Model("openai", "OpenAI", "chat-reference", True, "OPENAI_API_KEY", "gpt-4o", "sk-…"),
+        Model("openrouter", "OpenRouter", "chat-compatible", False, "OPENROUTER_API_KEY"),
+    ),
+}
+
+
 class StubCli:
     """Answers every call of the pages; `reason` says why it is used."""
 
@@ -43,72 +101,12 @@ class StubCli:
         self, words: Sequence[str], *, stdin: bytes = b"", limit_s: float | None = None
     ) -> Finished:
         """Return the sample answer; a call without one fails like an unknown command."""
-        answer = _answers(datetime.now(UTC).date()).get(tuple(words))
+        # The days of the sample cost are the last ones.
+        costs = tuple(words) == ("cost", "--json")
+        answer = _cost(datetime.now(UTC).date()) if costs else _ANSWERS.get(tuple(words))
         if answer is None:
             return Finished(64, b"", b"error: there are no sample values for this call\n")
         return Finished(0, msgspec.json.encode(answer))
-
-
-def _answers(today: date) -> Mapping[tuple[str, ...], Any]:
-    return {
-        ("status", "--json"): Status(
-            profile_id="openclaw",
-            unit=_UNIT,
-            active_state="active",
-            uptime_seconds=273_600,
-            doctor_fails=0,
-            agent=Agent("openclaw", "OpenClaw", _UNIT, "active", _UNIT),
-            tunnel=Tunnel("platform-tunnel.service", "inactive"),
-            provider=ActiveProvider("openai", "OpenAI", "gpt-4o"),
-            channels=("telegram", "matrix"),
-        ),
-        ("version", "--json"): Version(
-            binary_version="2026.11.1",
-            channel="stable",
-            release_version="2026.11.1",
-            kernel="6.1.0",
-            target="qemu-x86_64",
-            profiles=(InstalledProfile("openclaw", "OpenClaw", "2026.11.1", active=True),),
-        ),
-        ("limits", "--json"): DeviceLimits(
-            target="qemu-x86_64",
-            tier="standard",
-            ram_mb=4096,
-            ram_class="standard",
-            storage_class="ssd",
-            capabilities=Capabilities(channels_disabled_by_ram=("signal",)),
-            limitations=(
-                DeviceLimitation(
-                    "signal-ram", "Signal needs more memory than 4 GB.", "Add memory."
-                ),
-            ),
-        ),
-        ("cost", "--json"): _cost(today),
-        ("doctor", "--json"): Verdict(
-            checks=(
-                Check("disk-space", Outcome("Pass", "41 % used")),
-                Check("time-sync", Outcome("Warn", "the clock is not synchronised"), "timedatectl"),
-            ),
-            passes=1,
-            warns=1,
-        ),
-        ("voice", "status", "--json"): VoiceStatus(supported=True),
-        ("update", "--check", "--json"): UpdateCheck(
-            ok=True,
-            installed_version="2026.11.1",
-            latest_version="2026.11.9",
-            channel="stable",
-            update_available=True,
-            target="qemu-x86_64",
-            profile="openclaw",
-            matching_artefact="platform-openclaw-qemu-x86_64-2026.11.9-stable.qcow2",
-            manifest_origin="https://releases.example/stable/manifest.json",
-        ),
-        ("model", "list", "--json"): (
-            Model("openai", "OpenAI", "chat-reference", True, "OPENAI_API_KEY", "gpt-4o", "sk-…"),
-            Model("openrouter", "OpenRouter", "chat-compatible", False, "OPENROUTER_API_KEY"),
-        ),
-    }
 
 
 def _cost(today: date) -> Cost:

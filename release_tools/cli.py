@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 import click
 
-from platform_common.cli.group import CommandGroup, prepare
-from platform_common.cli.leaving import run_and_leave
+from platform_common.cli.group import CommandGroup, prepare, run_and_leave
 from platform_common.errors import PlatformError, UnreadableError, WrongUsageError
 from platform_common.version import VERSION
 from release_tools.manifest.calver import CalVerError

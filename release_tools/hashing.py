@@ -7,7 +7,6 @@ thread computes SHA-256, the cheaper digest, and a second thread BLAKE2b.
 from __future__ import annotations
 
 import hashlib
-import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -63,11 +62,6 @@ def digest_stream(
             sha256.update(chunk)
             on_chunk(chunk)
     return Digests(size, sha256.hexdigest(), blake2b.digest())
-
-
-def cores() -> int:
-    """Return the number of processors that this process may use."""
-    return len(os.sched_getaffinity(0))
 
 
 class _Digest(Protocol):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import TypeVar
-
-from release_tools.hashing import cores
 
 # The longest wait for workers that cannot notice a stop because the network or a disk hangs.
 _STOP_S = 1.0
@@ -57,7 +56,7 @@ def run_parallel(
     fewer items are left than threads, so that a file may use two. The first error, or an
     interrupt, stops the rest and is raised. The daemon threads never keep the process alive.
     """
-    jobs = jobs or cores()
+    jobs = jobs or len(os.sched_getaffinity(0))
     order = sorted(range(len(items)), key=lambda index: -size_of(items[index]))
     todo: SimpleQueue[tuple[int, bool]] = SimpleQueue()
     for position, index in enumerate(order):

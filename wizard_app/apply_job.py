@@ -11,7 +11,6 @@ from typing import NamedTuple
 from platform_common.errors import PlatformError
 from platform_common.message import Sentence
 from platform_common.paths import Paths
-from platform_common.root_helper.messages import SetupProgress
 from platform_common.storage.file_lock import LockedError
 from wizard_app.setup.apply import completion
 from wizard_app.setup.apply.command_runners import on_machine, recorded
@@ -25,7 +24,7 @@ from wizard_app.setup.apply.executor import (
     tidy,
 )
 from wizard_app.setup.apply.helper_client import or_by_helper
-from wizard_app.setup.apply.progress import Reported
+from wizard_app.setup.apply.progress import Reported, SetupProgress
 from wizard_app.setup.plan.plan import Plan, build_plan, plan_digest
 from wizard_app.setup.settings import COMMANDS, WizardSettings
 from wizard_app.setup.snapshot import Snapshot

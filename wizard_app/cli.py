@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from platform_common.cli.group import CommandGroup, prepare, print_json
-from platform_common.cli.leaving import run_and_leave
+from platform_common.cli.group import CommandGroup, prepare, print_json, run_and_leave
 from platform_common.errors import PlatformError, WrongUsageError
 from platform_common.version import VERSION
 from wizard_app.access import sessions
@@ -19,7 +18,7 @@ from wizard_app.access.token_file import TokenFile
 from wizard_app.launch import qr_code
 from wizard_app.launch.console import keep_shown
 from wizard_app.launch.launch_url import served, waiting_token
-from wizard_app.setup.serving_file import Serving, ServingFile
+from wizard_app.setup.serving_file import Serving, ServingFile, owner_of
 from wizard_app.setup.settings import WizardSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -155,7 +154,7 @@ def new_token(*, as_json: bool, **options: Any) -> None:
     serving = served(settings.token_file)
     token = sessions.new_token()
     # Root writes it for the user of the wizard.
-    owner = ServingFile(settings.token_file).owner()
+    owner = owner_of(ServingFile(settings.token_file).path)
     TokenFile(settings.token_file).write(token, owner)
     _show(serving, token, as_json=as_json)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -123,5 +122,4 @@ def _bases(settings: WizardSettings, served: Sequence[str], scheme: str) -> tupl
     """The base URLs of the launch URLs; behind a proxy, its allowed names."""
     if settings.behind_proxy:
         return tuple(f"https://{name}" for name in sorted(settings.allowed_hosts))
-    found = chain.from_iterable(serving_file.bases(address, scheme) for address in served)
-    return tuple(dict.fromkeys(found))
+    return serving_file.all_bases(served, scheme)

@@ -47,7 +47,8 @@ class Wizard:
         self._store = StateStore(self.file)
         self._order = order(steps)
         self._changing = threading.Lock()
-        self._settled = False
+        # True while setup is running: answers cannot be changed then.
+        self.settled = False
 
     @property
     def state(self) -> WizardState:
@@ -108,7 +109,7 @@ class Wizard:
         shapes = [step.answer_type for step in self.steps.values()]
         with self._changing:
             before = self.snapshot(machine)
-            if before.state.step == DONE or self._settled:
+            if before.state.step == DONE or self.settled:
                 return DONE if before.state.step == DONE else REVIEW
             if any(before.answered()) and not replace:
                 return Refused(Sentence("Tick the box to replace the answers given so far"))
@@ -124,24 +125,19 @@ class Wizard:
             )
         return step if unsaved is None else Refused(unsaved, 500)
 
-    @property
-    def settled(self) -> bool:
-        """Whether setup is running, so that answers cannot be changed."""
-        return self._settled
-
     def settle(self, machine: Machine | None = None) -> Snapshot:
         """Block changes of the answers until `reopen`, and return them.
 
         If another process has completed setup, it is complete here too.
         """
         with self._changing:
-            self._settled = True
+            self.settled = True
             self._store.accept_done()
             return self.snapshot(machine)
 
     def reopen(self) -> None:
         """Allow changes of the answers again."""
-        self._settled = False
+        self.settled = False
 
     def finish(self) -> Sentence | None:
         """Mark setup as done and forget all secrets; return why that failed, or None."""
@@ -168,7 +164,7 @@ class Wizard:
     ) -> Again | None:
         with self._changing:
             now = self.snapshot(before.machine)
-            if now.state.step == DONE or self._settled:
+            if now.state.step == DONE or self.settled:
                 return None
             # Another browser may have answered while the test ran.
             if now.differs(before, step) and not now.has(step, accepted):
@@ -208,7 +204,7 @@ class Wizard:
         now = self.snapshot(before.machine)
         if now.state.step == DONE:
             return DONE
-        if self._settled:
+        if self.settled:
             return REVIEW
         if form.get(RETURN) != REVIEW:
             return self.after(step.slug)

@@ -14,15 +14,6 @@ from typing import Any, NoReturn
 
 from platform_common.errors import PlatformError
 
-type_names = {
-    dict: "an object",
-    list: "an array",
-    str: "a string",
-    bool: "true or false",
-    int: "an integer",
-    float: "a number",
-    type(None): "null",
-}
 _DEPTH_LIMIT = 100
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 

@@ -173,20 +173,12 @@ def server_of(url: str) -> str:
     return urlsplit(url).netloc
 
 
-def fetch(
-    url: str,
-    headers: Mapping[str, str],
-    *,
-    limit_s: float,
-    limit_bytes: int = LIMIT_BYTES,
-    ca_file: Path | None = None,
-) -> Answer:
+def fetch(url: str, headers: Mapping[str, str], bounds: Bounds) -> Answer:
     """Send a GET to `url`, which must be http or https without a user name.
 
-    The limits are those of `Bounds`. Raises `ExchangeError`, `TooLongAnswerError` for a longer
-    response, or `RefusedAddressError`.
+    Raises `ExchangeError`, `TooLongAnswerError` for a longer response, or
+    `RefusedAddressError`.
     """
-    bounds = Bounds(limit_s=limit_s, limit_bytes=limit_bytes, ca_file=ca_file)
     with exchanged(url, headers, bounds) as incoming:
         body = b"".join(incoming.pieces()) if incoming.is_good else b""
         return Answer(incoming.status, incoming.location, body)

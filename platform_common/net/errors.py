@@ -52,45 +52,35 @@ def exchange_error(
     error: Exception, server: str, host: str | None, limit_s: float
 ) -> ExchangeError:
     """Describe a failure in a sentence of ours; special cases come before general ones."""
+    hint = _CHECK_ADDRESS
     match error:
         case ssl.SSLCertVerificationError():
             return _distrusted(error.verify_code, server)
         case socket.gaierror() | UnicodeError():
             return _unknown(error, host)
-        case TimeoutError():
-            seconds = f"{round(limit_s, 1):g}"
-            said = Sentence(
-                "{server} did not answer within {seconds} s", server=server, seconds=seconds
-            )
-            return ExchangeError(said, hint=_TRY_AGAIN)
-        case ConnectionRefusedError():
-            said = Sentence("{server} refused the connection", server=server)
-            return ExchangeError(said, hint=_CHECK_ADDRESS)
         case OSError(errno=number) if number in _UNREACHABLE:
             said = Sentence("This device has no route to {server}", server=server)
-            return _unreachable(said, _CHECK_ADDRESS)
-        case ConnectionError() | http.client.IncompleteRead() | ssl.SSLEOFError():
-            said = Sentence(
-                "{server} closed the connection before its answer was complete", server=server
-            )
-            return ExchangeError(said, hint=_TRY_AGAIN)
-        case ssl.SSLError():
-            said = Sentence(
-                "This device could not set up a TLS connection to {server}", server=server
-            )
-            return ExchangeError(
-                said, hint=Sentence("Does its address start with http:// instead?")
-            )
+            return _unreachable(said, hint)
         case TooMuchError():
             return TooLongAnswerError(
                 Sentence("{server} sent a response that is too large", server=server)
             )
+        case TimeoutError():
+            said, hint = Sentence("{server} did not answer within {seconds} s"), _TRY_AGAIN
+        case ConnectionRefusedError():
+            said = Sentence("{server} refused the connection")
+        case ConnectionError() | http.client.IncompleteRead() | ssl.SSLEOFError():
+            said = Sentence("{server} closed the connection before its answer was complete")
+            hint = _TRY_AGAIN
+        case ssl.SSLError():
+            said = Sentence("This device could not set up a TLS connection to {server}")
+            hint = Sentence("Does its address start with http:// instead?")
         case http.client.HTTPException() | ValueError():
-            said = Sentence("{server} sent an answer that is not HTTP", server=server)
-            return ExchangeError(said, hint=_CHECK_ADDRESS)
+            said = Sentence("{server} sent an answer that is not HTTP")
         case _:
-            said = Sentence("{server} could not be reached", server=server)
-            return ExchangeError(said, hint=_CHECK_ADDRESS)
+            said = Sentence("{server} could not be reached")
+    seconds = f"{round(limit_s, 1):g}"
+    return ExchangeError(Sentence(said.text, server=server, seconds=seconds), hint=hint)
 
 
 def _distrusted(verify_code: int, server: str) -> ExchangeError:

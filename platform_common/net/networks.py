@@ -8,26 +8,34 @@ from collections.abc import Iterable
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
-def _networks(*texts: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
+def networks(*texts: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
+    """The networks that are written so."""
     return tuple(map(ipaddress.ip_network, texts))
 
 
 # Nothing is ever sent to these.
-REFUSED = _networks(
+REFUSED = networks(
     *("169.254.0.0/16", "fe80::/10"),  # Link-local.
     *("224.0.0.0/4", "240.0.0.0/4", "ff00::/8"),  # Multicast, reserved, broadcast.
     # Metadata services of clouds outside the link-local networks.
     *("fd00:ec2::254/128", "100.100.100.200/32", "192.0.0.192/32", "168.63.129.16/32"),
 )
 # This machine and its network.
-LOCAL = _networks(
+LOCAL = networks(
     *("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"),
     *("::1/128", "fc00::/7"),
 )
 # IPv6 addresses whose last 32 bits are an IPv4 address.
-IPV4_SUFFIXES = _networks("::/96", "::ffff:0:0/96", "64:ff9b::/96")
-# All IPv6 networks that embed IPv4 addresses, anywhere in the address (NAT64, Teredo, 6to4).
-IPV4_TUNNELS = _networks("::/96", "::ffff:0:0/96", "64:ff9b::/32", "2001::/32", "2002::/16")
+IPV4_SUFFIXES = networks("::/96", "::ffff:0:0/96", "64:ff9b::/96")
+
+
+def address_of(text: str) -> Address | None:
+    """The IP address that `text` is, the IPv4 one where IPv6 carries it; None for none."""
+    try:
+        found = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    return getattr(found, "ipv4_mapped", None) or found
 
 
 def is_in(

@@ -11,7 +11,7 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import IO, NamedTuple, NoReturn
+from typing import IO, NoReturn
 
 from platform_common.errors import PlatformError
 
@@ -55,14 +55,16 @@ def started(
     try:
         # Before 3.11.4, Python leaks the pipes that it creates itself if descriptors run out.
         with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
-            ends = [_pipe(theirs, ours, "wb"), _pipe(theirs, ours, "rb")]
+            their_stdin, our_stdin = _pipe(theirs, ours, "wb")
+            their_stdout, our_stdout = _pipe(theirs, ours, "rb")
+            their_stderr, our_stderr = stderr, None
             if stderr == subprocess.PIPE:
-                ends.append(_pipe(theirs, ours, "rb"))
+                their_stderr, our_stderr = _pipe(theirs, ours, "rb")
             process = subprocess.Popen(
                 argv,
-                stdin=ends[0].theirs,
-                stdout=ends[1].theirs,
-                stderr=ends[2].theirs if stderr == subprocess.PIPE else stderr,
+                stdin=their_stdin,
+                stdout=their_stdout,
+                stderr=their_stderr,
                 cwd=directory,
                 env=environment | dict(variables),
                 start_new_session=True,
@@ -73,8 +75,7 @@ def started(
     except (ValueError, RuntimeError, subprocess.SubprocessError) as error:
         # For example, a NUL in an argument, or the interpreter is shutting down.
         raise ProcessError(f"{argv[0]} could not be started: {error}") from None
-    process.stdin, process.stdout = (end.ours for end in ends[:2])
-    process.stderr = ends[2].ours if len(ends) > 2 else None
+    process.stdin, process.stdout, process.stderr = our_stdin, our_stdout, our_stderr
     return process
 
 
@@ -93,19 +94,17 @@ def _environment(passed_on: Sequence[str]) -> dict[str, str]:
     return known | {"LC_ALL": "C.UTF-8"}
 
 
-class _Ends(NamedTuple):
-    """A pipe: the program's end, and ours."""
+def _pipe(
+    theirs: contextlib.ExitStack, ours: contextlib.ExitStack, mode: str
+) -> tuple[int, IO[bytes]]:
+    """The program's end of a pipe, and ours; `mode` is that of our end.
 
-    theirs: int
-    ours: IO[bytes]
-
-
-def _pipe(theirs: contextlib.ExitStack, ours: contextlib.ExitStack, mode: str) -> _Ends:
-    """Open a pipe whose ends are closed with their stacks; `mode` is that of our end."""
+    They are closed with their stacks.
+    """
     reading, writing = os.pipe()
     end, kept = (reading, writing) if mode == "wb" else (writing, reading)
     theirs.callback(os.close, end)
-    return _Ends(end, ours.enter_context(open(kept, mode, buffering=0)))
+    return end, ours.enter_context(open(kept, mode, buffering=0))
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:

@@ -14,7 +14,7 @@ import msgspec
 
 from platform_common.errors import PlatformError
 from platform_common.message import Sentence
-from platform_common.net.client import Answer, fetch
+from platform_common.net.client import Answer, Bounds, fetch
 from platform_common.net.connect import RefusedAddressError
 from platform_common.provider_key.request import KeyRequest, build_request
 from platform_common.provider_key.result import Outcome, outcome, verdict
@@ -73,6 +73,7 @@ def _answer(request: KeyRequest, deadline: float, ca_file: Path | None) -> Answe
         )
     try:
         limit_s = deadline - time.monotonic()
-        return fetch(request.url, request.headers, limit_s=limit_s, ca_file=ca_file)
+        bounds = Bounds(limit_s=limit_s, ca_file=ca_file)
+        return fetch(request.url, request.headers, bounds)
     finally:
         _slots.release()

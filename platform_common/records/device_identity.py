@@ -1,15 +1,12 @@
-"""The name and the time zone of a device."""
+"""The name of a device."""
 
 from __future__ import annotations
 
-import contextlib
 import socket
 
 from platform_common.errors import PlatformError
 from platform_common.paths import Paths
 from platform_common.records.record_file import read_line
-
-_ZONES = "zoneinfo/"
 
 
 def device_name(*devices: Paths) -> str:
@@ -20,23 +17,10 @@ def device_name(*devices: Paths) -> str:
     return next(filter(None, map(_name, devices)), "") or socket.gethostname()
 
 
-def time_zone(*devices: Paths) -> str:
-    """The time zone of the first device that has one; empty if none has."""
-    return next(filter(None, map(_zone, devices)), "")
-
-
 def _name(paths: Paths) -> str:
-    return socket.gethostname() if paths.is_machine else _line(paths, "/etc/hostname")
-
-
-def _zone(paths: Paths) -> str:
-    with contextlib.suppress(OSError):
-        return str(paths.on_device("/etc/localtime").readlink()).partition(_ZONES)[2]
-    return _line(paths, "/etc/timezone")
-
-
-def _line(paths: Paths, path: str) -> str:
+    if paths.is_machine:
+        return socket.gethostname()
     try:
-        return read_line(paths.on_device(path)) or ""
+        return read_line(paths.on_device("/etc/hostname")) or ""
     except PlatformError:
         return ""

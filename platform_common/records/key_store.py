@@ -6,20 +6,14 @@ from collections.abc import Mapping
 
 from platform_common.paths import SECRETS, Paths
 from platform_common.records import record_file
-from platform_common.records.record_file import MissingRecordError
 from platform_common.records.secrets_env import SecretsEnv, parse
 from platform_common.secret import Secret
-from platform_common.storage.atomic_write import Owner
-
-_OWNER = Owner("root", "agent")
+from platform_common.storage.atomic_write import KEYS_OWNER
 
 
 def read_keys(paths: Paths) -> SecretsEnv:
     """Read the keys; empty if there is no file yet; raises `RecordError`."""
-    try:
-        return record_file.read(paths.find(SECRETS), parse)
-    except MissingRecordError:
-        return parse(b"")
+    return record_file.read_or(paths.find(SECRETS), parse, parse(b""))
 
 
 def store_keys(paths: Paths, values: Mapping[str, Secret], *, mode: int) -> SecretsEnv:
@@ -36,5 +30,5 @@ def store_keys(paths: Paths, values: Mapping[str, Secret], *, mode: int) -> Secr
             keys = keys.with_value(name, value)
         return keys.render()
 
-    record_file.edit(paths.writable(SECRETS), change, mode=mode, owner=_OWNER)
+    record_file.edit(paths.writable(SECRETS), change, mode=mode, owner=KEYS_OWNER)
     return keys

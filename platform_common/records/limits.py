@@ -60,15 +60,6 @@ class Limits(Struct, frozen=True):
 
 def parse(data: bytes) -> Limits:
     """Parse the JSON `data`; raises `DecodingError`."""
-    return _checked(data)[1]
-
-
-def parse_whole(data: bytes) -> dict[str, Any]:
-    """Return the checked record as plain JSON, including unknown members."""
-    return _checked(data)[0]
-
-
-def _checked(data: bytes) -> tuple[dict[str, Any], Limits]:
     tree = from_json(data, dict[str, Any])
     limits = shaped(tree, Limits)
     for name in _REQUIRED:
@@ -76,4 +67,4 @@ def _checked(data: bytes) -> tuple[dict[str, Any], Limits]:
             raise DecodingError(f"object missing required field {name}")
     if not limits.target:
         raise DecodingError("target: must not be empty")
-    return tree, limits
+    return limits

@@ -43,15 +43,20 @@ def read(found: Found, parse: Callable[[bytes], R]) -> R:
     return _parsed(found.path, parse, data)
 
 
+def read_or(found: Found, parse: Callable[[bytes], R], default: D) -> R | D:
+    """Like `read`; `default` when there is no such record."""
+    try:
+        return read(found, parse)
+    except MissingRecordError:
+        return default
+
+
 def read_line(path: Path) -> str | None:
     """Read a one-line file, such as `active-profile`; None if there is none.
 
     Raises `RecordError`.
     """
-    try:
-        return read(Found(path), parse_line)
-    except MissingRecordError:
-        return None
+    return read_or(Found(path), parse_line, None)
 
 
 def parse_line(data: bytes) -> str:

@@ -29,9 +29,8 @@ from platform_common.storage.file_lock import LockedError
 
 T = TypeVar("T")
 OnProgress = Callable[[Any], None]
-# The limit for all progress of an operation, and how often the helper sends a line.
+# The limit for all progress of an operation.
 PROGRESS_LIMIT_BYTES = 256 << 10
-BEAT_S = 4.0
 ANSWER_LIMIT_BYTES = 1 << 20
 _SILENCE_S = 20.0
 _ANSWER_TIMEOUT_S = 30.0

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from platform_common.errors import UnreadableError
+from platform_common.errors import UnreadableError, unreadable
 from platform_common.storage.atomic_write import (
     ExistsError,
     Owner,
@@ -162,7 +162,7 @@ def _create(path: Path, mode: int, owner: Owner | None) -> None:
 
 
 def _append(descriptor: int, path: Path, line: bytes) -> None:
-    try:
+    with unreadable(path):
         size = os.fstat(descriptor).st_size
         if size == 0:
             # Its name may not be durable yet, for example if its creator was killed.
@@ -178,5 +178,3 @@ def _append(descriptor: int, path: Path, line: bytes) -> None:
             with contextlib.suppress(OSError):
                 os.ftruncate(descriptor, size)
             raise
-    except OSError as error:
-        raise UnreadableError.of(path, error) from error

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from platform_common.errors import PlatformError, UnreadableError
+from platform_common.errors import PlatformError, UnreadableError, unreadable
 from platform_common.storage.safe_read import close
 from platform_common.storage.stale_files import signals_held, temporary_name
 
@@ -39,6 +39,8 @@ class Owner(NamedTuple):
 
 
 ROOT = Owner("root", "root")
+# The gateways run as agent, and read the keys.
+KEYS_OWNER = Owner("root", "agent")
 
 
 def write_atomic(path: Path, data: bytes, *, mode: int = 0o644, owner: Owner | None = None) -> None:
@@ -63,20 +65,17 @@ def write_atomic_together(
     ids = ids_of(owner)
     staged = {path.name: temporary_name(path.name) for path in contents}
     kept = {path.name: temporary_name(path.name) for path in contents if path is not last}
-    try:
-        with opened_folder(last.parent) as folder:
-            with _temporary(folder, [*staged.values(), *kept.values()]):
-                for path, data in contents.items():
-                    _write_durable(folder, staged[path.name], data, mode, ids)
-                for name, temporary in kept.items():
-                    # Without hard links there is no undo, but the remaining pair does not verify.
-                    with contextlib.suppress(OSError):
-                        _link(folder, name, temporary)
-                with signals_held():
-                    _rename_all(folder, staged, kept)
-            confirm(folder, f"{last} was written")
-    except OSError as error:
-        raise UnreadableError.of(last, error) from error
+    with unreadable(last), opened_folder(last.parent) as folder:
+        with _temporary(folder, [*staged.values(), *kept.values()]):
+            for path, data in contents.items():
+                _write_durable(folder, staged[path.name], data, mode, ids)
+            for name, temporary in kept.items():
+                # Without hard links there is no undo, but the remaining pair does not verify.
+                with contextlib.suppress(OSError):
+                    _link(folder, name, temporary)
+            with signals_held():
+                _rename_all(folder, staged, kept)
+        confirm(folder, f"{last} was written")
 
 
 def _rename_all(folder: int, staged: dict[str, str], kept: dict[str, str]) -> None:
@@ -208,7 +207,7 @@ def make_folder(folder: Path, *, owner: Owner | None = None) -> None:
 
     New ones belong to `owner`, under the same conditions as files.
     """
-    try:
+    with unreadable(folder):
         if folder.is_dir():
             return
         make_folder(folder.parent, owner=owner)
@@ -219,11 +218,20 @@ def make_folder(folder: Path, *, owner: Owner | None = None) -> None:
                 os.chown(folder, *ids, follow_symlinks=False)
         with opened_folder(folder.parent) as above:
             os.fsync(above)
-    except OSError as error:
-        raise UnreadableError.of(folder, error) from error
 
 
 def fsync_directory(directory: Path) -> None:
     """Fsync `directory`, which makes the names in it durable."""
     with opened_folder(directory) as folder:
         os.fsync(folder)
+
+
+def remove_file(path: Path) -> None:
+    """Remove the file at `path`, if there is one, durably; raises `UnreadableError`."""
+    try:
+        path.unlink(missing_ok=True)
+        fsync_directory(path.parent)
+    except (FileNotFoundError, NotADirectoryError):
+        return  # There is no such folder.
+    except OSError as error:
+        raise UnreadableError.of(path, error) from error

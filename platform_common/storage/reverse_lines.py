@@ -6,7 +6,7 @@ import os
 from collections.abc import Generator
 from pathlib import Path
 
-from platform_common.errors import UnreadableError
+from platform_common.errors import UnreadableError, unreadable
 from platform_common.storage.safe_read import open_regular
 
 BLOCK_BYTES = 1 << 20
@@ -23,11 +23,8 @@ def blocks_from_end(
     `LINE_BYTES` only the end may be included, which is still longer than that. Raises
     `FileNotFoundError`, and `UnreadableError`, also if more than `limit_bytes` are read.
     """
-    with open_regular(path, follow_link=False, one_name=True) as descriptor:
-        try:
-            yield from _blocks(descriptor, path, block_bytes, limit_bytes)
-        except OSError as error:
-            raise UnreadableError.of(path, error) from error
+    with open_regular(path, follow_link=False, one_name=True) as descriptor, unreadable(path):
+        yield from _blocks(descriptor, path, block_bytes, limit_bytes)
 
 
 def _blocks(

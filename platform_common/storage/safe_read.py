@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from platform_common.errors import UnreadableError
+from platform_common.errors import UnreadableError, unreadable
 
 # Errors of opening a socket, a folder or a device.
 _NOT_REGULAR = (errno.ENXIO, errno.EISDIR, errno.ENODEV)
@@ -97,11 +97,8 @@ def read_open(descriptor: int, path: Path, limit_bytes: int) -> bytes:
 
     Raises `UnreadableError`, also if it has more than `limit_bytes`.
     """
-    try:
-        with open(descriptor, "rb", closefd=False) as file:
-            data = file.read(limit_bytes + 1)
-    except OSError as error:
-        raise UnreadableError.of(path, error) from error
+    with unreadable(path), open(descriptor, "rb", closefd=False) as file:
+        data = file.read(limit_bytes + 1)
     if len(data) > limit_bytes:
         raise UnreadableError(f"{path} is larger than {limit_bytes:,} bytes")
     return data

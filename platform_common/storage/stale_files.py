@@ -32,7 +32,8 @@ def remove_left_overs(
 
     Files already given to the user `given_to` are removed too. Without `of_process`, the caller
     must be the only writer of these files. With `of_name`, only temporary files for that name are
-    removed, and no folders. Raises `UnreadableError`.
+    files that were to get that name go, and no folder. Without `directory` there is
+    nothing to remove. Raises `UnreadableError`.
     """
     try:
         with os.scandir(directory) as entries:
@@ -44,6 +45,8 @@ def remove_left_overs(
                     and (of_name is None or match["name"] == of_name[:_NAME_LENGTH])
                 ):
                     _remove_own(entry, {os.geteuid(), given_to}, folders=of_name is None)
+    except (FileNotFoundError, NotADirectoryError):
+        return
     except OSError as error:
         raise UnreadableError.of(directory, error) from error
 
@@ -60,22 +63,6 @@ def _remove_own(entry: os.DirEntry[str], users: Container[int | None], *, folder
             import shutil
 
             shutil.rmtree(entry.path, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def nothing_left_in(*directories: Path) -> Iterator[None]:
-    """Remove this process's own temporary files if the block fails or is interrupted.
-
-    A signal may interrupt any clean-up inside the block.
-    """
-    try:
-        yield
-    except BaseException:
-        with signals_held():
-            for directory in directories:
-                with contextlib.suppress(UnreadableError):
-                    remove_left_overs(directory, of_process=os.getpid())
-        raise
 
 
 @contextlib.contextmanager

@@ -62,7 +62,7 @@ def new_application(
     assets.install(app)
     app.extensions["assets"] = assets
     app.after_request(_in_its_language)
-    headers.install(app)
+    app.after_request(headers.add)
     errors.install(app)
     # Setup changes the time zone, which a process otherwise reads only once.
     app.before_request(time.tzset)
@@ -96,13 +96,13 @@ def say(sentence: Sentence | str) -> str:
     return spoken().gettext(sentence)
 
 
-def tell(sentence: Sentence) -> Markup:
+def say_html(sentence: Sentence) -> Markup:
     """Like `say`, for a page: the output of programs is marked as English."""
     spoken_ = spoken()
     if spoken_.code == SOURCE:
         return escape(say(sentence))
     values = {
-        name: tell(value) if isinstance(value, Sentence) else value
+        name: say_html(value) if isinstance(value, Sentence) else value
         for name, value in sentence.values.items()
     }
     if "why" in values and not isinstance(values["why"], Markup):
@@ -141,18 +141,14 @@ def _misdirected(name: str | None) -> Response:
     which would lead to that name.
     """
     if name is None:
-        return errors.error_page(421, device_name=_unnamed)
+        return errors.error_page(421, device_name=lambda: "Platform")
     return errors.error_page(
         421,
         what=Sentence("This device does not answer to the name {name}.", name=name),
-        device_name=_unnamed,
+        device_name=lambda: "Platform",
         name=name,
         setting=ALLOWED_HOSTS_VARIABLE,
     )
-
-
-def _unnamed() -> str:
-    return "Platform"
 
 
 def _in_its_language(response: Response) -> Response:
@@ -192,7 +188,7 @@ def _set_up_templates(app: Flask) -> None:
     )
     environment.filters.update(
         say=say,
-        tell=tell,
+        say_html=say_html,
         money=lambda usd: spoken().money(usd),
         number=lambda value: spoken().number(value),
         percent=lambda value: spoken().percent(value),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flask import Flask, Response
+from flask import Response
 
 _POLICY = {
     "default-src": "'none'",
@@ -30,12 +30,8 @@ _HEADERS = {
 }
 
 
-def install(app: Flask) -> None:
-    """Add them to every response of `app`; without a Cache-Control of its own, it gets no-store."""
-    app.after_request(_with_headers)
-
-
-def _with_headers(response: Response) -> Response:
+def add(response: Response) -> Response:
+    """Add them to a response; without a Cache-Control of its own, it gets no-store."""
     for name, value in _HEADERS.items():
         response.headers.setdefault(name, value)
     response.headers.setdefault("Cache-Control", "no-store")

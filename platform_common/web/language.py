@@ -77,11 +77,8 @@ class Language:
     def day(self, date: str) -> str:
         """Format an ISO date; other text is returned unchanged."""
         try:
-            return str(
-                format_date(
-                    datetime.fromisoformat(date).replace(tzinfo=UTC), "medium", locale=self._locale
-                )
-            )
+            when = datetime.fromisoformat(date).replace(tzinfo=UTC)
+            return str(format_date(when, "medium", locale=self._locale))
         except ValueError:
             return date
 

@@ -8,6 +8,8 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 
+from platform_common.net.networks import address_of
+
 _MOST_ADDRESSES = 1024
 # A household usually has one IPv6 /64 network, with all its addresses.
 _IPV6_PREFIX = 64
@@ -57,14 +59,9 @@ class RateLimit:
 
 def _household(address: str) -> str | None:
     """The key for an address; None for this machine, including a Unix socket."""
-    try:
-        found = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
+    found = address_of(address.partition("%")[0])
+    if found is None or found.is_loopback:
         return None
     if found.version == 6:
-        if found.ipv4_mapped is None:
-            if found.is_loopback:
-                return None
-            return str(ipaddress.ip_network((found, _IPV6_PREFIX), strict=False))
-        found = found.ipv4_mapped
-    return None if found.is_loopback else str(found)
+        return str(ipaddress.ip_network((found, _IPV6_PREFIX), strict=False))
+    return str(found)

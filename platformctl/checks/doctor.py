@@ -11,7 +11,7 @@ from typing import NamedTuple
 from platform_common.cli.group import warn
 from platform_common.control_answers import Check, Outcome, Verdict
 from platform_common.errors import PlatformError, UnreadableError
-from platform_common.paths import LAST_DOCTOR, PROFILES, Paths, Place
+from platform_common.paths import PROFILES, Paths, Place
 from platform_common.records import record_file
 from platform_common.storage.atomic_write import ROOT
 from platform_common.storage.file_lock import changing
@@ -148,4 +148,4 @@ def remember(paths: Paths, verdict: Verdict, now_s: float) -> None:
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now_s))
     data = last_doctor.render(last_doctor.LastDoctor(checked_at=at, fails=verdict.fails))
     with contextlib.suppress(PlatformError, OSError):
-        record_file.replace(paths.writable(LAST_DOCTOR), data, mode=0o644, owner=ROOT)
+        record_file.replace(paths.writable(last_doctor.LAST_DOCTOR), data, mode=0o644, owner=ROOT)

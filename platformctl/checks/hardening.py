@@ -20,6 +20,7 @@ from platformctl.checks.finding import (
     skipped,
     warned,
 )
+from wizard_app.setup.plan.firewall import RULES
 
 # Each setting, and its good values.
 _SYSCTLS: Mapping[str, tuple[str, ...]] = {
@@ -40,7 +41,6 @@ _SSH_CALLERS = tuple(
     (user, address) for user in ("root", "agent") for address in ("192.168.0.2", "203.0.113.2")
 )
 _SECURITYFS = Path("/sys/kernel/security/apparmor/profiles")
-_RULES = "/etc/nftables.d/platform.nft"
 
 
 def hardened_sysctls(paths: Paths) -> Finding:
@@ -164,7 +164,7 @@ def judge_firewall(ruleset: bytes) -> Finding:
         if rule["chain"] in names and verdicts == [{"accept": None}]:
             return failed(
                 f"a rule of the chain {rule['chain']} accepts everything",
-                f"Remove it from {_RULES}, then run nft -f {_RULES}",
+                f"Remove it from {RULES}, then run nft -f {RULES}",
             )
     return passed()
 
@@ -172,5 +172,5 @@ def judge_firewall(ruleset: bytes) -> Finding:
 def _no_table() -> Finding:
     return failed(
         "the table inet platform does not drop input by default",
-        f"Run nft -f {_RULES}, which the setup wizard writes",
+        f"Run nft -f {RULES}, which the setup wizard writes",
     )

@@ -5,6 +5,9 @@ from __future__ import annotations
 from msgspec import Struct, json
 
 from platform_common.formats.decode import from_json
+from platform_common.paths import Place
+
+LAST_DOCTOR = Place("/run/platform/doctor.json")
 
 
 class LastDoctor(Struct, frozen=True):

@@ -14,9 +14,11 @@ from platform_common.paths import Paths, Place
 from platform_common.records import catalogue, limits, record_file, secrets_env
 from platform_common.records.installed_profiles import installed_profiles
 from platform_common.records.record_file import MissingRecordError
+from platform_common.storage.atomic_write import KEYS_OWNER, ROOT
 from platformctl.checks.finding import Finding, failed, passed, skipped
 from platformctl.cost import caps as cost_caps
 from platformctl.cost import price_sheet
+from platformctl.device import INSTALLED_VERSION, UPDATE_URL
 from platformctl.voice import settings as voice
 
 RECORDS: Mapping[Place, Callable[[bytes], object]] = {
@@ -30,11 +32,10 @@ RECORDS: Mapping[Place, Callable[[bytes], object]] = {
     places.ACTIVE_PROVIDER: record_file.parse_line,
     places.ACTIVE_MODEL: record_file.parse_line,
     places.ACTIVE_ENDPOINT: record_file.parse_line,
-    places.INSTALLED_VERSION: record_file.parse_line,
-    places.UPDATE_URL: record_file.parse_line,
+    INSTALLED_VERSION: record_file.parse_line,
+    UPDATE_URL: record_file.parse_line,
 }
 _MODES = (0o600, 0o640)
-_OWNER = ("root", "agent")
 
 
 def records_readable(paths: Paths) -> Finding:
@@ -79,8 +80,8 @@ def secrets_mode(paths: Paths) -> Finding:
     mode = stat.S_IMODE(status.st_mode)
     if mode not in _MODES:
         return failed(f"{path} has the mode {mode:04o}, not 0640", fix)
-    if paths.is_machine and (owner := _owner(status)) not in (_OWNER, ("root", "root")):
-        return failed(f"{path} belongs to {':'.join(owner)}, not to {':'.join(_OWNER)}", fix)
+    if paths.is_machine and (owner := _owner(status)) not in (KEYS_OWNER, ROOT):
+        return failed(f"{path} belongs to {':'.join(owner)}, not to {':'.join(KEYS_OWNER)}", fix)
     return passed()
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
 from platform_common.cli.group import print_json
+from platform_common.formats.decode import from_json
 from platform_common.paths import LIMITS, Paths
 from platform_common.records import record_file
-from platform_common.records.limits import Limits, parse, parse_whole
+from platform_common.records.limits import Limits, parse
 from platformctl.printing import as_json, print_facts, styled
 
 _CAPABILITIES = {
@@ -36,9 +38,15 @@ def command(paths: Paths, *, as_json: bool) -> None:
     """
     found = paths.find(LIMITS)
     if as_json:
-        print_json(record_file.read(found, parse_whole))
+        print_json(record_file.read(found, _whole))
     else:
         _print(record_file.read(found, parse), shipped=found.shipped)
+
+
+def _whole(data: bytes) -> dict[str, Any]:
+    """The record as plain JSON, with the members that this version does not know."""
+    parse(data)
+    return from_json(data, dict[str, Any])
 
 
 def _print(limits: Limits, *, shipped: bool) -> None:

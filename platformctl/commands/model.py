@@ -111,10 +111,10 @@ def set_command(
     if as_json:
         print_json(to_json(done))
     else:
-        _tell(done)
+        _print(done)
 
 
-def _tell(done: ModelSet) -> None:
+def _print(done: ModelSet) -> None:
     click.echo(
         styled("Stored", "green")
         + styled(f" {done.variable}; {done.provider} is the active provider.")

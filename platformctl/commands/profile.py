@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from platform_common.cli.group import Text, print_json, tell, warn
+from platform_common.cli.group import Text, print_error, print_json, warn
 from platform_common.control_answers import InstalledProfile, to_json
 from platform_common.errors import PlatformError
 from platform_common.paths import Paths
@@ -89,7 +89,7 @@ def validate(ctx: click.Context, profiles: tuple[str, ...], *, as_json: bool) ->
         print_json(to_json(verdicts))
     for verdict in verdicts:
         if verdict.error:
-            tell(PlatformError(verdict.error))
+            print_error(PlatformError(verdict.error))
         elif not as_json:
             click.echo(f"{styled('good', 'green')}  {styled(verdict.file)}")
     ctx.exit(0 if all(verdict.ok for verdict in verdicts) else 1)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from platform_common.cli.group import tell
+from platform_common.cli.group import print_error
 from platform_common.errors import PlatformError
 from platform_common.paths import Paths
 from platform_common.process.spawn import ProcessError, become
@@ -42,7 +42,7 @@ def run(ctx: click.Context, credentials: Path | None) -> None:
         become(tunnel.command(ctx.ensure_object(Paths), credentials))
     except ProcessError as error:
         hint = "Install cloudflared, then run: systemctl restart platform-tunnel"
-        tell(PlatformError(error.message, hint=hint))
+        print_error(PlatformError(error.message, hint=hint))
     except PlatformError as error:
-        tell(error)
+        print_error(error)
     ctx.exit(_NOTHING_HELPS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 
 from msgspec import Struct
@@ -13,7 +14,6 @@ from platform_common.errors import UnreadableError
 from platform_common.paths import COST_CAPS, COST_DEFAULTS, COST_LEDGER_VARIABLE, Paths
 from platform_common.records import record_file
 from platform_common.records.installed_profiles import active_profile
-from platform_common.records.record_file import MissingRecordError
 from platform_common.storage.append_log import put_aside
 from platform_common.storage.atomic_write import ROOT
 from platform_common.storage.reverse_lines import blocks_from_end
@@ -53,10 +53,7 @@ def summary(paths: Paths, now: datetime | None = None) -> Summary:
 
 def read_caps(paths: Paths) -> CostCaps:
     """Read the caps of this device, or the defaults; raises `RecordError`."""
-    try:
-        return record_file.read(paths.find(COST_CAPS), cost_caps.parse)
-    except MissingRecordError:
-        return CostCaps()
+    return record_file.read_or(paths.find(COST_CAPS), cost_caps.parse, CostCaps())
 
 
 def ledger_path(paths: Paths) -> Path | None:
@@ -73,7 +70,7 @@ def newest(paths: Paths, count: int) -> Ledger:
     path = ledger_path(paths)
     found: list[Message] = []
     unreadable = 0
-    for line in _lines_from_end(path):
+    for line in chain.from_iterable(map(reversed, _blocks(path))):
         if len(found) == count:
             break
         message = cost_ledger.parse(line)
@@ -187,8 +184,3 @@ def _refuse_junk(path: Path | None, unreadable: int) -> None:
             f"{path} is not a ledger: more than {MOST_UNREADABLE:,} of its lines are not messages",
             hint="Start a new one with: platformctl cost reset",
         )
-
-
-def _lines_from_end(path: Path | None) -> Iterator[bytes]:
-    for lines in _blocks(path):
-        yield from reversed(lines)

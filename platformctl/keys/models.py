@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 
 from msgspec import Struct
 
 from platform_common.control_answers import Model
-from platform_common.errors import PlatformError, UnreadableError, WrongUsageError
+from platform_common.errors import PlatformError, WrongUsageError
 from platform_common.paths import (
     ACTIVE_ENDPOINT,
     ACTIVE_MODEL,
@@ -16,7 +17,6 @@ from platform_common.paths import (
     PROVIDERS,
     SECRETS,
     Paths,
-    Place,
 )
 from platform_common.records import catalogue, record_file
 from platform_common.records.catalogue import Catalogue, Provider
@@ -24,9 +24,10 @@ from platform_common.records.installed_profiles import active_profile
 from platform_common.records.key_store import read_keys, store_keys
 from platform_common.records.secrets_env import SecretsEnv
 from platform_common.secret import parse_secret
-from platform_common.storage.atomic_write import ROOT
+from platform_common.storage.atomic_write import ROOT, remove_file
 from platform_common.validation import check_base_url
 from platformctl.answers import ModelSet
+from platformctl.device import active_endpoint, line_of
 from platformctl.root_helper.remote_operation import Nothing, RemoteOperation
 
 
@@ -68,19 +69,14 @@ def _list(paths: Paths) -> Listing:
     found = _catalogue(paths)
     problems = [f"{paths.find(PROVIDERS).path}: {problem}" for problem in found.problems]
 
-    def line(place: Place) -> str:
+    def known(read: Callable[[Paths], str]) -> str:
         try:
-            return record_file.read_line(paths.writable(place)) or ""
+            return read(paths)
         except PlatformError as error:
             problems.append(error.message)
             return ""
 
-    active, chosen = line(ACTIVE_PROVIDER), line(ACTIVE_ENDPOINT)
-    try:
-        check_base_url(chosen or "http://none")
-    except ValueError as error:  # Not shown: it may contain a password.
-        problems.append(f"{paths.writable(ACTIVE_ENDPOINT)}: {error}")
-        chosen = ""
+    active, chosen = known(line_of(ACTIVE_PROVIDER)), known(active_endpoint)
     models = tuple(
         _model(provider, keys, active=provider.id == active, chosen=chosen)
         for provider in _offered(paths, found)
@@ -145,11 +141,8 @@ def _make_active(paths: Paths, provider_id: str) -> None:
         if record_file.read_line(path) == provider_id:
             return
     # They belong to another provider, whose address must never get this one's key.
-    for chosen in map(paths.writable, (ACTIVE_ENDPOINT, ACTIVE_MODEL)):
-        try:
-            chosen.unlink(missing_ok=True)
-        except OSError as error:
-            raise UnreadableError.of(chosen, error) from error
+    for chosen in (ACTIVE_ENDPOINT, ACTIVE_MODEL):
+        remove_file(paths.writable(chosen))
     record_file.replace(path, f"{provider_id}\n".encode(), mode=0o644, owner=ROOT)
 
 

@@ -15,7 +15,6 @@ from platform_common.errors import PlatformError, UnreadableError
 from platform_common.formats.decode import from_json, shaped
 from platform_common.paths import Paths
 from platform_common.root_helper.client import (
-    BEAT_S,
     KINDS,
     PROGRESS_LIMIT_BYTES,
     Answer,
@@ -28,6 +27,8 @@ from platformctl.root_helper.remote_operation import LARGEST_REQUEST_BYTES, Remo
 
 _REQUEST_TIMEOUT_S = 5.0
 _ROOT = 0
+# How often a caller who wants progress gets a sign of life.
+_BEAT_S = 4.0
 # How many characters of the caller's text, and of an error, are logged.
 _LONGEST_NAME, _LONGEST_OUTCOME = 80, 600
 
@@ -110,7 +111,7 @@ class _Reporter:
         self._connection.setblocking(False)
 
         def beat() -> None:
-            while not ended.wait(BEAT_S):
+            while not ended.wait(_BEAT_S):
                 self(None)
 
         thread = threading.Thread(target=beat, daemon=True)

@@ -73,7 +73,8 @@ def check_system(root: Path, below: Path) -> None:
         )
     check_inside(root, map(Path, ("etc/systemd/system", "var/lib", "home")))
     for folder in ("etc", "var/lib", below):
-        place = next(one for one in _upwards(root / folder) if one.exists())
+        wanted = root / folder
+        place = next(one for one in (wanted, *wanted.parents) if one.exists())
         if not os.access(place, os.W_OK):
             raise PlatformError(
                 f"{place} cannot be written", hint="It may be mounted read-only; see: findmnt"
@@ -92,10 +93,6 @@ def check_inside(root: Path, folders: Iterable[Path]) -> None:
                 f"{place} leads out of {root}",
                 hint="Make the link relative, so it also resolves inside the image.",
             )
-
-
-def _upwards(path: Path) -> list[Path]:
-    return [path, *path.parents]
 
 
 def _missing(folder: Path) -> str | None:

@@ -68,17 +68,9 @@ def parse(block: str, now_s: float) -> UnitState:
     )
 
 
-def enable_now(unit: str) -> None:
-    """Start `unit` now and at every boot; raises `PlatformError`."""
-    _switch("enable", unit)
-
-
-def disable_now(unit: str) -> None:
-    """Stop `unit` and disable it at boot; raises `PlatformError`."""
-    _switch("disable", unit)
-
-
-def _switch(verb: str, unit: str) -> None:
+def switch(unit: str, *, on: bool) -> None:
+    """Start or stop `unit`, now and at every boot; raises `PlatformError`."""
+    verb = "enable" if on else "disable"
     done = run(("systemctl", verb, "--now", "--", unit), timeout_s=_SWITCH_TIMEOUT_S)
     if done.status:
         said = done.last_line or f"it ended with status {done.status}"

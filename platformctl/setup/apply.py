@@ -6,29 +6,33 @@ only arrive in a request to the root helper.
 
 from __future__ import annotations
 
-import contextlib
-
 import msgspec
 
 from platform_common import clock
 from platform_common.errors import PlatformError
 from platform_common.message import Sentence
-from platform_common.paths import SETUP_COMPLETE, WIZARD_STATE, Found, Paths
+from platform_common.paths import SETUP_COMPLETE, WIZARD_STATE, Paths
 from platform_common.records import record_file
-from platform_common.records.record_file import RecordError
-from platform_common.root_helper.messages import SETUP_APPLY, SecretTexts, SetUp, SetupRequest
 from platformctl.root_helper.remote_operation import LARGEST_REQUEST_BYTES, RemoteOperation
 from platformctl.setup.plan import BY_SLUG, snapshot_of
 from wizard_app.setup import state as states
 from wizard_app.setup.apply.command_runners import on_machine
 from wizard_app.setup.apply.completion import alone, complete, completion, take_back
 from wizard_app.setup.apply.executor import OnProgress, execute
-from wizard_app.setup.apply.helper_client import PLACES, apply_by_helper
+from wizard_app.setup.apply.helper_client import (
+    PLACES,
+    SETUP_APPLY,
+    SecretTexts,
+    SetUp,
+    SetupRequest,
+    apply_by_helper,
+)
 from wizard_app.setup.pending import Held, PendingSecrets
 from wizard_app.setup.plan.plan import Plan, build_plan, plan_digest
 from wizard_app.setup.serving_file import owner_of
 from wizard_app.setup.snapshot import Snapshot
-from wizard_app.setup.state import DONE, REVIEW, WizardState
+from wizard_app.setup.state import DONE, REVIEW
+from wizard_app.setup.state_file import StateFile
 from wizard_app.setup.steps import STEPS
 
 _STATE_MODE = 0o600
@@ -90,7 +94,8 @@ def again(paths: Paths) -> None:
     Raises `PlatformError`, also if setup is already open.
     """
     with alone(paths):
-        if not paths.has(SETUP_COMPLETE) and _step(paths) != DONE:
+        state = StateFile(paths.writable(WIZARD_STATE), STEPS).stored()
+        if not paths.has(SETUP_COMPLETE) and (state is None or state.step != DONE):
             raise PlatformError("This device is not set up yet, so setup is already open")
         _put_step(paths, REVIEW, completed_at=None)
         # Last, because no wizard starts until then.
@@ -105,7 +110,7 @@ def _checked(snapshot: Snapshot, request: SetupRequest) -> Plan:
     if any(named.keys() - used.get(slug, {}).keys() for slug, named in request.secrets.items()):
         raise PlatformError("A secret was sent that the plan does not need")
     planned = build_plan(snapshot)
-    if plan_digest(planned) != request.mark:
+    if plan_digest(planned) != request.digest:
         raise PlatformError(
             "The plan has changed since it was shown",
             hint="Open the review page again, or run: sudo platformctl setup plan",
@@ -123,21 +128,10 @@ def _held(secrets: SecretTexts) -> PendingSecrets:
     return PendingSecrets(held)
 
 
-def _step(paths: Paths) -> str:
-    try:
-        return record_file.read(Found(paths.writable(WIZARD_STATE)), _parsed).step
-    except RecordError:
-        return ""
-
-
-def _parsed(data: bytes) -> WizardState:
-    return states.parse(data, STEPS)
-
-
 def _put_step(paths: Paths, step: str, *, completed_at: str | None) -> None:
     """Set the wizard's step; a wizard whose file cannot be used starts over anyway."""
     path = paths.writable(WIZARD_STATE)
-    with contextlib.suppress(RecordError):
-        state = record_file.read(Found(path), _parsed)
+    state = StateFile(path, STEPS).stored()
+    if state is not None:
         state = msgspec.structs.replace(state, step=step, completed_at=completed_at)
         record_file.replace(path, states.render(state), mode=_STATE_MODE, owner=owner_of(path))

@@ -6,7 +6,7 @@ Answers are only read from the wizard's own file.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 
@@ -15,13 +15,7 @@ from platform_common.formats.decode import shaped
 from platform_common.paths import Found, Paths
 from platform_common.records import record_file
 from platform_common.records.record_file import MissingRecordError
-from platform_common.root_helper.messages import (
-    Missing,
-    SetupAction,
-    SetupPlan,
-    SetupStatus,
-    TriedAction,
-)
+from platformctl.answers import Missing, SetupAction, SetupPlan, SetupStatus, TriedAction
 from wizard_app.setup import state as states
 from wizard_app.setup.apply.completion import completion
 from wizard_app.setup.apply.journal import Try, read_try
@@ -31,7 +25,7 @@ from wizard_app.setup.plan.phases import TITLES, Phase
 from wizard_app.setup.plan.plan import Item, build_plan, plan_digest
 from wizard_app.setup.serving_file import ServingFile
 from wizard_app.setup.settings import JOURNAL, WizardSettings
-from wizard_app.setup.snapshot import Kept, Lack, Snapshot
+from wizard_app.setup.snapshot import Kept, Snapshot
 from wizard_app.setup.state import DONE
 from wizard_app.setup.steps import STEPS
 
@@ -47,8 +41,11 @@ def plan(paths: Paths) -> tuple[SetupPlan, list[str]]:
     planned = build_plan(snapshot)
     shown = SetupPlan(
         step=DONE if completion(paths) else snapshot.state.step,
-        mark=plan_digest(planned),
-        lacks=_missing([*snapshot.unanswered(), *snapshot.unfit()]),
+        digest=plan_digest(planned),
+        lacks=tuple(
+            Missing(lack.step.slug, str(lack.why))
+            for lack in snapshot.in_order([*snapshot.unanswered(), *snapshot.unfit()])
+        ),
         secrets=tuple(_secrets(snapshot)),
         actions=tuple(map(_shown, planned)),
     )
@@ -95,12 +92,6 @@ def _as_served(settings: WizardSettings) -> WizardSettings:
     if serving is None:
         return settings
     return msgspec.structs.replace(settings, bind=serving.bind, behind_proxy=serving.behind_proxy)
-
-
-def _missing(lacks: Iterable[Lack]) -> tuple[Missing, ...]:
-    order = list(BY_SLUG)
-    found = sorted(lacks, key=lambda lack: order.index(lack.step.slug))
-    return tuple(Missing(lack.step.slug, str(lack.why)) for lack in found)
 
 
 def _secrets(snapshot: Snapshot) -> Iterator[Missing]:

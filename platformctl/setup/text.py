@@ -7,17 +7,12 @@ from operator import attrgetter
 
 import click
 
-from platform_common.root_helper.messages import (
-    Missing,
-    SetupAction,
-    SetupPlan,
-    SetupProgress,
-    SetupStatus,
-)
+from platformctl.answers import Missing, SetupAction, SetupPlan, SetupStatus
 from platformctl.printing import styled
 from platformctl.setup.plan import heading
+from wizard_app.setup.apply.progress import SetupProgress
+from wizard_app.setup.state import DONE
 
-_DONE = "done"
 # The sign and colour of each state of an action.
 _LOOKS = {
     "waiting": ("○", ""),
@@ -36,13 +31,13 @@ _OUTCOMES = {
 
 def print_plan(plan: SetupPlan, *, contents: bool) -> None:
     """Print the answer to `setup plan`."""
-    if plan.step == _DONE:
+    if plan.step == DONE:
         click.echo("This device is set up, so none of this will be done.\n")
     for phase, actions in groupby(plan.actions, attrgetter("phase")):
         click.echo(styled(heading(phase), bold=True))
         for action in actions:
             _print_action(action, contents=contents)
-    if plan.step != _DONE:
+    if plan.step != DONE:
         _print_missing("Missing, so nothing can be applied yet", plan.lacks)
         _print_missing("Secrets that the wizard needs", plan.secrets)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
@@ -12,10 +11,9 @@ from platform_common import control_answers
 from platform_common.formats.decode import check_member, from_toml
 from platform_common.records.limits import Limits
 from platform_common.validation import check_id
-from platformctl.toml_edit import with_values
+from platformctl.toml_edit import edited
 
 SttModel = Literal["whisper-tiny.en", "whisper-base.en", "whisper-small.en"]
-Changes = Mapping[tuple[str, str], str | bool]
 # The first matching row applies: target, minimum memory, speech model.
 _MODELS: tuple[tuple[str, int, SttModel], ...] = (
     ("x86_64-mini-pc", 0, "whisper-small.en"),
@@ -100,24 +98,14 @@ def parse(data: bytes) -> VoiceConfig:
     return from_toml(data, VoiceConfig)
 
 
-def edited(data: bytes, changes: Changes) -> bytes:
-    """Return the TOML `data` with `changes`, by section and key.
-
-    Raises `DecodingError` for a file that cannot be read, and for invalid values.
-    """
-    parse(data)
-    after = with_values(data, changes)
-    parse(after)
-    return after
-
-
 def for_device(template: bytes, limits: Limits) -> bytes:
     """The shipped settings `template` with the speech model for the device."""
     model = default_model(limits)
     if parse(template).voice.stt_model == model:
         return template
     path = parse(template).stt.model_path.replace(_SMALLEST, model)
-    return edited(template, {("voice", "stt_model"): model, ("stt", "model_path"): path})
+    changes = {("voice", "stt_model"): model, ("stt", "model_path"): path}
+    return edited(template, changes, parse)
 
 
 def default_model(limits: Limits) -> SttModel:

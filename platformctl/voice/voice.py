@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 from platform_common.control_answers import UNAVAILABLE, VoiceCheck, VoiceStatus
@@ -12,7 +14,8 @@ from platform_common.records.limits import Limitation, Limits
 from platform_common.resources import data_path
 from platform_common.storage.atomic_write import ROOT
 from platformctl.root_helper.remote_operation import Nothing, RemoteOperation
-from platformctl.services.systemd import disable_now, enable_now, unit_states
+from platformctl.services.systemd import switch, unit_states
+from platformctl.toml_edit import edited
 from platformctl.voice import microphone
 from platformctl.voice import settings as voice
 
@@ -71,15 +74,15 @@ def _check(paths: Paths) -> VoiceCheck:
     return microphone.check(config.voice.audio_device)
 
 
-def change(paths: Paths, changes: voice.Changes) -> None:
+def change(paths: Paths, changes: Mapping[tuple[str, str], str | bool]) -> None:
     """Change settings, starting from the shipped ones; raises `PlatformError`."""
 
-    def edited(before: bytes | None) -> bytes:
+    def changed(before: bytes | None) -> bytes:
         if before is None:
             before = voice.for_device(_shipped(), _limits(paths))
-        return voice.edited(before, changes)
+        return edited(before, changes, voice.parse)
 
-    record_file.edit(paths.writable(VOICE), edited, mode=0o644, owner=ROOT)
+    record_file.edit(paths.writable(VOICE), changed, mode=0o644, owner=ROOT)
 
 
 def _switch(paths: Paths, *, on: bool) -> Switched:
@@ -93,7 +96,7 @@ def _switch(paths: Paths, *, on: bool) -> Switched:
     change(paths, {("voice", "enabled"): on})
     here = paths.is_machine and unit_states([UNIT])[UNIT].active_state != UNAVAILABLE
     if here:
-        (enable_now if on else disable_now)(UNIT)
+        switch(UNIT, on=on)
     return Switched(service=here)
 
 
@@ -105,7 +108,7 @@ SWITCH = RemoteOperation(
     "voice-switch",
     Switch,
     Switched,
-    lambda paths, switch, _: _switch(paths, on=switch.on),
+    lambda paths, wanted, _: _switch(paths, on=wanted.on),
     changes=True,
     places=_PLACES,
 )

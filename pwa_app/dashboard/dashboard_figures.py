@@ -97,7 +97,10 @@ def _amount(value: float) -> float | None:
 def health_of(found: Slice[Verdict]) -> Health:
     """The checks of `doctor`, by outcome."""
     verdict, given = found.value, found.given
-    checks = {kind: _of_kind(verdict, kind) for kind in ("Fail", "Warn", "Pass", "Skip")}
+    checks = {
+        kind: tuple(check for check in verdict.checks if check.outcome.kind == kind)
+        for kind in ("Fail", "Warn", "Pass", "Skip")
+    }
 
     def count(name: str, kind: str) -> int | None:
         there = len(checks[kind])
@@ -120,7 +123,3 @@ def health_of(found: Slice[Verdict]) -> Health:
 def counted(number: int | None) -> int | None:
     """A reported count, limited to what a page can show."""
     return None if number is None else min(max(number, 0), _MOST_COUNTED)
-
-
-def _of_kind(verdict: Verdict, kind: str) -> tuple[Check, ...]:
-    return tuple(check for check in verdict.checks if check.outcome.kind == kind)

@@ -9,11 +9,12 @@ from flask import Blueprint, Response, redirect, render_template, request
 from markupsafe import Markup
 from werkzeug import Response as Redirect
 
+from platform_common.clock import local_time
 from platform_common.web.factory import spoken
 from platform_common.web.language import Language
 from pwa_app.context import context
 from pwa_app.dashboard.charts import cost_chart
-from pwa_app.dashboard.summary import moment, summary
+from pwa_app.dashboard.summary import summary
 from pwa_app.dashboard.updates import CHECK, COMMAND, news
 from pwa_app.overview import OVERVIEW, Overview
 
@@ -73,7 +74,7 @@ def _cards(overview: Overview, language: Language) -> Mapping[str, Markup]:
 @lru_cache(_MOST_CARDS)
 def _drawn(name: str, language: Language, **values: Hashable) -> Markup:
     """Render one card, which only depends on its values and the language."""
-    card = render_template(f"pwa/cards/{name}.html", when=moment, **values)
+    card = render_template(f"pwa/cards/{name}.html", when=local_time, **values)
     return Markup(card)  # noqa: S704 - the template escapes what it is given
 
 

@@ -5,9 +5,8 @@ Members that an answer does not have are None, never 0.
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from msgspec import Struct
+from msgspec.structs import replace
 
 from platform_common.message import Sentence
 from platform_common.records.channel_names import channel_name
@@ -36,7 +35,7 @@ def summary(overview: Overview) -> Summary:
     uptime = status.uptime_seconds
     money = spending(overview.cost)
     if status.cost_tripped and not money.tripped:
-        money = Spending(money.today, money.month, money.week_usd, money.days, True, money.unpriced)
+        money = replace(money, tripped=True)
     health = health_of(overview.doctor)
     return Summary(
         gateway=gateway,
@@ -48,11 +47,3 @@ def summary(overview: Overview) -> Summary:
         health=health,
         headline=headline_of(overview, gateway, money, health),
     )
-
-
-def moment(text: str) -> datetime | None:
-    """Parse a time such as `2026-11-03T10:00:00Z` into the device's zone; None if invalid."""
-    try:
-        return datetime.fromisoformat(text).astimezone()
-    except (ValueError, OverflowError):
-        return None

@@ -10,6 +10,7 @@ from werkzeug.exceptions import MethodNotAllowed
 
 from platform_common.control_answers import Model
 from platform_common.message import Sentence
+from platform_common.validation import check_id, passes
 from pwa_app.context import context, taken
 from pwa_app.keys import rotation
 from pwa_app.overview import MODELS
@@ -80,12 +81,12 @@ def test() -> Response:
     provider_id = request.form.get("provider", "")
     here = context()
     here.flash.put(rotation.test_stored(here.cli, provider_id))
-    return redirect(f"/app/keys/{provider_id}" if rotation.is_id(provider_id) else "/app/keys")
+    return redirect(f"/app/keys/{provider_id}" if passes(check_id, provider_id) else "/app/keys")
 
 
 def _row(model: Model) -> Row:
     kind, state = _state(model)
-    return Row(model, model.display_name or model.id, kind, state, rotation.is_id(model.id))
+    return Row(model, model.display_name or model.id, kind, state, passes(check_id, model.id))
 
 
 def _state(model: Model) -> tuple[str, Sentence]:

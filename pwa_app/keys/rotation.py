@@ -13,7 +13,7 @@ from platform_common.plain_text import printable
 from platform_common.process.run import Finished, ProcessError
 from platform_common.redaction import MASK, Redactor
 from platform_common.secret import Secret, parse_secret
-from platform_common.validation import check_id, check_variable
+from platform_common.validation import check_id, check_variable, passes
 from platform_common.web.flash import Flash
 from pwa_app.control_client import ControlCli, error_message, read_answer
 from pwa_app.overview import MODELS
@@ -43,15 +43,6 @@ class Tested(NamedTuple):
     why: str = ""
 
 
-def is_id(provider: str) -> bool:
-    """Whether it is a valid provider id."""
-    try:
-        check_id(provider)
-    except ValueError:
-        return False
-    return True
-
-
 def rotate(cli: ControlCli, form: Mapping[str, str]) -> Flash:
     """Store the key in a form; with `test`, only if the provider does not refuse it.
 
@@ -60,7 +51,7 @@ def rotate(cli: ControlCli, form: Mapping[str, str]) -> Flash:
     provider, typed = form.get("provider", ""), form.get("api_key", "")
     if not provider.strip() or not typed.strip():
         return Flash(Sentence("Provider and key are both required."), good=False)
-    if not is_id(provider):
+    if not passes(check_id, provider):
         return Flash(_UNKNOWN, good=False)
     if cli.sample is not None:
         return Flash(
@@ -80,7 +71,7 @@ def rotate(cli: ControlCli, form: Mapping[str, str]) -> Flash:
 
 def test_stored(cli: ControlCli, provider: str) -> Flash:
     """Test the stored key of a provider."""
-    if not is_id(provider):
+    if not passes(check_id, provider):
         return Flash(Sentence("There is no provider with that id."), good=False)
     if cli.sample is not None:
         return Flash(
@@ -90,9 +81,10 @@ def test_stored(cli: ControlCli, provider: str) -> Flash:
     outcome, why = key_tested(cli, provider)
     if outcome == "works":
         return Flash(Sentence("{provider} accepts the stored key.", provider=provider), good=True)
+    said = Sentence("The stored key could not be checked: {why}", why=why)
     if outcome == "rejected":
-        return Flash(Sentence("The stored key does not work: {why}", why=why), good=False)
-    return Flash(Sentence("The stored key could not be checked: {why}", why=why), good=False)
+        said = Sentence("The stored key does not work: {why}", why=why)
+    return Flash(said, good=False)
 
 
 def key_tested(cli: ControlCli, provider: str, values: Sequence[Value] = ()) -> Tested:
@@ -155,40 +147,32 @@ def _store(cli: ControlCli, provider: str, values: Sequence[Value]) -> Flash | N
 
 def _done(provider: str, tested: Tested | None) -> Flash:
     if tested is None:
-        return Flash(Sentence("Rotated {provider} successfully.", provider=provider), good=True)
-    if tested.outcome == "works":
-        return Flash(
-            Sentence(
-                "Rotated {provider} successfully. The new key was tested first and works.",
-                provider=provider,
-            ),
-            good=True,
+        said = Sentence("Rotated {provider} successfully.", provider=provider)
+    elif tested.outcome == "works":
+        said = Sentence(
+            "Rotated {provider} successfully. The new key was tested first and works.",
+            provider=provider,
         )
-    return Flash(
-        Sentence(
+    else:
+        said = Sentence(
             "Rotated {provider} successfully. The new key was not checked: {why}",
             provider=provider,
             why=tested.why,
-        ),
-        good=True,
-    )
+        )
+    return Flash(said, good=True)
 
 
 def _failed(why: str, stored: Sequence[str] = ()) -> Flash:
+    said = Sentence("Rotation failed: {why}", why=why)
     if len(stored) > 1:
-        return Flash(
-            Sentence(
-                "Rotation failed: {why} (already stored: the key and {names})",
-                why=why,
-                names=", ".join(stored[1:]),
-            ),
-            good=False,
+        said = Sentence(
+            "Rotation failed: {why} (already stored: the key and {names})",
+            why=why,
+            names=", ".join(stored[1:]),
         )
-    if stored:
-        return Flash(
-            Sentence("Rotation failed: {why} (already stored: the key)", why=why), good=False
-        )
-    return Flash(Sentence("Rotation failed: {why}", why=why), good=False)
+    elif stored:
+        said = Sentence("Rotation failed: {why} (already stored: the key)", why=why)
+    return Flash(said, good=False)
 
 
 def _reason(finished: Finished, values: Sequence[Value]) -> str:

@@ -16,7 +16,7 @@ from platform_common.errors import PlatformError
 from platform_common.message import Sentence
 from platform_common.process import run as processes
 from platform_common.process.run import Finished, ProcessError, TooLongError
-from platform_common.validation import check_unit
+from platform_common.validation import check_unit, passes
 from pwa_app.control_client import BusyError, Slice
 from pwa_app.keys.known_secrets import KnownSecrets
 from pwa_app.logs.journal_entries import Entry, read_entries, shown
@@ -75,18 +75,10 @@ def units_of(status: Slice[Status]) -> Units:
     """The units that the control CLI names; an invalid name counts as no answer."""
     agent, tunnel = status.value.agent, status.value.tunnel.unit
     active = agent.journal_unit or agent.unit or status.value.unit
-    others = (tunnel, *_OWN_UNITS) if _is_unit(tunnel) else _OWN_UNITS
-    if status.stub or not _is_unit(active):
+    others = (tunnel, *_OWN_UNITS) if passes(check_unit, tunnel) else _OWN_UNITS
+    if status.stub or not passes(check_unit, active):
         return Units(others=others)
     return Units(active, known=True, others=others)
-
-
-def _is_unit(name: str) -> bool:
-    try:
-        check_unit(name)
-    except ValueError:
-        return False
-    return True
 
 
 class Place(Struct, frozen=True):
@@ -122,11 +114,7 @@ class Reading(Struct, frozen=True):
 
 
 class JournalError(PlatformError):
-    """The journal could not be read; `sentence` is for the page."""
-
-    def __init__(self, sentence: Sentence) -> None:
-        super().__init__(str(sentence))
-        self.sentence = sentence
+    """The journal could not be read."""
 
 
 class Journal:

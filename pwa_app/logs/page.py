@@ -51,7 +51,7 @@ def logs() -> str:
     try:
         reading = context().journal.read(filters.extract)
     except JournalError as error:
-        page = Page(status, units, filters, failure=error.sentence)
+        page = Page(status, units, filters, failure=error.said)
     else:
         page = _page(status, units, filters, reading)
     return render_template("pwa/logs.html", page=page, priorities=PRIORITIES)
@@ -65,7 +65,7 @@ def tail() -> Response:
     try:
         answer = _after(filters, cursor)
     except JournalError as error:
-        answer = {"cursor": cursor, "lines": (), "gap": False, "problem": say(error.sentence)}
+        answer = {"cursor": cursor, "lines": (), "gap": False, "problem": say(error.said)}
     if answer is None:
         return Response(status=204)
     answer["unit"] = filters.unit
@@ -79,7 +79,7 @@ def download() -> Response:
     try:
         reading = context().journal.read(filters.extract)
     except JournalError as error:
-        return error_page(503, what=error.sentence)
+        return error_page(503, what=error.said)
     matches = zip(reading.entries, filters.matching(reading.entries), strict=True)
     entries = [entry for entry, matching in matches if matching]
     if request.args.get("format") == "json":

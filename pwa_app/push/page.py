@@ -1,11 +1,11 @@
-"""Web Push: the device's public key, and subscribing and unsubscribing."""
+"""Web Push: the page about it, the device's public key, and subscribing and unsubscribing."""
 
 from __future__ import annotations
 
 import math
 from typing import NamedTuple, cast
 
-from flask import Blueprint, Flask, Response, current_app, request
+from flask import Blueprint, Flask, Response, current_app, render_template, request
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from platform_common.errors import PlatformError
@@ -46,6 +46,16 @@ def install(app: Flask, settings: PwaSettings) -> None:
 def push() -> Push:
     """The collaborators of the app that answers this request."""
     return cast("Push", current_app.extensions[_NAME])
+
+
+@blueprint.get("/app/notifications")
+def notifications() -> str:
+    """The page about notifications and installing; `push.js` finds out what the browser can do."""
+    try:
+        subscribed = len(push().subscriptions.all())
+    except PlatformError:
+        subscribed = None
+    return render_template("pwa/notifications.html", subscribed=subscribed)
 
 
 @blueprint.get("/app/push/vapid-public")

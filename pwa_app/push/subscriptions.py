@@ -19,7 +19,7 @@ from msgspec import Struct, field
 
 from platform_common.errors import PlatformError
 from platform_common.formats.decode import DecodingError, check_member, from_json
-from platform_common.net.networks import IPV4_TUNNELS, Address, is_in
+from platform_common.net.networks import Address, address_of, is_in, networks
 from platform_common.storage.append_log import append_line, drop_lines
 from platform_common.storage.atomic_write import make_folder
 from platform_common.storage.safe_read import read_own
@@ -43,6 +43,8 @@ _INNER_ENDINGS = frozenset(
     ["localhost", "local", "localdomain", "internal", "intranet", "lan", "home", "corp"]
 )
 _INNER_NAMES = ("home.arpa",)
+# All IPv6 addresses that lead on to IPv4 ones, wherever in them those are (NAT64, Teredo, 6to4).
+_IPV4_TUNNELS = networks("::/96", "::ffff:0:0/96", "64:ff9b::/32", "2001::/32", "2002::/16")
 
 
 class FullError(PlatformError):
@@ -98,22 +100,16 @@ def check_endpoint(url: str) -> None:
     if host.startswith("["):
         outside = _is_outside(ipaddress.ip_address(host[1:-1]))
     elif re.fullmatch(r"[0-9.]+", host) and host.count(".") == 3:
-        outside = _is_outside_address(host)
+        address = address_of(host)
+        outside = address is not None and _is_outside(address)
     else:
         outside = _is_public_name(host)
     if not outside:
         raise ValueError("must be the address of a push service outside this network")
 
 
-def _is_outside_address(text: str) -> bool:
-    try:
-        return _is_outside(ipaddress.ip_address(text))
-    except ValueError:
-        return False
-
-
 def _is_outside(address: Address) -> bool:
-    return address.is_global and not address.is_multicast and not is_in(address, IPV4_TUNNELS)
+    return address.is_global and not address.is_multicast and not is_in(address, _IPV4_TUNNELS)
 
 
 def _is_public_name(host: str) -> bool:

@@ -14,7 +14,7 @@ import stat
 from importlib.util import find_spec
 from pathlib import Path
 
-from platform_common.errors import PlatformError, UnreadableError
+from platform_common.errors import PlatformError, UnreadableError, unreadable
 from platform_common.storage.atomic_write import (
     ExistsError,
     create_exclusive,
@@ -77,25 +77,20 @@ class PushKey:
                 self._warn_once(
                     f"{self.path} has the mode {mode:04o}, and only its owner can change it"
                 )
-            try:
+            with unreadable(self.path):
                 return os.read(descriptor, _LIMIT_BYTES)
-            except OSError as error:
-                raise UnreadableError.of(self.path, error) from error
 
     def _create(self) -> None:
         """Create the file, unless another process just did."""
         new = _generate()
         make_folder(self.path.parent)
-        try:
-            with opened_folder(self.path.parent) as folder:
-                # The folder itself is locked, so that no lock file is left behind.
-                hold(folder, self.path)
-                if not os.access(FILE, os.F_OK, dir_fd=folder, follow_symlinks=False):
-                    remove_left_overs(self.path.parent, of_name=FILE)
-                    with contextlib.suppress(ExistsError):
-                        create_exclusive(self.path, new, mode=MODE)
-        except OSError as error:
-            raise UnreadableError.of(self.path, error) from error
+        with unreadable(self.path), opened_folder(self.path.parent) as folder:
+            # The folder itself is locked, so that no lock file is left behind.
+            hold(folder, self.path)
+            if not os.access(FILE, os.F_OK, dir_fd=folder, follow_symlinks=False):
+                remove_left_overs(self.path.parent, of_name=FILE)
+                with contextlib.suppress(ExistsError):
+                    create_exclusive(self.path, new, mode=MODE)
 
     def _warn_once(self, what: str) -> None:
         """Log `what` once, because anyone can request the key any number of times."""

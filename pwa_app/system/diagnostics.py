@@ -31,6 +31,7 @@ from pwa_app.control_client import Slice, View
 from pwa_app.logs.journal import Extract, Journal, units_of
 from pwa_app.overview import COST, DOCTOR, LIMITS, MODELS, STATUS
 from pwa_app.overview import VERSION as VERSIONS
+from pwa_app.settings import PWA_DATA
 from pwa_app.system.masking import Redact, cleaned, masked
 
 _LOG_LINES = 1000
@@ -44,10 +45,11 @@ _NEWEST = datetime(2107, 12, 31, tzinfo=UTC)
 
 
 class Part(Struct, frozen=True):
-    """One file of the archive, and its description."""
+    """One file of the archive, what it holds, and the call that answers it, if one does."""
 
     name: str
     what: Sentence
+    call: View[Any] | None = None
 
 
 class Archive(NamedTuple):
@@ -57,26 +59,19 @@ class Archive(NamedTuple):
     data: bytes
 
 
-_CALLS: Mapping[str, View[Any]] = {
-    "status.json": STATUS,
-    "version.json": VERSIONS,
-    "limits.json": LIMITS,
-    "cost.json": COST,
-    "doctor.json": DOCTOR,
-    "models.json": MODELS,
-}
 PARTS: tuple[Part, ...] = (
     Part("README.txt", Sentence("What the file contains, and which parts could not be collected.")),
-    Part("status.json", Sentence("The status of the gateway and the tunnel.")),
-    Part("version.json", Sentence("Release, kernel, hardware and profiles.")),
-    Part("limits.json", Sentence("What this device can do, and what it is too small for.")),
-    Part("cost.json", Sentence("The cost of each day, and the ten most expensive messages.")),
-    Part("doctor.json", Sentence("The health checks and their results.")),
-    Part("models.json", Sentence("The model providers, and which of them have a key.")),
+    Part("status.json", Sentence("The status of the gateway and the tunnel."), STATUS),
+    Part("version.json", Sentence("Release, kernel, hardware and profiles."), VERSIONS),
+    Part("limits.json", Sentence("What this device can do, and what it is too small for."), LIMITS),
+    Part("cost.json", Sentence("The cost of each day, and the ten most expensive messages."), COST),
+    Part("doctor.json", Sentence("The health checks and their results."), DOCTOR),
+    Part("models.json", Sentence("The model providers, and which of them have a key."), MODELS),
     Part("software.json", Sentence("The versions of the dashboard, Python and its packages.")),
     Part("settings.json", Sentence("The names of the dashboard's settings that are set.")),
     Part("log.txt", Sentence("The newest 1,000 lines of the gateway's log.")),
 )
+_CALLS = {part.name: part.call for part in PARTS if part.call is not None}
 LEFT_OUT: tuple[Sentence, ...] = (
     Sentence("Keys and passwords, and everything else in secrets.env"),
     Sentence("The first characters of keys, as the Keys page shows them"),
@@ -137,7 +132,7 @@ def _settings(context: Context) -> Any:
     own = {
         "PLATFORM_ALLOWED_HOSTS": settings.allowed_hosts,
         "PLATFORM_JOURNAL_DIR": settings.journal_dir,
-        "PWA_DATA_DIR": settings.paths.named("PWA_DATA_DIR"),
+        PWA_DATA.variable: settings.paths.named(PWA_DATA.variable),
         "PWA_DEV_STUB": settings.dev_stub,
     }
     names = {name for name, value in own.items() if value} | set(settings.paths.variables())

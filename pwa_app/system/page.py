@@ -8,7 +8,7 @@ from functools import partial
 from flask import Blueprint, Response, render_template, request
 
 from platform_common.web.factory import called
-from pwa_app.context import Context, context
+from pwa_app.context import context
 from pwa_app.overview import STATUS, VERSION, gateway_state
 from pwa_app.system import diagnostics
 
@@ -38,11 +38,8 @@ def contents() -> str:
 def download() -> Response:
     """Download the archive; concurrent requests share one."""
     ours = context()
-    made = ours.single_flight.join("diagnostics.zip", partial(_made, ours, called())).result()
+    make = partial(diagnostics.archive, ours, called(), datetime.now(UTC))
+    made = ours.single_flight.join("diagnostics.zip", make).result()
     response = Response(made.data, content_type="application/zip")
     response.headers.set("Content-Disposition", "attachment", filename=made.name)
     return response
-
-
-def _made(ours: Context, device: str) -> diagnostics.Archive:
-    return diagnostics.archive(ours, device, datetime.now(UTC))

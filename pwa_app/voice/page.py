@@ -8,7 +8,7 @@ from werkzeug import Response
 from platform_common.control_answers import VoiceCheck, VoiceStatus
 from platform_common.message import Sentence
 from platform_common.plain_text import printable
-from platform_common.process.run import Finished, ProcessError
+from platform_common.process.run import ProcessError
 from platform_common.web.flash import Flash
 from pwa_app.context import context, taken
 from pwa_app.control_client import Slice, View, error_message, object_view
@@ -101,11 +101,9 @@ def _switched(*words: str) -> str:
         return error.message
     finally:
         context().single_flight.forget(VOICE_STATUS.words)
-    return _why(done) if done.status else ""
-
-
-def _why(done: Finished) -> str:
-    """The control CLI's error message, without the hint."""
+    if not done.status:
+        return ""
+    # Without the hint behind it.
     return printable(error_message(done) or f"exit code {done.status}")[:_LONGEST_REASON]
 
 

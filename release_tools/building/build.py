@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from platform_common.errors import UnreadableError
+from platform_common.errors import unreadable
 from platform_common.storage.atomic_write import fsync_directory, write_atomic
 from release_tools.building.copy_and_digest import copy_and_digest
 from release_tools.building.naming import ArtefactName, NamingError, parse_name
@@ -94,10 +94,8 @@ def build_release(
 
 def _artefact_names(request: BuildRequest) -> dict[str, ArtefactName]:
     """Parse the name of every file in the folder; raises `BuildError` with all problems."""
-    try:
+    with unreadable(request.artefact_dir):
         entries = sorted(os.scandir(request.artefact_dir), key=lambda entry: entry.name)
-    except OSError as error:
-        raise UnreadableError.of(request.artefact_dir, error) from error
     if not entries:
         raise BuildError([f"{request.artefact_dir} is empty: there is nothing to release"])
     names: dict[str, ArtefactName] = {}

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from platform_common.errors import PlatformError, UnreadableError
+from platform_common.errors import PlatformError, unreadable
 from platform_common.storage.safe_read import open_regular
 from release_tools.hashing import Digests, TooLongError, digest_stream
 
@@ -29,11 +29,8 @@ def digest_file(
     on_chunk: Callable[[memoryview], None] = lambda chunk: None,
 ) -> Digests:
     """Digest a regular file; raises `ChangedError` if it changes, and `UnreadableError`."""
-    try:
-        with open_regular(path) as descriptor, unchanged(path, descriptor):
-            return _digest(descriptor, paired=paired, on_chunk=on_chunk)
-    except OSError as error:
-        raise UnreadableError.of(path, error) from error
+    with unreadable(path), open_regular(path) as descriptor, unchanged(path, descriptor):
+        return _digest(descriptor, paired=paired, on_chunk=on_chunk)
 
 
 def copy_and_digest(

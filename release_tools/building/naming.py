@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from platform_common.errors import PlatformError, UnreadableError, WrongUsageError
+from platform_common.errors import PlatformError, UnreadableError, WrongUsageError, unreadable
 from platform_common.storage.safe_read import read_bounded
 from release_tools.manifest.calver import CalVer
 from release_tools.manifest.vocabulary import CHANNELS, FORMATS
@@ -92,10 +92,8 @@ def profile_ids(directory: Path) -> list[str]:
     """Return the ids of the profile definitions `<id>.toml` in `directory`."""
     if not directory.is_dir():
         raise UnreadableError(f"{directory} is not a folder of profile definitions")
-    try:
+    with unreadable(directory):
         ids = sorted(path.stem for path in directory.iterdir() if path.suffix == ".toml")
-    except OSError as error:
-        raise UnreadableError.of(directory, error) from error
     if not ids:
         raise WrongUsageError(f"{directory} holds no profile definition (<id>.toml)")
     _refuse_bad_ids(directory, ids)

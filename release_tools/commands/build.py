@@ -20,6 +20,7 @@ from release_tools.commands.options import (
 )
 from release_tools.commands.signing import signing_key, timestamp
 from release_tools.manifest.calver import CalVer
+from release_tools.manifest.document import Manifest
 from release_tools.manifest.vocabulary import CHANNELS
 from release_tools.progress import byte_progress
 
@@ -96,7 +97,6 @@ def command(
     )
     with byte_progress("Building", shown=progress_shown()) as start:
         manifest, path = build_release(request, key, start)
-    artefacts = manifest.artefacts
     if as_json:
         print_json(
             {
@@ -105,13 +105,19 @@ def command(
                 "signed": key is not None,
                 "release_version": version.text,
                 "channel": channel,
-                "artefacts": [artefact.filename for artefact in artefacts],
+                "artefacts": [artefact.filename for artefact in manifest.artefacts],
             }
         )
-        return
-    contents = "1 artefact" if len(artefacts) == 1 else f"{len(artefacts)} artefacts"
-    click.echo(f"Release {version} on {channel} with {contents}: {printable_path(path)}")
-    if key is None:
+    else:
+        _print(manifest, path, signed=key is not None)
+
+
+def _print(manifest: Manifest, path: Path, *, signed: bool) -> None:
+    count = len(manifest.artefacts)
+    contents = "1 artefact" if count == 1 else f"{count} artefacts"
+    release = f"{manifest.release_version} on {manifest.channel}"
+    click.echo(f"Release {release} with {contents}: {printable_path(path)}")
+    if not signed:
         click.secho(
             "It is NOT SIGNED, because SIGNING_SECRET_KEY is not set. Sign it with:\n"
             f"  release-tools sign {printable_path(path)}",

@@ -10,14 +10,13 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from platform_common.errors import PlatformError, UnreadableError
+from platform_common.errors import PlatformError, UnreadableError, unreadable
 from platform_common.storage.atomic_write import (
     fsync_directory,
     write_atomic,
     write_atomic_together,
 )
 from platform_common.storage.stale_files import (
-    nothing_left_in,
     remove_left_overs,
     signals_held,
     temporary_name,
@@ -25,6 +24,7 @@ from platform_common.storage.stale_files import (
 from release_tools.building.copy_and_digest import digest_file
 from release_tools.distribution.layout import MANIFEST_NAME, SIGNATURE_SUFFIX, UNSIGNED_SUFFIX
 from release_tools.hashing import Digests
+from release_tools.left_overs import nothing_left_in
 from release_tools.manifest.calver import CalVer
 from release_tools.manifest.document import Manifest, render
 from release_tools.signing.minisign import prehash
@@ -63,10 +63,8 @@ def channel_folder(channel_dir: Path) -> Iterator[None]:
 def distribution_lock(output: Path) -> Iterator[None]:
     """Lock the distribution, so that only one process writes to it."""
     # flock on the folder itself ends with the process and leaves no lock file behind.
-    try:
+    with unreadable(output):
         descriptor = os.open(output, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError as error:
-        raise UnreadableError.of(output, error) from error
     try:
         _lock(descriptor, output)
         yield

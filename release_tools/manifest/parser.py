@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from platform_common.formats.strict_json import JsonError, load_strict, type_names
+from platform_common.formats.strict_json import JsonError, load_strict
 from release_tools.manifest.calver import CalVer
 from release_tools.manifest.document import (
     SCHEMA_VERSION,
@@ -15,7 +15,7 @@ from release_tools.manifest.document import (
     SchemaVersionError,
     member_names,
 )
-from release_tools.manifest.rules import all_problems, shown
+from release_tools.manifest.rules import TYPE_NAMES, all_problems, shown
 
 
 def parse(data: bytes) -> Manifest:
@@ -29,7 +29,7 @@ def parse(data: bytes) -> Manifest:
     except JsonError as error:
         raise ManifestError([error.message]) from error
     if not isinstance(document, dict):
-        raise ManifestError([f"manifest: must be an object, not {type_names[type(document)]}"])
+        raise ManifestError([f"manifest: must be an object, not {TYPE_NAMES[type(document)]}"])
     version = document.get("schema_version")
     if type(version) is not int or version != SCHEMA_VERSION:
         raise SchemaVersionError(shown(version) if "schema_version" in document else "missing")

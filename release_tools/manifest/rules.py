@@ -14,11 +14,19 @@ from urllib.parse import urlsplit
 
 from jsonschema import Draft202012Validator
 
-from platform_common.formats.strict_json import type_names
 from platform_common.resources import schema
 from release_tools.manifest.date_time import parse_date_time
 
 MOST_PROBLEMS = 10_000
+TYPE_NAMES = {
+    dict: "an object",
+    list: "an array",
+    str: "a string",
+    bool: "true or false",
+    int: "an integer",
+    float: "a number",
+    type(None): "null",
+}
 
 
 def all_problems(document: Mapping[str, Any]) -> list[str]:
@@ -77,7 +85,7 @@ def _sentence(error: Any) -> str:
     match error.validator:
         case "type":
             names = {"object": dict, "array": list, "string": str, "integer": int}
-            return f"must be {type_names[names[wanted]]}, not {seen}"
+            return f"must be {TYPE_NAMES[names[wanted]]}, not {seen}"
         case "enum":
             return f"must be one of {', '.join(wanted)}, not {seen}"
         case "minItems":

@@ -47,6 +47,7 @@ def open_object(url: str, timeout_s: float) -> contextlib.closing[_ObjectStream]
 
 def _store(url: str, timeout_s: float) -> ObjectStore:
     parts = urlsplit(url)
+    allow_http = os.environ.get(f"{_PREFIXES[parts.scheme]}_ALLOW_HTTP", "")
     try:
         return from_url(
             f"{parts.scheme}://{parts.netloc}",
@@ -55,7 +56,7 @@ def _store(url: str, timeout_s: float) -> ObjectStore:
                 "connect_timeout": timedelta(seconds=min(_CONNECT_TIMEOUT_S, timeout_s)),
                 "read_timeout": timedelta(seconds=timeout_s),
                 # Client options given here replace those of the environment, this one too.
-                "allow_http": _allows_http(parts.scheme),
+                "allow_http": allow_http.lower() in ("1", "true"),
             },
             retry_config={
                 "max_retries": _MAX_RETRIES,
@@ -64,11 +65,6 @@ def _store(url: str, timeout_s: float) -> ObjectStore:
         )
     except (BaseError, ValueError) as error:
         raise UnreadableError(f"{show_url(url)} is not the address of an object store") from error
-
-
-def _allows_http(scheme: str) -> bool:
-    variable = f"{_PREFIXES[scheme]}_ALLOW_HTTP"
-    return os.environ.get(variable, "").lower() in ("1", "true")
 
 
 class _ObjectStream:

@@ -12,7 +12,7 @@ from pathlib import Path
 from platform_common.errors import PlatformError, UnreadableError, WrongUsageError
 from platform_common.storage.atomic_write import create_exclusive
 from platform_common.storage.safe_read import read_bounded
-from platform_common.storage.stale_files import nothing_left_in
+from release_tools.left_overs import nothing_left_in
 from release_tools.signing.minisign import FormatError, PublicKey
 from release_tools.signing.secret_key import SecretKey, parse_secret_key, render_secret_key
 

@@ -7,10 +7,10 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from platform_common.errors import UnreadableError
+from platform_common.errors import unreadable
 from platform_common.storage.atomic_write import write_atomic
 from platform_common.storage.safe_read import read_bounded
-from platform_common.storage.stale_files import nothing_left_in, remove_left_overs
+from platform_common.storage.stale_files import remove_left_overs
 from release_tools.building.copy_and_digest import digest_file
 from release_tools.distribution.layout import (
     MANIFEST_LIMIT_BYTES,
@@ -20,6 +20,7 @@ from release_tools.distribution.layout import (
 )
 from release_tools.distribution.publish import BuildError, distribution_lock, publish_manifest
 from release_tools.hashing import Digests
+from release_tools.left_overs import nothing_left_in
 from release_tools.manifest.document import Manifest
 from release_tools.manifest.parser import parse
 from release_tools.manifest.vocabulary import CHANNELS
@@ -109,10 +110,8 @@ def _unsigned_release(path: Path) -> Manifest:
 def _digest_all(paths: Sequence[Path], start_progress: StartProgress) -> list[Digests]:
     sizes = {}
     for path in paths:
-        try:
+        with unreadable(path):
             sizes[path] = path.stat().st_size
-        except OSError as error:
-            raise UnreadableError.of(path, error) from error
     progress = SharedProgress(start_progress(sum(sizes.values())))
 
     def work(path: Path, paired: bool) -> Digests:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from platform_common.errors import UnreadableError
+from platform_common.errors import unreadable
 from platform_common.storage.safe_read import open_regular, read_bounded
 from release_tools.building.copy_and_digest import digest_file, unchanged
 from release_tools.distribution.layout import SIGNATURE_LIMIT_BYTES
@@ -39,10 +39,8 @@ def verify_one(
     findings = list(check_comment(signature, file.name, None, str(signature_path)))
     if strict and (refused := [finding for finding in findings if not finding.warning]):
         raise SignatureError(refused[0].code, refused[0].message)
-    try:
+    with unreadable(file):
         advance = start_progress(file.stat().st_size)
-    except OSError as error:
-        raise UnreadableError.of(file, error) from error
     if signature.legacy and legacy and not strict:
         check_legacy_signature(keys, signature, lambda: _chunks(file))
     else:
@@ -53,9 +51,6 @@ def verify_one(
 
 def _chunks(file: Path) -> Iterator[memoryview]:
     buffer = memoryview(bytearray(BUFFER_BYTES))
-    try:
-        with open_regular(file) as descriptor, unchanged(file, descriptor):
-            while count := os.readv(descriptor, [buffer]):
-                yield buffer[:count]
-    except OSError as error:
-        raise UnreadableError.of(file, error) from error
+    with unreadable(file), open_regular(file) as descriptor, unchanged(file, descriptor):
+        while count := os.readv(descriptor, [buffer]):
+            yield buffer[:count]

@@ -23,8 +23,7 @@ from platform_common.formats.decode import DecodingError, from_json
 from platform_common.formats.strict_json import JsonError
 from platform_common.records.limits import Limits
 from platform_common.records.profiles import Profile
-from platform_common.root_helper.messages import SetupPlan, SetupStatus
-from platformctl.answers import Ledger, ModelSet
+from platformctl.answers import Ledger, ModelSet, SetupPlan, SetupStatus
 from platformctl.cli import main
 from platformctl.device import ProfileVerdict
 from platformctl.services.install import ServicesInstall, ServicesRemove, ServiceState

@@ -18,7 +18,6 @@ from dev.imports import NEVER, PACKAGES, PARTS, graph, imported, module_name, pa
 _PAGES = (
     "platform_common/web/*.py",
     *("pwa_app/app.py", "pwa_app/context.py", "pwa_app/pwa_install.py", "pwa_app/*/page.py"),
-    "pwa_app/push/notifications.py",
     *("wizard_app/app.py", "wizard_app/pages/*.py", "wizard_app/chat/routes.py"),
     *("wizard_app/access/gate.py", "wizard_app/access/request_info.py"),
 )

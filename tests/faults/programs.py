@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from platform_common.cli.group import tell
+from platform_common.cli.group import print_error
 from platform_common.errors import PlatformError
 from platform_common.records import record_file
 from platform_common.storage.append_log import append_line, put_aside
@@ -150,7 +150,7 @@ def main() -> int:
     try:
         WAYS[way](Path(path), *text)
     except PlatformError as error:
-        tell(error)
+        print_error(error)
         return 1
     except KeyboardInterrupt:
         return 130

@@ -22,7 +22,6 @@ import pytest
 
 from platform_common.errors import PlatformError
 from platform_common.root_helper.client import ask
-from platform_common.root_helper.messages import SETUP_APPLY, SetUp
 from platform_common.storage.file_lock import LockedError
 from tests.interop.test_control_helper import NOBODY, SET, STRANGER, Helped, helped, request
 from tests.interop.test_setup_helper import CANARIES, SECRETS, Setup, as_nobody, asked, setup
@@ -34,6 +33,7 @@ from tests.support.process_users import as_user
 from tests.support.setups import JOURNAL, put_answers
 from tests.support.waiting import wait_until
 from tests.support.wizard_states import ANSWERS, STATE_FILE
+from wizard_app.setup.apply.helper_client import SETUP_APPLY, SetUp
 from wizard_app.setup.apply.journal import read_try
 
 __all__ = ["helped", "setup"]
@@ -127,7 +127,7 @@ def test_killing_the_caller_does_not_stop_the_operation(waiting: Setup) -> None:
     script = (
         "import json, os, sys; from pathlib import Path\n"
         "from platform_common.root_helper.client import ask\n"
-        "from platform_common.root_helper.messages import SetUp\n"
+        "from wizard_app.setup.apply.helper_client import SetUp\n"
         f"os.setgid({NOBODY}); os.setuid({NOBODY})\n"
         f"ask(Path({str(path)!r}), {SETUP_APPLY!r}, json.load(sys.stdin), SetUp,"
         " on_progress=lambda told: print(told['number'], flush=True))"

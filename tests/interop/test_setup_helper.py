@@ -15,14 +15,15 @@ import pytest
 
 from platform_common.errors import PlatformError
 from platform_common.root_helper.client import ask
-from platform_common.root_helper.messages import SETUP_APPLY, SetUp, SetupProgress
 from platform_common.secret import Secret
 from tests.interop.test_control_helper import NOBODY, Helped, activated
 from tests.support.setups import JOURNAL, put_answers
 from tests.support.wizard_states import AUTH_KEY, CREDENTIALS, KEY, STATE_FILE
 from wizard_app.apply_job import executor
 from wizard_app.setup.apply.executor import ApplyError
+from wizard_app.setup.apply.helper_client import SETUP_APPLY, SetUp
 from wizard_app.setup.apply.journal import read_try
+from wizard_app.setup.apply.progress import SetupProgress
 from wizard_app.setup.device_facts import Machine
 from wizard_app.setup.pending import Held, PendingSecrets
 from wizard_app.setup.plan.plan import Plan, build_plan, plan_digest

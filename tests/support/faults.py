@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NoReturn, Self
 
 import release_tools
-from platform_common.cli.leaving import run_and_leave
+from platform_common.cli.group import run_and_leave
 from platform_common.errors import PlatformError
 from release_tools.signing.keys import load_public_key
 from release_tools.verifying.verify import VerifyRequest, verify_location

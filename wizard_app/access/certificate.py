@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from platform_common.clock import plausible_day
+from platform_common.clock import release_day, today
 from platform_common.errors import PlatformError, UnreadableError
 from platform_common.storage.atomic_write import make_folder, write_atomic
 from platform_common.storage.safe_read import open_regular, read_open
@@ -50,7 +50,6 @@ def own_certificate(folder: Path, name: str, addresses: Iterable[str]) -> Path:
 
 
 def _is_fit(path: Path, name: str) -> bool:
-
     try:
         with open_regular(path, follow_link=False, one_name=True) as descriptor:
             status = os.fstat(descriptor)
@@ -73,7 +72,8 @@ def _made(name: str, addresses: Iterable[str]) -> bytes:
     """Make a key and its certificate, in this order."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
-    begin = datetime.combine(plausible_day(), time(), UTC) - _AHEAD
+    # The clock may stand before the day on which this software was made.
+    begin = datetime.combine(max(today(), release_day()), time(), UTC) - _AHEAD
     try:
         certificate = (
             x509.CertificateBuilder(subject, subject, key.public_key())
@@ -95,7 +95,6 @@ def _made(name: str, addresses: Iterable[str]) -> bytes:
 
 
 def _names(name: str, addresses: Iterable[str]) -> Iterator[x509.GeneralName]:
-
     for host in dict.fromkeys(("localhost", name, f"{name}.local")):
         yield x509.DNSName(host)
     for address in dict.fromkeys((*_LOOPBACK, *addresses)):

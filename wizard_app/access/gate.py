@@ -28,7 +28,7 @@ from wizard_app.access.token_file import TokenFile
 from wizard_app.setup.settings import WizardSettings
 
 _NAME = "wizard_gate"
-_COOKIES = {True: "__Host-platform-session", False: "platform-session"}
+_COOKIE = "platform-session"
 _MOST_WRONG, _MOST_WRONG_OVERALL, _MINUTE_S = 10, 100, 60
 _LOG = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ class Gate:
         self.is_locked = settings.require_token
         self.is_production = settings.production
         self._settings = settings
-        self._cookie = _COOKIES[settings.production]
+        self._cookie = f"__Host-{_COOKIE}" if settings.production else _COOKIE
         # Behind a proxy on this machine, all clients have its address.
         self._wrong = RateLimit(_MOST_WRONG, _MINUTE_S)
         self._wrong_overall = RateLimit(_MOST_WRONG_OVERALL, _MINUTE_S, everybody=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 from urllib.parse import quote, urlencode
 
 from flask import request
 
 from platform_common.host_names import name_of
+from platform_common.net.networks import address_of
 
 TOKEN, RETRY = "token", "retry"
 # A proxy adds one of these; direct requests from this machine have none.
@@ -51,11 +51,8 @@ def _is_loopback(address: str | None) -> bool:
     """Whether it is this machine; a socket file, which has no address, counts too."""
     if not address:
         return True
-    try:
-        found = ipaddress.ip_address(address)
-    except ValueError:
-        return False
-    return (getattr(found, "ipv4_mapped", None) or found).is_loopback
+    found = address_of(address)
+    return found is not None and found.is_loopback
 
 
 def is_forwarded() -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -34,16 +34,16 @@ class Chat:
 
     def with_profile(self, answer: ProfileAnswer | None) -> Conversation:
         """The conversation with the gateway of the chosen profile, if any."""
+        profile, why = None, None
         if answer is None:
             why = Sentence("No profile has been chosen yet, so there is no assistant to talk to")
-            return Conversation(self, history_of(self._settings.paths, None), None, why)
-        paths = self._settings.reading(PROFILES)
-        try:
-            profile = installed_profiles.profile(paths, answer.profile)
-        except PlatformError as error:
-            why = Sentence("The chosen profile cannot be used: {reason}", reason=error.said)
-            return Conversation(self, history_of(self._settings.paths, None), None, why)
-        return Conversation(self, history_of(self._settings.paths, profile), profile)
+        else:
+            paths = self._settings.reading(PROFILES)
+            try:
+                profile = installed_profiles.profile(paths, answer.profile)
+            except PlatformError as error:
+                why = Sentence("The chosen profile cannot be used: {reason}", reason=error.said)
+        return Conversation(self, history_of(self._settings.paths, profile), profile, why)
 
     @contextmanager
     def slot(self) -> Iterator[None]:
@@ -94,7 +94,7 @@ class Conversation(NamedTuple):
         self, text: str, *, streaming: bool = False, is_wanted: Callable[[], bool] | None = None
     ) -> Message:
         """A message to send; the options are those of `gateway.ask`."""
-        return Message(self, text, {"streaming": streaming}, is_wanted)
+        return Message(self, text, streaming, is_wanted)
 
 
 class Message:
@@ -104,11 +104,11 @@ class Message:
         self,
         conversation: Conversation,
         text: str,
-        options: Mapping[str, bool],
+        streaming: bool,
         is_wanted: Callable[[], bool] | None,
     ) -> None:
         self._conversation, self._text = conversation, text
-        self._options, self._is_wanted = options, is_wanted
+        self._streaming, self._is_wanted = streaming, is_wanted
         self._unsaved: list[Turn] = []
         self._why_unsaved: Sentence | None = None
         self._secrets: list[Secret] = []
@@ -156,7 +156,7 @@ class Message:
                 profile,
                 context[-CONTEXT_TURNS:],
                 token,
-                streaming=self._options["streaming"],
+                streaming=self._streaming,
                 is_wanted=self._is_wanted,
             )
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import re
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from platform_common.errors import PlatformError
 from platform_common.message import Sentence
 
-_HIGH = ("\ud800", "\udbff")
 _LONGEST_REASON = 300
 _FOREIGN = Sentence("its answer is not a chat message")
 _DONE = b"[DONE]"
@@ -76,7 +76,8 @@ def streamed(pieces: Iterable[bytes], on_end: Callable[[], None]) -> Iterator[st
     `on_end` is called when the model has finished; later data and errors are ignored. Raises
     `ReadingError`, also if the stream ends before that, and what reading `pieces` raises.
     """
-    halves = Halves()
+    # A piece may end in the middle of a surrogate pair (UTF-16).
+    utf_16 = getincrementaldecoder("utf-16-le")("replace")
     ended = False
     try:
         for data in _events(pieces):
@@ -84,7 +85,7 @@ def streamed(pieces: Iterable[bytes], on_end: Callable[[], None]) -> Iterator[st
                 ended = True
                 break
             content, ends = _delta(loads(data))
-            if text := halves.joined(content):
+            if text := utf_16.decode(content.encode("utf-16-le", "surrogatepass")):
                 yield text
             if ends and not ended:
                 ended = True
@@ -92,7 +93,7 @@ def streamed(pieces: Iterable[bytes], on_end: Callable[[], None]) -> Iterator[st
     except PlatformError:
         if not ended:
             raise
-    if text := halves.rest():
+    if text := utf_16.decode(b"", final=True):
         yield text
     if not ended:
         raise ReadingError(Sentence("its answer ended before it was complete"))
@@ -112,25 +113,6 @@ def _delta(event: Any) -> tuple[str, bool]:
         case _:
             text = ""
     return text, bool(choice.get("finish_reason"))
-
-
-class Halves:
-    """Joins text whose pieces may split a surrogate pair (UTF-16)."""
-
-    def __init__(self) -> None:
-        self._held = ""
-
-    def joined(self, text: str) -> str:
-        """Return the held-back half and `text`, without an incomplete end."""
-        text, self._held = self._held + text, ""
-        if text and _HIGH[0] <= text[-1] <= _HIGH[1]:
-            text, self._held = text[:-1], text[-1]
-        return whole(text)
-
-    def rest(self) -> str:
-        """Return what is still held back at the end."""
-        held, self._held = self._held, ""
-        return whole(held)
 
 
 def whole(text: str) -> str:

@@ -31,10 +31,6 @@ def file_name(device: str, kind: str) -> str:
     return f"chat-{re.sub(r'[^a-z0-9-]+', '-', device.lower())}.{kind}"
 
 
-def _line(line: bytes, _: Turn) -> bytes:
-    return line + b"\n"
-
-
 def _section(_: bytes, turn: Turn) -> bytes:
     name = "No answer" if turn.error else _NAMES[turn.role]
     ending = "\n\n*(stopped)*" if turn.stopped else ""
@@ -44,5 +40,5 @@ def _section(_: bytes, turn: Turn) -> bytes:
 
 _KINDS: Mapping[str, tuple[bytes, Callable[[bytes, Turn], bytes]]] = {
     "md": (b"# Chat\n", _section),
-    "jsonl": (b"", _line),
+    "jsonl": (b"", lambda line, _: line + b"\n"),
 }

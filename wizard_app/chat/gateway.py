@@ -18,7 +18,6 @@ from platform_common.records.profiles import Profile, gateway_url
 from platform_common.secret import Secret
 from wizard_app.chat.errors import (
     AFTERWARDS_S,
-    GatewayError,
     gateway_error,
     no_answer,
     refusal,
@@ -65,25 +64,17 @@ def health(profile: Profile, *, limit_s: float = HEALTH_LIMIT_S) -> Health:
     """Ask the health URL of `profile`'s gateway, within `limit_s`."""
     bounds = Bounds(limit_s=limit_s, limit_bytes=_HEALTH_BYTES, loopback=True)
     try:
-        base_of(profile)
+        gateway_url(profile)
         with exchanged(profile.http_check, _HEADERS, bounds) as incoming:
             if not incoming.is_good:
                 reason = Sentence("it returned HTTP {status}", status=incoming.status)
                 raise no_answer(profile, reason, see(profile))
-    except GatewayError as error:
-        return Health(ready=False, said=error.said, advice=error.advice)
     except (ExchangeError, RefusedAddressError) as error:
         failure = gateway_error(profile, error)
         return Health(ready=False, said=failure.said, advice=failure.advice)
-    return Health(ready=True, said=Sentence("{name} is ready", name=profile.display_name))
-
-
-def base_of(profile: Profile) -> str:
-    """Where the gateway is: the scheme, the host and the port; raises `GatewayError`."""
-    try:
-        return gateway_url(profile)
     except PlatformError as error:
-        raise GatewayError(error.said, hint=error.advice or "") from error
+        return Health(ready=False, said=error.said, advice=error.advice)
+    return Health(ready=True, said=Sentence("{name} is ready", name=profile.display_name))
 
 
 def ask(
@@ -98,10 +89,10 @@ def ask(
     """Yield the gateway's answer to the last of `turns`, in pieces as it arrives.
 
     With `streaming`, the gateway is asked for a stream. Everything together takes at most
-    `limit_s`. Raises `GatewayError`, also in the middle of an answer, and `UnwantedError` once
-    `is_wanted` returns false.
+    `limit_s`. Raises `GatewayError`, also in the middle of an answer,
+    `PlatformError` for a wrong profile, and `UnwantedError` once `is_wanted` returns false.
     """
-    base = base_of(profile)
+    base = gateway_url(profile)
     deadline = time.monotonic() + limit_s
     headers = _HEADERS | {"Content-Type": "application/json"}
     if token is not None:

@@ -12,13 +12,14 @@ import msgspec
 from msgspec import Struct
 
 from platform_common import clock
-from platform_common.errors import UnreadableError
+from platform_common.errors import unreadable
 from platform_common.paths import Paths, Place
 from platform_common.records.profiles import Profile
 from platform_common.storage.append_log import append_line, remove
 from platform_common.storage.atomic_write import Owner, make_folder
 from platform_common.storage.reverse_lines import blocks_from_end
 from platform_common.storage.safe_read import open_regular
+from wizard_app.setup.plan.actions import AGENT
 
 SHOWN_TURNS = 200
 # How much of the file's end a page reads; a single turn is never longer.
@@ -28,7 +29,6 @@ _MOST_LINES = 50 * SHOWN_TURNS
 NAME = "chat-history.jsonl"
 _VARIABLE = "WIZARD_CHAT_HISTORY"
 _MODE = 0o640
-_OWNER = Owner("agent", "agent")
 _BLOCK_BYTES = 1 << 16
 # Line separators for Python and other libraries, beside those that JSON escapes.
 _ENDS = ("\x85", "\u2028", "\u2029")
@@ -65,7 +65,7 @@ class ChatHistory:
     def append(self, said: Turn) -> None:
         """Append a turn durably; raises `PlatformError`."""
         make_folder(self.path.parent, owner=self._folder_owner)
-        append_line(self.path, line_of(said), mode=_MODE, owner=_OWNER)
+        append_line(self.path, line_of(said), mode=_MODE, owner=AGENT)
 
     def last(self, count: int = SHOWN_TURNS) -> list[Turn]:
         """The last turns, oldest first; raises `UnreadableError`.
@@ -109,7 +109,7 @@ def history_of(paths: Paths, profile: Profile | None) -> ChatHistory:
     named = paths.named(_VARIABLE)
     if named is not None or profile is None:
         return ChatHistory(named or paths.writable(Place(f"/var/lib/platform/{NAME}")))
-    return ChatHistory(paths.on_device(f"{profile.data_dir}/{NAME}"), folder_owner=_OWNER)
+    return ChatHistory(paths.on_device(f"{profile.data_dir}/{NAME}"), folder_owner=AGENT)
 
 
 def line_of(said: Turn) -> bytes:
@@ -138,10 +138,8 @@ def _lines(descriptor: int, path: Path) -> Iterator[bytes]:
     begun = b""
     position, end = 0, os.fstat(descriptor).st_size
     while position < end:
-        try:
+        with unreadable(path):
             block = os.pread(descriptor, min(_BLOCK_BYTES, end - position), position)
-        except OSError as error:
-            raise UnreadableError.of(path, error) from error
         if not block:
             break
         position += len(block)

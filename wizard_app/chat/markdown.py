@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup, escape
 
 from platform_common.plain_text import with_line_feeds, without_controls
-from platform_common.validation import check_http_url
+from platform_common.validation import check_http_url, passes
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -121,13 +121,7 @@ def _inline(tokens: Iterable[Token]) -> Iterator[Token]:
 
 def _leads_to_a_page(url: str) -> bool:
     """Whether a link may lead there: web or mail, with a host, and without a password."""
-    if _MAIL.fullmatch(url):
-        return True
-    try:
-        check_http_url(url)
-    except ValueError:
-        return False
-    return True
+    return _MAIL.fullmatch(url) is not None or passes(check_http_url, url)
 
 
 @cache

@@ -18,7 +18,7 @@ import termios
 import time
 from pathlib import Path
 
-from platform_common.errors import PlatformError, UnreadableError
+from platform_common.errors import PlatformError, unreadable
 from platform_common.paths import SETUP_COMPLETE, Place
 from platform_common.process.run import ProcessError, run
 from platform_common.storage.atomic_write import make_folder, write_atomic
@@ -30,7 +30,6 @@ from wizard_app.setup.settings import WizardSettings
 ISSUE = Place("/run/platform-wizard.issue")
 # agetty only reads the second folder if the file beside the first does not exist.
 _MAIN_ISSUE = Place("/etc/issue")
-_FOLDERS = ("/etc/issue.d", "/run/issue.d")
 _SCREEN = "/dev/tty1"
 _EVERY_S = 1.0
 _RELOAD_S = 10.0
@@ -47,7 +46,8 @@ def keep_shown(settings: WizardSettings) -> None:
     """
     paths = settings.paths
     place = paths.on_device(ISSUE.device)
-    link = paths.on_device(_FOLDERS[not paths.has(_MAIN_ISSUE)]) / place.name
+    folder = "/etc/issue.d" if paths.has(_MAIN_ISSUE) else "/run/issue.d"
+    link = paths.on_device(folder) / place.name
     shown = ""
     try:
         make_folder(place.parent)
@@ -69,12 +69,10 @@ def keep_shown(settings: WizardSettings) -> None:
 
 def _put_link(link: Path, target: str) -> None:
     """Create the link, replacing an existing one; raises `UnreadableError`."""
-    try:
+    with unreadable(link):
         with contextlib.suppress(FileNotFoundError):
             link.unlink()
         link.symlink_to(target)
-    except OSError as error:
-        raise UnreadableError.of(link, error) from error
 
 
 def _text(settings: WizardSettings) -> str:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, cast
 from flask import Blueprint, Flask, Response, current_app, redirect, render_template, request
 from werkzeug import Response as Redirect
 
+from platform_common.clock import local_time
 from platform_common.message import Sentence, quoted
 from platform_common.web.factory import called
 from wizard_app.apply_job import Applying, Outcome
@@ -151,14 +152,7 @@ def _stopped(snapshot: Snapshot, found: Progress) -> Stopped | None:
         return Stopped(failed=True, action=action, what=what, why=why, advice=AGAIN)
     if tried is None:
         return None
-    return Stopped(failed=False, at=_moment(max([tried.at, *(entry.at for entry in entries)])))
-
-
-def _moment(text: str) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text).astimezone()
-    except (ValueError, OverflowError):
-        return None
+    return Stopped(failed=False, at=local_time(max([tried.at, *(entry.at for entry in entries)])))
 
 
 def _name(snapshot: Snapshot) -> str:

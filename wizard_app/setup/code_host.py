@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from platform_common.errors import PlatformError
 from platform_common.message import Sentence
-from platform_common.net.client import Answer, fetch, server_of
+from platform_common.net.client import Answer, Bounds, fetch, server_of
 from platform_common.net.errors import TooLongAnswerError
-from platform_common.validation import check_base_url
+from platform_common.validation import check_base_url, passes
 from wizard_app.setup import ssh_keys
 
 LIMIT_S = 10.0
@@ -34,9 +34,7 @@ class Fetched(NamedTuple):
 
 def name_of(base: str) -> str:
     """The name of the code host at `base`, for people."""
-    try:
-        check_base_url(base)
-    except ValueError:
+    if not passes(check_base_url, base):
         return _VARIABLE
     server = server_of(base)
     return _NAMES.get(server, server)
@@ -60,7 +58,8 @@ def fetch_keys(
         return Sentence("Other keys are being fetched. Try again in a few seconds.")
     try:
         url = f"{base.rstrip('/')}/{user}.keys"
-        answer = fetch(url, _HEADERS, limit_s=limit_s, limit_bytes=LIMIT_BYTES, ca_file=ca_file)
+        bounds = Bounds(limit_s=limit_s, limit_bytes=LIMIT_BYTES, ca_file=ca_file)
+        answer = fetch(url, _HEADERS, bounds)
     except TooLongAnswerError:
         return Sentence("{host} sent a response that is too large", host=host)
     except PlatformError as error:

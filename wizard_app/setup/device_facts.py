@@ -10,9 +10,10 @@ from typing import TypeVar
 
 from platform_common.errors import PlatformError
 from platform_common.message import Sentence
-from platform_common.paths import AIRGAP, LIMITS, PROFILES, PROVIDERS, Found, Place
-from platform_common.records import catalogue, device_identity, limits, record_file
+from platform_common.paths import AIRGAP, LIMITS, PROFILES, PROVIDERS, Paths, Place
+from platform_common.records import catalogue, limits, record_file
 from platform_common.records.catalogue import Catalogue, Provider
+from platform_common.records.device_identity import device_name
 from platform_common.records.installed_profiles import InstalledProfiles, installed_profiles
 from platform_common.records.limits import Limits
 from platform_common.records.profiles import Profile
@@ -85,12 +86,12 @@ class Machine:
     @property
     def name(self) -> str:
         """The current name of the device."""
-        return device_identity.device_name(self._settings.paths, self._settings.device)
+        return device_name(self._settings.paths, self._settings.device)
 
     @property
     def time_zone(self) -> str:
         """The time zone of its clock; empty if it is not in the database."""
-        zone = device_identity.time_zone(self._settings.paths, self._settings.device)
+        zone = _time_zone(self._settings.paths) or _time_zone(self._settings.device)
         return zone if zone in zones() else ""
 
     @property
@@ -138,15 +139,24 @@ class Machine:
         """Run the device's `ssh-keygen` on valid lines."""
         return list(ssh_keys.examined(keys))
 
-    def _find(self, place: Place) -> Found:
-        return self._settings.reading(place).find(place)
-
     def _read(self, place: Place, parse: Callable[[bytes], T], default: T) -> T:
         try:
-            return record_file.read(self._find(place), parse)
+            return record_file.read(self._settings.reading(place).find(place), parse)
         except PlatformError as error:
             self.problems.append(error.message)
             return default
+
+
+def _time_zone(device: Paths) -> str:
+    """What a device says of its time zone; empty when it says nothing."""
+    try:
+        return str(device.on_device("/etc/localtime").readlink()).partition("zoneinfo/")[2]
+    except OSError:
+        pass
+    try:
+        return record_file.read_line(device.on_device("/etc/timezone")) or ""
+    except PlatformError:
+        return ""
 
 
 # Reading them takes 10 ms; the bench row "a step's answer stored" would miss.

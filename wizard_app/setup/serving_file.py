@@ -10,7 +10,7 @@ import pwd
 import re
 import socket
 import struct
-from itertools import chain
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -21,7 +21,6 @@ from platform_common.formats.decode import from_json
 from platform_common.net.connect import FAMILIES, own_addresses
 from platform_common.paths import Found
 from platform_common.records import record_file
-from platform_common.records.record_file import MissingRecordError
 from platform_common.storage.atomic_write import Owner, make_folder, write_atomic
 from platform_common.storage.file_lock import changing
 from platform_common.storage.stale_files import remove_left_overs
@@ -64,8 +63,7 @@ class Serving(Struct, frozen=True):
         if self.behind_proxy or not self.bind:
             return self
         scheme = "https" if self.fingerprint else "http"
-        found = chain.from_iterable(bases(bind, scheme) for bind in self.bind.split())
-        return structs.replace(self, bases=tuple(dict.fromkeys(found)))
+        return structs.replace(self, bases=all_bases(self.bind.split(), scheme))
 
     def urls(self, token: str) -> tuple[str, ...]:
         """The launch URLs; without a base, only the path."""
@@ -84,21 +82,15 @@ class ServingFile:
 
     def read(self) -> Serving | None:
         """Read the file; None if no wizard is running. Raises `RecordError`."""
-        try:
-            serving = record_file.read(Found(self.path), lambda data: from_json(data, Serving))
-        except MissingRecordError:
-            return None
-        return serving if _is_alive(serving.pid) else None
+        found = Found(self.path)
+        serving = record_file.read_or(found, lambda data: from_json(data, Serving), None)
+        return serving if serving and _is_alive(serving.pid) else None
 
     def user(self) -> int | None:
         """The user of that process; None if unknown."""
         with contextlib.suppress(OSError):
             return self.path.lstat().st_uid
         return None
-
-    def owner(self) -> Owner | None:
-        """The user of that process, by name; None if unknown."""
-        return owner_of(self.path)
 
     def clear(self, pid: int) -> None:
         """Remove the file if it is this process's."""
@@ -113,6 +105,11 @@ def launch_url(base: str, token: str) -> str:
     return f"{base}/?token={token}" if token else f"{base}/"
 
 
+def all_bases(binds: Iterable[str], scheme: str) -> tuple[str, ...]:
+    """Those of several addresses, each once."""
+    return tuple(dict.fromkeys(base for bind in binds for base in bases(bind, scheme)))
+
+
 def bases(bind: str, scheme: str) -> tuple[str, ...]:
     """The base URLs of a server that listens on `bind`; none for a socket file."""
     found = _TCP.fullmatch(bind)
@@ -123,7 +120,7 @@ def bases(bind: str, scheme: str) -> tuple[str, ...]:
     if host in _EVERYWHERE:
         families = [socket.AF_INET] if host == "0.0.0.0" else FAMILIES  # noqa: S104 - as above
         found_ones = own_addresses(families) or interface_addresses()
-        hosts = [_in_url(address) for address in found_ones]
+        hosts = [f"[{one}]" if ":" in one else one for one in found_ones]
         hosts += [f"{machine_name()}.local", *(() if hosts else ("127.0.0.1",))]
     return tuple(f"{scheme}://{host}:{port}" for host in hosts)
 
@@ -144,10 +141,6 @@ def machine_name() -> str:
     return socket.gethostname().partition(".")[0].lower()
 
 
-def _in_url(address: str) -> str:
-    return f"[{address}]" if ":" in address else address
-
-
 def owner_of(path: Path) -> Owner | None:
     """The owner of the file at `path`, by name; None if unknown."""
     try:
@@ -165,7 +158,7 @@ def _is_alive(pid: int) -> bool:
     except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
-        return True
+        pass
     return True
 
 

@@ -18,8 +18,8 @@ COMMANDS = "commands.jsonl"
 TOKEN = Place("/run/platform/wizard.token", "WIZARD_TOKEN_FILE")
 JOURNAL = Place("/var/lib/platform/apply-journal.jsonl")
 TLS = Place("/var/lib/platform/wizard-tls")
-# Hexadecimal digits; in production (True) too many to guess.
-_TOKEN_SHAPES = {True: re.compile(r"[0-9a-f]{32,128}"), False: re.compile(r"[0-9A-Fa-f]{1,128}")}
+# Hexadecimal digits; in production too many to guess.
+_TOKEN, _SECURE_TOKEN = re.compile(r"[0-9A-Fa-f]{1,128}"), re.compile(r"[0-9a-f]{32,128}")
 _CODE_HOST = "https://github.com"
 
 
@@ -44,7 +44,7 @@ class WizardSettings(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Refuse settings that would let anyone set up a real device."""
-        shape = _TOKEN_SHAPES[self.production]
+        shape = _SECURE_TOKEN if self.production else _TOKEN
         if self.token and not shape.fullmatch(self.token):
             raise WrongUsageError(
                 "The launch token is not valid",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -114,9 +114,12 @@ class Snapshot:
 
     def lacks(self) -> list[Lack]:
         """What must be answered or entered again before setup can run."""
-        found = [*self.unanswered(), *self.unfit(), *self.lost()]
+        return self.in_order([*self.unanswered(), *self.unfit(), *self.lost()])
+
+    def in_order(self, lacks: Iterable[Lack]) -> list[Lack]:
+        """The same in the order of the steps."""
         order = list(self.steps)
-        return sorted(found, key=lambda lack: order.index(lack.step.slug))
+        return sorted(lacks, key=lambda lack: order.index(lack.step.slug))
 
     def revision(self, step: AnyStep) -> str:
         """A digest that changes with the answer to a step and with its secrets."""

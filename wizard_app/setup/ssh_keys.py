@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from platform_common.message import Sentence, listed
+from platform_common.message import Sentence
 from platform_common.process import run as processes
 from platform_common.process.run import ProcessError
+from wizard_app.setup.sentence_list import listed
 
 MOST_KEYS = 100
 LONGEST_LINE = 16 << 10

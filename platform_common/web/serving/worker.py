@@ -20,9 +20,5 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
         if not goes_on:
             conn.close(graceful=True)
             # Otherwise the accepting thread would close it again.
-            conn.close = _closed
+            conn.close = lambda **options: None
         return goes_on
-
-
-def _closed(*, graceful: bool = False) -> None:
-    """Do nothing: the connection is already closed."""

@@ -10,7 +10,7 @@ import pytest
 
 _PROGRAM = """
 import sys, threading, time
-from platform_common.cli.leaving import run_and_leave
+from platform_common.cli.group import run_and_leave
 def main():
     print("said")
     print("told", file=sys.stderr)

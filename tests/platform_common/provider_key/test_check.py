@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 import pytest
 
-from platform_common.net.client import LIMIT_BYTES, fetch
+from platform_common.net.client import LIMIT_BYTES, Bounds, fetch
 from platform_common.net.errors import ExchangeError
 from platform_common.provider_key.check import BusyError, check_key
 from platform_common.provider_key.result import KeyCheck
@@ -302,7 +302,7 @@ def test_key_01_a_server_that_is_not_there_leaks_nothing(kind: Kind, scheme: str
 )
 def test_key_01_an_exception_carries_no_other_that_holds_the_key(target: str) -> None:
     with serving({}) as server, pytest.raises(ExchangeError) as caught:
-        fetch(f"{server.url}/{target}", {"X-Key": f"{CANARY}\n…"}, limit_s=2)
+        fetch(f"{server.url}/{target}", {"X-Key": f"{CANARY}\n…"}, Bounds(limit_s=2))
     error: BaseException = caught.value
     assert (error.__cause__, error.__context__) == (None, None)
     assert CANARY not in repr(error)

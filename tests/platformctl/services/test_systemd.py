@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from platform_common.errors import PlatformError
-from platformctl.services.systemd import UnitState, disable_now, enable_now, parse, unit_states
+from platformctl.services.systemd import UnitState, parse, switch, unit_states
 from tests.support.stand_in import stand_in
 
 BLOCK = (
@@ -96,8 +96,8 @@ def test_cli_09_an_invalid_unit_name_is_not_queried(systemctl: Path, tmp_path: P
 
 def test_a_unit_is_switched_at_once_and_for_every_boot(systemctl: Path, tmp_path: Path) -> None:
     write(systemctl, f'echo "$@" >{tmp_path}/asked')
-    for switch, verb in ((enable_now, "enable"), (disable_now, "disable")):
-        switch("a.service")
+    for on, verb in ((True, "enable"), (False, "disable")):
+        switch("a.service", on=on)
         assert (tmp_path / "asked").read_text() == f"{verb} --now -- a.service\n"
 
 
@@ -106,4 +106,4 @@ def test_a_unit_that_could_not_be_switched_is_reported_in_systemds_words(systemc
     with pytest.raises(
         PlatformError, match=r"not enable a\.service: Failed to enable unit: Unit f"
     ):
-        enable_now("a.service")
+        switch("a.service", on=True)

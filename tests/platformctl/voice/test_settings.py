@@ -12,11 +12,11 @@ from platform_common.formats.decode import DecodingError
 from platform_common.records import limits
 from platform_common.records.limits import Capabilities, Limits
 from platform_common.resources import data_path, schema
+from platformctl.toml_edit import edited
 from platformctl.voice.settings import (
     Voice,
     VoiceConfig,
     default_model,
-    edited,
     for_device,
     parse,
     supported,
@@ -93,7 +93,7 @@ def rows(table: dict[tuple[str, str], tuple[Any, ...]]) -> list[tuple[str, str, 
 
 @pytest.mark.parametrize(("section", "key", "value"), rows(GOOD))
 def test_a_value_is_taken_and_the_schema_allows_it(section: str, key: str, value: str) -> None:
-    data = edited(SHIPPED, {(section, key): value})
+    data = edited(SHIPPED, {(section, key): value}, parse)
     assert getattr(getattr(parse(data), section), key) == value
     jsonschema.validate(tomllib.loads(data.decode()), schema("voice"))
 
@@ -103,7 +103,7 @@ def test_a_bad_value_is_never_written_and_its_place_is_named(
     section: str, key: str, value: Any
 ) -> None:
     with pytest.raises(DecodingError) as caught:
-        edited(SHIPPED, {(section, key): value})
+        edited(SHIPPED, {(section, key): value}, parse)
     assert caught.value.message.startswith(f"{section}.{key}")
 
 

@@ -11,14 +11,14 @@ import hashlib
 import json
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from platform_common.clock import now
-from platform_common.errors import PlatformError, UnreadableError
+from platform_common.errors import PlatformError
 from platform_common.formats.decode import from_json
 from platform_common.paths import SETUP_COMPLETE, Found, Paths
 from platform_common.records import record_file
-from platform_common.storage.atomic_write import ROOT, fsync_directory, make_folder, write_atomic
+from platform_common.storage.atomic_write import ROOT, make_folder, remove_file, write_atomic
 from platform_common.storage.file_lock import changing
 from platform_common.storage.stale_files import remove_left_overs
 from wizard_app.setup.plan.plan import Plan, plan_digest
@@ -31,10 +31,10 @@ _DIGEST_LENGTH = 16
 
 
 class Completion(Struct, frozen=True):
-    """The setup, digests of its plan (`mark`) and its answers, and the time; empty if unknown."""
+    """The setup, digests of its plan and its answers, and the time; empty if unknown."""
 
     setup: str = ""
-    mark: str = ""
+    plan: str = field(name="mark", default="")
     answers: str = ""
     completed_at: str = ""
 
@@ -74,12 +74,7 @@ def complete(device: Paths, snapshot: Snapshot, plan: Plan) -> None:
 
 def take_back(device: Paths) -> None:
     """Remove the completion marker durably; within `alone`. Raises `UnreadableError`."""
-    path = device.writable(SETUP_COMPLETE)
-    try:
-        path.unlink(missing_ok=True)
-        fsync_directory(path.parent)
-    except OSError as error:
-        raise UnreadableError.of(path, error) from error
+    remove_file(device.writable(SETUP_COMPLETE))
 
 
 def _digest(state: WizardState) -> str:

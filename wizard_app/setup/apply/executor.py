@@ -13,17 +13,17 @@ from pathlib import Path
 
 import msgspec
 
-from platform_common.errors import PlatformError, UnreadableError
+from platform_common.errors import PlatformError, unreadable
 from platform_common.message import Sentence
 from platform_common.paths import SECRETS, Paths
 from platform_common.records.key_store import store_keys
-from platform_common.root_helper.messages import ActionState, SetupProgress
-from platform_common.storage.atomic_write import ROOT, fsync_directory, make_folder, write_atomic
+from platform_common.storage.atomic_write import ROOT, make_folder, remove_file, write_atomic
 from platform_common.storage.file_lock import LockedError, changing
 from platform_common.storage.stale_files import remove_left_overs
 from wizard_app.setup.apply.authorized_keys import add_keys
 from wizard_app.setup.apply.command_runners import Run
-from wizard_app.setup.apply.journal import Entry, Journal
+from wizard_app.setup.apply.journal import ActionState, Entry, Journal
+from wizard_app.setup.apply.progress import SetupProgress
 from wizard_app.setup.plan.actions import (
     MESH_VPN_KEY,
     STORE_ACCESS,
@@ -69,7 +69,8 @@ def execute(
     The caller holds a lock: `one_at_a_time`, or root's own (`completion.alone`). Raises
     `ApplyError`, or what writing the journal raises.
     """
-    _sweep(device)
+    for sweep in _sweeps(device):
+        sweep()
     journal = Journal(device.writable(JOURNAL))
     journal.begin(setup, [_entry(item) for item in plan])
     for number, item in enumerate(plan):
@@ -145,8 +146,8 @@ def _perform(action: Action, device: Paths, run: Run) -> None:
             add_keys(path, action.lines, mode=action.mode, owner=action.owner)
         case RemoveFile():
             path = device.on_device(action.path)
-            _remove_left_overs(path)
-            _remove(path)
+            remove_left_overs(path.parent, of_name=path.name)
+            remove_file(path)
         case RunCommand():
             with _key_file(action, device):
                 run(action)
@@ -165,45 +166,22 @@ def _key_file(command: RunCommand, device: Paths) -> Iterator[None]:
         write_atomic(path, data, mode=_KEY_FILE_MODE, owner=ROOT)
         yield
     finally:
-        _remove(path)
-
-
-def _sweep(device: Paths) -> None:
-    for sweep in _sweeps(device):
-        sweep()
+        remove_file(path)
 
 
 def _sweeps(device: Paths) -> Iterator[Callable[[], None]]:
     """The files to sweep, including those of actions that the plan no longer has."""
     for name in (STORE_ACCESS, TUNNEL_CREDENTIALS, MESH_VPN_KEY):
-        yield partial(_remove_left_overs, device.on_device(name))
-    yield partial(_remove, device.on_device(MESH_VPN_KEY))
+        path = device.on_device(name)
+        yield partial(remove_left_overs, path.parent, of_name=path.name)
+    yield partial(remove_file, device.on_device(MESH_VPN_KEY))
     yield partial(_sweep_keys, device.writable(SECRETS))
 
 
 def _sweep_keys(keys: Path) -> None:
-    if _has_folder(keys):
-        # A writer that changes them sweeps there too.
-        with contextlib.suppress(LockedError), changing(keys, wait_s=0):
-            _remove_left_overs(keys)
-
-
-def _remove_left_overs(path: Path) -> None:
-    if _has_folder(path):
-        remove_left_overs(path.parent, of_name=path.name)
-
-
-def _remove(path: Path) -> None:
-    if _has_folder(path):
-        try:
-            path.unlink(missing_ok=True)
-            fsync_directory(path.parent)
-        except OSError as error:
-            raise UnreadableError.of(path, error) from error
-
-
-def _has_folder(path: Path) -> bool:
-    try:
-        return path.parent.is_dir()
-    except OSError as error:
-        raise UnreadableError.of(path.parent, error) from error
+    with unreadable(keys.parent):
+        if not keys.parent.is_dir():
+            return
+    # A writer that changes them sweeps there too.
+    with contextlib.suppress(LockedError), changing(keys, wait_s=0):
+        remove_left_overs(keys.parent, of_name=keys.name)

@@ -2,33 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import Struct, field
 
 from platform_common.errors import PlatformError
 from platform_common.formats.decode import shaped
 from platform_common.paths import LIMITS, PROFILES, PROVIDERS, SECRETS, WIZARD_STATE
 from platform_common.root_helper.client import ask, socket_for
-from platform_common.root_helper.messages import (
-    SETUP_APPLY,
-    SecretTexts,
-    SetUp,
-    SetupProgress,
-    SetupRequest,
-)
 from wizard_app.setup.apply.executor import ApplyError, Execute, OnProgress
+from wizard_app.setup.apply.progress import SetupProgress
 from wizard_app.setup.plan.actions import RunCommand
 from wizard_app.setup.plan.plan import Plan, plan_digest
 from wizard_app.setup.settings import TOKEN, WizardSettings
 from wizard_app.setup.snapshot import Snapshot
 
+# The name of the helper's operation.
+SETUP_APPLY = "setup-apply"
+# By the slug of the step and the name of the secret.
+SecretTexts = Mapping[str, Mapping[str, str]]
 # The helper reads these at their usual places, so with another place for one of them it would
 # set up something else.
 PLACES = (WIZARD_STATE, TOKEN, PROVIDERS, PROFILES, LIMITS, SECRETS)
 # For all actions that are not commands: files, each written durably.
 _FILES_S = 120.0
+
+
+class SetupRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the root helper needs beside the answers, which it reads itself.
+
+    `digest` is that of the plan that was shown.
+    """
+
+    digest: str = field(name="mark")
+    secrets: SecretTexts
+
+
+class SetUp(Struct, frozen=True):
+    """That the device is set up; `actions` is how many were done."""
+
+    actions: int = 0
 
 
 def or_by_helper(settings: WizardSettings, here: Execute) -> Execute:

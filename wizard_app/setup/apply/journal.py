@@ -16,12 +16,12 @@ from msgspec import Struct
 from platform_common.clock import now
 from platform_common.errors import PlatformError
 from platform_common.formats.decode import DecodingError, from_json
-from platform_common.root_helper.messages import ActionState
 from platform_common.storage.append_log import append_line
 from platform_common.storage.atomic_write import Owner, make_folder, write_atomic
 from platform_common.storage.safe_read import read_own
 from platform_common.storage.stale_files import remove_left_overs
 
+ActionState = Literal["running", "done", "failed"]
 State = Literal[ActionState, "waiting", "kept"]
 # Writable by a wizard without root, which needs it for `forget`.
 _MODE, _OWNER = 0o660, Owner("root", "platform")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
+from msgspec import Struct
+
 from platform_common.message import Sentence
-from platform_common.root_helper.messages import SetupProgress
-from wizard_app.setup.apply.journal import Entry
+from wizard_app.setup.apply.journal import ActionState, Entry
 from wizard_app.setup.plan.actions import Action, AddKeys, RunCommand, SetVariables, WriteFile
 from wizard_app.setup.plan.phases import TITLES, Phase
 from wizard_app.setup.plan.plan import Plan
@@ -15,9 +16,25 @@ from wizard_app.setup.plan.plan import Plan
 # `kept`: done before a restart; `stopped`: was running when the attempt ended; a phase is
 # `skipped` if it has no actions.
 State = Literal["waiting", "running", "done", "failed", "kept", "stopped", "skipped"]
+_OVER: frozenset[State] = frozenset({"done", "kept"})
+
+
+class SetupProgress(Struct, frozen=True):
+    """One action while a plan is carried out: its number from 1, and its state.
+
+    `of` is the number of all actions; `why` is the reason of a failure.
+    """
+
+    number: int
+    of: int
+    id: str
+    said: str
+    state: ActionState = "running"
+    why: str = ""
+
+
 # From the journal, or from live reports.
 Reported = Entry | SetupProgress
-_OVER: frozenset[State] = frozenset({"done", "kept"})
 
 
 class Row(NamedTuple):

@@ -14,10 +14,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from platform_common.message import Sentence, listed
+from platform_common.message import Sentence
 from platform_common.secret import Secret
-from platform_common.storage.atomic_write import ROOT, Owner
+from platform_common.storage.atomic_write import KEYS_OWNER, ROOT, Owner
 from wizard_app.setup.plan.phases import Phase
+from wizard_app.setup.sentence_list import listed
 
 # Files with secrets, beside the device's keys; the last one exists only while a command reads
 # it.
@@ -26,7 +27,7 @@ TUNNEL_CREDENTIALS = "/etc/platform/tunnel/credentials.json"
 MESH_VPN_KEY = "/run/platform/mesh-vpn.key"
 # Stands for a secret that is not in memory; such an action is never executed.
 NOT_HELD = Secret("")
-AGENT, KEYS_OWNER = Owner("agent", "agent"), Owner("root", "agent")
+AGENT = Owner("agent", "agent")
 _ID_LENGTH = 16
 _MASKED = "•••"
 

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from platform_common.message import Sentence, listed
+from platform_common.message import Sentence
+from wizard_app.setup.sentence_list import listed
 
+# The file of the rules.
+RULES = "/etc/nftables.d/platform.nft"
 # Ports that must stay open for setup, and their purposes.
 ALWAYS: Mapping[str, Sentence] = {
     "22/tcp": Sentence("SSH"),

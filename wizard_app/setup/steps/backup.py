@@ -10,8 +10,8 @@ from msgspec import Struct
 from platform_common.formats.decode import check_member
 from platform_common.message import Sentence
 from platform_common.secret import Secret, SecretError
+from platform_common.storage.atomic_write import KEYS_OWNER
 from wizard_app.setup.plan.actions import (
-    KEYS_OWNER,
     STORE_ACCESS,
     Planned,
     RemoveFile,
@@ -25,7 +25,6 @@ from wizard_app.setup.steps.backup_stores import (
     ENDPOINT,
     STORE_B_HOST,
     STORES,
-    Field,
     Store,
     store_b_endpoint,
 )
@@ -126,7 +125,7 @@ class BackupStep(Step[BackupAnswer]):
             yield Sentence("Backups go to"), answer.backup_meta[ENDPOINT]
         for field in store.fields:
             if field.secret:
-                yield field.label, in_memory(asked, held=_holds(asked, field))
+                yield field.label, in_memory(asked, held=field.name in asked.held.secrets)
             elif field.member != ENDPOINT:
                 yield field.label, answer.backup_meta[field.member]
 
@@ -150,16 +149,12 @@ def _goes_to(account_id: str) -> str:
     return "" if backup_rules.account(account_id) else store_b_endpoint(account_id)
 
 
-def _holds(asked: Question, field: Field) -> bool:
-    return field.name in asked.held.secrets
-
-
 def _kept(store: Store, asked: Question) -> dict[str, Secret]:
     """The secrets of a store that are in memory."""
     return {
         field.name: asked.held.secrets[field.name]
         for field in store.secrets
-        if _holds(asked, field)
+        if field.name in asked.held.secrets
     }
 
 

@@ -6,12 +6,11 @@ at the ends and line feeds have other meanings.
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Callable
 
 from platform_common.message import Sentence
-from platform_common.net.networks import LOCAL, Address, is_in
+from platform_common.net.networks import LOCAL, Address, address_of, is_in
 from platform_common.validation import check_http_url
 from wizard_app.setup.steps.typed_secret import typed_secret
 
@@ -65,7 +64,7 @@ def endpoint(url: str) -> Sentence | None:
         host = check_http_url(url)
     except ValueError:
         return whole
-    address = _address(host)
+    address = address_of(host.strip("[]"))
     if not _PLAIN_URL.fullmatch(url) or not (address or _NAME.fullmatch(host)):
         return whole
     if url.startswith("http:") and not _is_local(host, address):
@@ -73,14 +72,6 @@ def endpoint(url: str) -> Sentence | None:
             "Address must start with https://, unless the storage is on your own network"
         )
     return None
-
-
-def _address(host: str) -> Address | None:
-    try:
-        found = ipaddress.ip_address(host.strip("[]"))
-    except ValueError:
-        return None
-    return getattr(found, "ipv4_mapped", None) or found
 
 
 def _is_local(host: str, address: Address | None) -> bool:

@@ -101,33 +101,27 @@ def store_b_endpoint(account_id: str) -> str:
 
 
 _ACCOUNT = (Sentence("Account ID"), Sentence("Enter your account ID"), backup_rules.account)
-_ACCESS_KEY, _SECRET_KEY = Sentence("Access key"), Sentence("Secret key")
-_BUCKET = (Sentence("Bucket name"), Sentence("Enter your bucket name"))
-_BUCKET_HINT = Sentence("A bucket that already exists.")
 _ONCE = Sentence("Shown only once, when you create the key.")
+
+
+def _key(name: str, label: Sentence, missing: Sentence, hint: Sentence) -> Field:
+    return Field(name, label, missing, backup_rules.key(label), hint, secret=True)
 
 
 def _pair(prefix: str) -> tuple[Field, Field]:
     """The two fields of an S3 key."""
-    no_access, no_secret = Sentence("Enter your access key"), Sentence("Enter your secret key")
+    access, no_access = Sentence("Access key"), Sentence("Enter your access key")
+    secret, no_secret = Sentence("Secret key"), Sentence("Enter your secret key")
     return (
-        Field(
-            f"{prefix}_access_key",
-            _ACCESS_KEY,
-            no_access,
-            backup_rules.key(_ACCESS_KEY),
-            Sentence("Also called access key id."),
-            secret=True,
-        ),
-        Field(
-            f"{prefix}_secret_key",
-            _SECRET_KEY,
-            no_secret,
-            backup_rules.key(_SECRET_KEY),
-            _ONCE,
-            secret=True,
-        ),
+        _key(f"{prefix}_access_key", access, no_access, Sentence("Also called access key id.")),
+        _key(f"{prefix}_secret_key", secret, no_secret, _ONCE),
     )
+
+
+def _bucket(name: str, pattern: str, otherwise: Sentence) -> Field:
+    label, missing = Sentence("Bucket name"), Sentence("Enter your bucket name")
+    rule = backup_rules.bucket(pattern, otherwise)
+    return Field(name, label, missing, rule, Sentence("A bucket that already exists."))
 
 
 _STORE_A = Store(
@@ -136,25 +130,19 @@ _STORE_A = Store(
     Sentence("With an application key from your account."),
     (
         Field("a_account_id", *_ACCOUNT, Sentence("The keyID of the application key.")),
-        Field(
+        _key(
             "a_application_key",
             Sentence("Application key"),
             Sentence("Enter your application key"),
-            backup_rules.key(Sentence("Application key")),
             _ONCE,
-            secret=True,
         ),
-        Field(
+        _bucket(
             "a_bucket",
-            *_BUCKET,
-            backup_rules.bucket(
-                r"[A-Za-z0-9][A-Za-z0-9-]{1,61}[A-Za-z0-9]",
-                Sentence(
-                    "Bucket name can only contain letters, digits and hyphens, and must have "
-                    "3 to 63 characters"
-                ),
+            r"[A-Za-z0-9][A-Za-z0-9-]{1,61}[A-Za-z0-9]",
+            Sentence(
+                "Bucket name can only contain letters, digits and hyphens, and must have "
+                "3 to 63 characters"
             ),
-            _BUCKET_HINT,
         ),
     ),
 )
@@ -165,17 +153,13 @@ _STORE_B = Store(
     (
         Field("b_account_id", *_ACCOUNT, Sentence("You find it next to your buckets.")),
         *_pair("b"),
-        Field(
+        _bucket(
             "b_bucket",
-            *_BUCKET,
-            backup_rules.bucket(
-                r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]",
-                Sentence(
-                    "Bucket name can only contain a to z, 0 to 9 and hyphens, and must have "
-                    "3 to 63 characters"
-                ),
+            r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]",
+            Sentence(
+                "Bucket name can only contain a to z, 0 to 9 and hyphens, and must have "
+                "3 to 63 characters"
             ),
-            _BUCKET_HINT,
         ),
     ),
 )
@@ -192,17 +176,13 @@ _STORE_C = Store(
             Sentence("Such as https://s3.example.com."),
         ),
         *_pair("c"),
-        Field(
+        _bucket(
             "c_bucket",
-            *_BUCKET,
-            backup_rules.bucket(
-                r"(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]",
-                Sentence(
-                    "Bucket name can only contain letters, digits, dots, hyphens and "
-                    "underscores, and must have 3 to 255 characters"
-                ),
+            r"(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]",
+            Sentence(
+                "Bucket name can only contain letters, digits, dots, hyphens and "
+                "underscores, and must have 3 to 255 characters"
             ),
-            _BUCKET_HINT,
         ),
     ),
 )

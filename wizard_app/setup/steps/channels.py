@@ -8,20 +8,21 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from platform_common.formats.decode import check_member
-from platform_common.message import Sentence, listed
+from platform_common.message import Sentence
 from platform_common.records.channel_names import channel_name
 from platform_common.records.limits import Limitation, Limits
 from platform_common.records.profiles import Profile
-from platform_common.validation import check_id
+from platform_common.validation import check_id, passes
 from wizard_app.setup.plan import firewall
 from wizard_app.setup.plan.actions import Planned, RunCommand, WriteFile
+from wizard_app.setup.plan.firewall import RULES
 from wizard_app.setup.plan.phases import Phase
+from wizard_app.setup.sentence_list import listed
 from wizard_app.setup.steps.base import Accepted, Again, Errors, Form, Question, Step
 from wizard_app.setup.steps.profile import ProfileAnswer
 
 _MOST = 64
 _MOST_NAMED = 5
-_RULES = "/etc/nftables.d/platform.nft"
 _LIMIT_S = 30.0
 
 
@@ -111,9 +112,12 @@ class ChannelsStep(Step[ChannelsAnswer]):
         for channel in answer.channels:
             ports |= dict.fromkeys(inbound.get(channel, ()), channel_name(channel))
         ports |= firewall.ALWAYS
-        rules = WriteFile(_RULES, (firewall.ruleset(ports),), note=firewall.ports_note(ports))
+        rules = WriteFile(RULES, (firewall.ruleset(ports),), note=firewall.ports_note(ports))
         yield Phase.FIREWALL, rules
-        yield Phase.FIREWALL, RunCommand(("nft", "-f", _RULES), _LIMIT_S, files=(_RULES,))
+        yield (
+            Phase.FIREWALL,
+            RunCommand(("nft", "-f", RULES), _LIMIT_S, files=(RULES,)),
+        )
 
 
 def _profile(asked: Question) -> Profile | None:
@@ -142,7 +146,7 @@ def _unsupported(chosen: Sequence[str], profile: Profile) -> Sentence | None:
     unknown = [channel for channel in chosen if channel not in profile.channels]
     if not unknown:
         return None
-    names = _names([channel for channel in unknown if _is_id(channel)])
+    names = _names([channel for channel in unknown if passes(check_id, channel)])
     if not names:
         return Sentence("Choose from the channels of {profile}", profile=profile.display_name)
     return Sentence(
@@ -155,14 +159,6 @@ def _unsupported(chosen: Sequence[str], profile: Profile) -> Sentence | None:
 def _names(channels: Iterable[str]) -> list[Sentence]:
     """The first few names, each once."""
     return [channel_name(channel) for channel in dict.fromkeys(channels)][:_MOST_NAMED]
-
-
-def _is_id(channel: str) -> bool:
-    try:
-        check_id(channel)
-    except ValueError:
-        return False
-    return True
 
 
 def _because(channel: str, limits: Limits) -> Limitation | None:

@@ -26,13 +26,9 @@ def looks_like(key: Secret, chosen: Provider, others: Iterable[Provider]) -> tup
     """
     if not chosen.endpoint_default:
         return ()
-    fitting = {one: begins for one in others if (begins := prefix(one)) and _begins(key, begins)}
-    longest = max(map(len, fitting.values()), default=0)
-    best = [one for one, begins in fitting.items() if len(begins) == longest]
+    fitting = [one for one in others if prefix(one) and key.reveal().startswith(prefix(one))]
+    longest = max((len(prefix(one)) for one in fitting), default=0)
+    best = [one for one in fitting if len(prefix(one)) == longest]
     if any(one.id == chosen.id for one in best):
         return ()
     return tuple(one.display_name for one in best)
-
-
-def _begins(key: Secret, begins: str) -> bool:
-    return key.reveal().startswith(begins)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Protocol
 
-from platform_common.message import Sentence, listed
+from platform_common.message import Sentence
 from platform_common.net.client import server_of
 from platform_common.provider_key.check import BusyError
 from platform_common.provider_key.result import KeyCheck, Outcome
 from platform_common.records.catalogue import Provider
 from platform_common.secret import Secret
+from wizard_app.setup.sentence_list import listed
 from wizard_app.setup.steps.base import Again, Passed
 from wizard_app.setup.steps.key_prefixes import looks_like
 from wizard_app.setup.steps.provider_fields import ENDPOINT, MOST_NAMES, is_own, needed
@@ -38,41 +39,35 @@ class Failure(NamedTuple):
     looks_like: Sentence | None
 
 
-class KeyTrial(NamedTuple):
-    """A test to run; `others` are the providers whose key it may be."""
-
-    provider: Provider
-    secrets: Mapping[str, Secret]
-    endpoint: str
-    model: str
-    others: Iterable[Provider]
-
-    def run(self, check_key: CheckKey) -> Passed:
-        """Run the test, which takes as long as the provider's answer."""
-        try:
-            found = check_key(self.provider, self.secrets, endpoint=self.endpoint, model=self.model)
-        except BusyError as busy:
-            return Passed(Again({"": _whole(busy.said, busy.advice)}, status=_TOO_MANY))
-        return self._passed(found) if found.check.ok else Passed(self._failed(found))
-
-    def _passed(self, found: Outcome) -> Passed:
-        unproved = not (found.check.proved or self.provider.takes_address)
+def try_key(
+    check_key: CheckKey,
+    provider: Provider,
+    secrets: Mapping[str, Secret],
+    endpoint: str,
+    model: str,
+    others: Iterable[Provider],
+) -> Passed:
+    """Test the key, which may belong to one of `others`; this waits for the provider."""
+    try:
+        found = check_key(provider, secrets, endpoint=endpoint, model=model)
+    except BusyError as busy:
+        return Passed(Again({"": _whole(busy.said, busy.advice)}, status=_TOO_MANY))
+    if found.check.ok:
+        unproved = not (found.check.proved or provider.takes_address)
         doubtful = unproved or found.advice is not None
         return Passed(note=_whole(found.said, found.advice), doubtful=doubtful)
+    names = looks_like(secrets[provider.key_env_var], provider, others)
+    others_named = listed(names[:MOST_NAMES]) if names else None
+    server = server_of(found.check.endpoint)
+    failure = Failure(found.check, found.advice, server, others_named)
+    return Passed(Again({_blamed(provider, found.check): found.said}, more={"failure": failure}))
 
-    def _failed(self, found: Outcome) -> Again:
-        key = self.secrets[self.provider.key_env_var]
-        others = looks_like(key, self.provider, self.others)
-        names = listed(others[:MOST_NAMES]) if others else None
-        failure = Failure(found.check, found.advice, server_of(found.check.endpoint), names)
-        return Again({self._blamed(found.check): found.said}, more={"failure": failure})
 
-    def _blamed(self, check: KeyCheck) -> str:
-        """The field to blame: for the user's own server, probably the address."""
-        answered = check.http_status in _ABOUT_KEYS
-        if is_own(self.provider) and not answered:
-            return ENDPOINT
-        return needed(self.provider)[0].field
+def _blamed(provider: Provider, check: KeyCheck) -> str:
+    """The field to blame: for the user's own server, probably the address."""
+    if is_own(provider) and check.http_status not in _ABOUT_KEYS:
+        return ENDPOINT
+    return needed(provider)[0].field
 
 
 def _whole(said: Sentence, advice: Sentence | None) -> Sentence:

@@ -17,7 +17,7 @@ from platform_common.validation import check_base_url, check_id
 from wizard_app.setup.plan.actions import Planned, RemoveFile, SetVariables, held, write
 from wizard_app.setup.plan.phases import Phase
 from wizard_app.setup.steps.base import Accepted, Again, Errors, Form, Question, Step, in_memory
-from wizard_app.setup.steps.key_validation import CheckKey, KeyTrial
+from wizard_app.setup.steps.key_validation import CheckKey, try_key
 from wizard_app.setup.steps.provider_choices import shown
 from wizard_app.setup.steps.provider_fields import (
     ENDPOINT,
@@ -109,8 +109,8 @@ class ProviderStep(Step[ProviderAnswer]):
             return Again(errors)
         answer = ProviderAnswer(provider.id, model, endpoint)
         if form.get("skip_validation") != "1":
-            trial = KeyTrial(provider, read.secrets, endpoint, model, _offered(asked))
-            return Accepted(answer, read.secrets, partial(trial.run, self._check_key))
+            given = (self._check_key, provider, read.secrets, endpoint, model, _offered(asked))
+            return Accepted(answer, read.secrets, partial(try_key, *given))
         same = answer == before and read.secrets == asked.held.secrets
         return Accepted(answer, None if same else read.secrets)
 

@@ -5,22 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from platform_common.message import Sentence, listed
+from platform_common.message import Sentence
 from platform_common.records.catalogue import Provider
-from wizard_app.setup.steps.key_prefixes import prefix
+from wizard_app.setup.sentence_list import listed
 from wizard_app.setup.steps.provider_fields import MOST_NAMES, is_own, needs_model
 
 
 class Card(NamedTuple):
-    """A provider to choose.
-
-    `kind` has the class names by which the style sheet shows the fields that it needs; `begins`
-    is the prefix of its keys.
-    """
+    """A provider to choose; `kind` has the class names by which its fields are shown."""
 
     provider: Provider
     kind: str
-    begins: str
 
 
 def shown(offered: Sequence[Provider], held_for: str) -> Mapping[str, Any]:
@@ -47,7 +42,7 @@ def _card(provider: Provider, held_for: str) -> Card:
         "held": provider.id == held_for,
     }
     kind = " ".join(word for word, fits in words.items() if fits)
-    return Card(provider, kind, prefix(provider))
+    return Card(provider, kind)
 
 
 def _names(providers: Iterable[Provider]) -> Sentence | None:

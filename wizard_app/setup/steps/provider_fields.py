@@ -8,7 +8,7 @@ from typing import NamedTuple
 from platform_common.message import Sentence
 from platform_common.records.catalogue import Provider
 from platform_common.secret import Secret
-from platform_common.validation import check_base_url, check_region
+from platform_common.validation import check_base_url, check_region, passes
 from wizard_app.setup.steps.base import Form
 from wizard_app.setup.steps.typed_secret import typed_secret
 
@@ -88,25 +88,20 @@ def problem_of_endpoint(url: str, *, needed: bool) -> Sentence | None:
     """What is wrong with the address of a provider."""
     if not url:
         return _ADDRESS.missing if needed else None
-    try:
-        check_base_url(url)
-    except ValueError:
-        return Sentence(
-            "Enter the full base URL, such as http://192.168.1.20:8000/v1, without a user "
-            "name, ? or #"
-        )
-    return None
+    if passes(check_base_url, url):
+        return None
+    return Sentence(
+        "Enter the full base URL, such as http://192.168.1.20:8000/v1, without a user name, ? or #"
+    )
 
 
 def problem_of_model(model: str, *, needed: bool) -> Sentence | None:
     """What is wrong with the id of a model."""
     if not model:
         return Sentence("Enter the id of a model") if needed else None
-    try:
-        check_model(model)
-    except ValueError:
-        return Sentence("The id of a model can have at most 200 characters and no spaces")
-    return None
+    if passes(check_model, model):
+        return None
+    return Sentence("The id of a model can have at most 200 characters and no spaces")
 
 
 def check_model(model: str) -> None:
@@ -127,9 +122,6 @@ def _read(form: Form, wanted: Credential) -> Secret | Sentence | None:
 def _problem(field: str, value: str) -> Sentence | None:
     if field == ENDPOINT:
         return problem_of_endpoint(value, needed=True)
-    if field == REGION:
-        try:
-            check_region(value)
-        except ValueError:
-            return _SIGNED[-1].missing
+    if field == REGION and not passes(check_region, value):
+        return _SIGNED[-1].missing
     return None

@@ -91,7 +91,7 @@ class SshStep(Step[SshAnswer]):
         if not answer.ssh_keys:
             yield self.short, Sentence("None: you won't be able to log in over SSH")
         for key in asked.machine.examined(answer.ssh_keys[:_MOST_SHOWN]):
-            yield Sentence("SSH key"), _told(key)
+            yield Sentence("SSH key"), _described(key)
         if (more := len(answer.ssh_keys) - _MOST_SHOWN) > 0:
             yield Sentence("More keys"), more
 
@@ -128,7 +128,7 @@ def _examined(keys: tuple[str, ...], machine: Machine) -> Passed:
     return Passed(note=note, doubtful=True)
 
 
-def _told(key: Key) -> Sentence | str:
+def _described(key: Key) -> Sentence | str:
     parts = [key.comment, key.kind or key.algorithm, key.fingerprint]
     words = " ".join(filter(None, parts))
     return Sentence("{key} (not recognised by ssh-keygen)", key=words) if key.doubtful else words
