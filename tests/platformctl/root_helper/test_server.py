@@ -153,7 +153,7 @@ def test_a_caller_that_leaves_does_not_stop_the_operation(served: Callable[[Run]
 def test_a_silent_but_living_helper_is_not_taken_for_dead(
     served: Callable[[Run], Served], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(control_serving, "BEAT_S", 0.05)
+    monkeypatch.setattr(control_serving, "_BEAT_S", 0.05)
     monkeypatch.setattr(control_helper, "_SILENCE_S", 3.0)
 
     def run(paths: Paths, asked: Nothing, on_progress: OnProgress) -> str:
