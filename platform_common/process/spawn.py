@@ -40,7 +40,7 @@ def not_started(name: str, error: OSError) -> ProcessError:
     return ProcessError(f"{name} could not be started: {error.strerror or error}")
 
 
-def started(
+def start_program(
     argv: Sequence[str],
     *,
     stderr: int,

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from werkzeug import Response as Redirect
 
 from platform_common.clock import local_time
-from platform_common.web.factory import spoken
+from platform_common.web.factory import request_language
 from platform_common.web.language import Language
 from pwa_app.context import context
 from pwa_app.dashboard.charts import cost_chart
@@ -36,7 +36,7 @@ def dashboard() -> str:
     overview = Overview(*called.load_all(OVERVIEW))
     return render_template(
         "pwa/dashboard.html",
-        cards=_cards(overview, spoken()),
+        cards=_cards(overview, request_language()),
         all_stub=overview.all_stub,
         sample=called.cli.sample,
     )
