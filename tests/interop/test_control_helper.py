@@ -341,7 +341,7 @@ def model_test(provider: str = "openai", **more: object) -> bytes:
 LIST = b'{"operation": "model-list", "arguments": '
 # By what is said of them.
 ATTACKS: dict[str, list[bytes]] = {
-    "not one line": [
+    "not a single line": [
         *(b"", model_set()[:-1], model_set() * 2),
         LIST + b'{"a": ' + members(500) + b"1" + b"}" * 502,
     ],

@@ -232,7 +232,7 @@ HOSTILE: Mapping[str, tuple[dict[str, Any], str]] = {
     "a-root": ({"root": "/"}, "unknown"),
     "no-secrets": ({"secrets": {}}, "API key"),
     "unknown-step": ({"secrets": {"../x": {"a": "b"}}}, "no step '../x'"),
-    "unused": (secrets("system", a="b"), "nothing of"),
+    "unused": (secrets("system", a="b"), "the plan does not need"),
     "another-variable": (key(KEY, LD_PRELOAD="/x"), "the plan does not need"),
     "a-line-feed-in-a-key": (key(f"{KEY}\nLD_PRELOAD=/x"), "no key has"),
     "a-line-feed-in-a-stores-key": (store_key(f"{STORE_KEY}\nx = y"), "without spaces"),
