@@ -60,5 +60,5 @@ def not_saved(error: PlatformError) -> Sentence:
     return Sentence(
         "This could not be saved: {why}. Check that the disk has free space and can be "
         "written to, then continue again.",
-        why=error.message,
+        why=error.said,
     )

@@ -35,7 +35,7 @@ def from_json(data: bytes, shape: type[T]) -> T:
     try:
         return shaped(load_strict(data), shape)
     except JsonError as error:
-        raise DecodingError(error.message) from None
+        raise DecodingError(error.said) from None
 
 
 def from_toml(data: bytes, shape: type[T]) -> T:

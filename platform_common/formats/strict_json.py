@@ -13,8 +13,10 @@ import re
 from typing import Any, NoReturn
 
 from platform_common.errors import PlatformError
+from platform_common.message import Sentence
 
 _DEPTH_LIMIT = 100
+_TOO_DEEP = Sentence("the JSON is nested too deeply")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -29,11 +31,11 @@ class DuplicateMemberError(JsonError):
 def load_strict(data: bytes) -> Any:
     """Parse exactly one JSON value; raises `JsonError`."""
     if data.startswith(b"\xef\xbb\xbf"):
-        raise JsonError("the JSON starts with a byte-order mark")
+        raise JsonError(Sentence("the JSON starts with a byte-order mark"))
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise JsonError(f"the JSON is not UTF-8 (byte {error.start})") from None
+        raise JsonError(Sentence("the JSON is not UTF-8 (byte {at})", at=error.start)) from None
     try:
         value = json.loads(
             text,
@@ -42,14 +44,19 @@ def load_strict(data: bytes) -> Any:
             parse_float=_finite,
         )
     except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        raise JsonError(f"not valid JSON: {error.msg} ({where})") from None
+        raise JsonError(
+            Sentence(
+                "not valid JSON (line {line}, column {column})",
+                line=error.lineno,
+                column=error.colno,
+            )
+        ) from None
     except RecursionError:
-        raise JsonError("the JSON is nested too deeply") from None
+        raise JsonError(_TOO_DEEP) from None
     except ValueError:
-        raise JsonError("the JSON holds a number with too many digits") from None
+        raise JsonError(Sentence("the JSON contains a number with too many digits")) from None
     if _deeper_than(_DEPTH_LIMIT, value):
-        raise JsonError("the JSON is nested too deeply")
+        raise JsonError(_TOO_DEEP)
     if _SURROGATE.search(data):
         _refuse_lone_surrogates(value)
     return value
@@ -61,7 +68,9 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for name, _ in pairs:
             if name in seen:
-                raise DuplicateMemberError(f"the JSON has the member {name!a} twice in one object")
+                raise DuplicateMemberError(
+                    Sentence("the JSON has the member {name} twice in one object", name=ascii(name))
+                )
             seen.add(name)
     return members
 
@@ -82,13 +91,13 @@ def _deeper_than(limit: int, value: Any) -> bool:
 
 
 def _refuse_constant(word: str) -> NoReturn:
-    raise JsonError(f"the JSON holds {word}, which is not a JSON number")
+    raise JsonError(Sentence("the JSON contains {word}, which is not a JSON number", word=word))
 
 
 def _finite(digits: str) -> float:
     number = float(digits)
     if not math.isfinite(number):
-        raise JsonError("the JSON holds a number that is too large")
+        raise JsonError(Sentence("the JSON contains a number that is too large"))
     return number
 
 
@@ -96,4 +105,4 @@ def _refuse_lone_surrogates(value: Any) -> None:
     try:
         json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError:
-        raise JsonError("the JSON holds half of a surrogate pair") from None
+        raise JsonError(Sentence("the JSON contains half of a surrogate pair")) from None

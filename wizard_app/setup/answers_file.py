@@ -47,7 +47,7 @@ def parse(data: bytes, steps: Sequence[AnyStep], machine: DeviceFacts) -> SetupF
     try:
         file = from_json(data, _File)
     except DecodingError as error:
-        return _refused(Sentence("This is not a setup file: {why}", why=error.message))
+        return _refused(Sentence("This is not a setup file: {why}", why=error.said))
     if file.version != VERSION:
         return _refused(
             Sentence(
@@ -72,7 +72,7 @@ def _problems_of_shape(step: AnyStep, answers: Mapping[str, Any]) -> list[Senten
     try:
         shaped(answers, step.answer_type, at="answers")
     except DecodingError as error:
-        return [Sentence("{step}: {why}", step=step.short, why=error.message)]
+        return [Sentence("{step}: {why}", step=step.short, why=error.said)]
     return []
 
 

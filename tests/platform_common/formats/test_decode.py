@@ -29,8 +29,8 @@ class _Box(Struct, frozen=True):
 
 
 _JSON = {
-    "": "not valid JSON: Expecting value (line 1, column 1)",
-    '{"name": "x"': "not valid JSON: Expecting ',' delimiter",
+    "": "not valid JSON (line 1, column 1)",
+    '{"name": "x"': "not valid JSON (line 1, column 13)",
     "[]": "expected object, got array",
     "{}": "object missing required field name",
     '{"name": 1}': "name: expected str, got int",
@@ -39,7 +39,7 @@ _JSON = {
     '{"name": "x", "items": [{"size": 101}]}': "items[0]: the item is too large: 100 is the most",
     '{"name": "x", "by_name": {"a": {"size": -1}}}': "by_name[...].size: must not be negative",
     '{"name": "x", "name": "y"}': "the member 'name' twice",
-    '{"name": "x", "n": NaN}': "holds NaN",
+    '{"name": "x", "n": NaN}': "contains NaN",
     '{"name": "x", "items": [{"share": true}]}': "expected float",
     '{"name": "x", "items": [{"size": 1.5}]}': "expected int",
 }

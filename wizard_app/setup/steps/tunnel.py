@@ -143,7 +143,7 @@ def tunnel_of(data: bytes) -> str | Sentence:
         return Sentence("Credentials must be JSON without duplicate names")
     except PlatformError as error:
         return Sentence(
-            "Credentials must be JSON with TunnelID or TunnelName: {why}", why=error.message
+            "Credentials must be JSON with TunnelID or TunnelName: {why}", why=error.said
         )
     names = [one for one in (found.name, found.id) if isinstance(one, str)]
     if not names:
