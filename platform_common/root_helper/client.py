@@ -103,7 +103,7 @@ def ask(
             lines = received(connection, limit_bytes, timeout_s, silence_s, "The answer")
             return _answer(lines, shape, path, on_progress)
     except DecodingError as error:
-        raise UnreadableError(f"The answer of the control helper is not valid: {error}") from None
+        raise UnreadableError(f"The answer of the root helper is not valid: {error}") from None
     except OSError as error:
         raise UnreadableError.of(path, error) from None
 
@@ -134,7 +134,7 @@ def received(
         except TimeoutError:
             if time.monotonic() < deadline:
                 raise UnreadableError(
-                    f"The control helper has said nothing for {silence_s:g} s",
+                    f"The root helper has said nothing for {silence_s:g} s",
                     hint=f"It may still be running: {_SEE}",
                 ) from None
             raise UnreadableError(f"{what} did not arrive within {timeout_s:g} s") from None
@@ -179,7 +179,7 @@ def _answer(
             if tree["progress"] is not None:
                 on_progress(tree["progress"])
     raise UnreadableError(
-        f"The control helper at {path} gave no answer", hint=_SEE[0].upper() + _SEE[1:]
+        f"The root helper at {path} gave no answer", hint=_SEE[0].upper() + _SEE[1:]
     )
 
 

@@ -59,16 +59,13 @@ def key(provider_id: str) -> str:
     if not rows and (found.value or not found.stub):
         abort(404)
     return render_template(
-        "pwa/key.html",
-        found=found,
-        row=rows[0] if rows else None,
-        flash=taken(context().flash),
+        "pwa/key.html", found=found, row=rows[0] if rows else None, flash=taken(context().flash)
     )
 
 
 @blueprint.post("/app/keys/rotate")
 def rotate() -> Response:
-    """Store a new key (spec, dashboard web app); the next page shows the result."""
+    """Store a new key; the next page shows the result."""
     here = context()
     here.flash.put(rotation.rotate(here.cli, request.form))
     here.single_flight.forget(MODELS.words)

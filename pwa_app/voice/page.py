@@ -26,9 +26,7 @@ blueprint = Blueprint("voice", __name__)
 def voice() -> str:
     """Show the voice settings and what can be changed."""
     return render_template(
-        "pwa/voice.html",
-        voice=context().load(VOICE_STATUS),
-        flash=taken(context().voice_flash),
+        "pwa/voice.html", voice=context().load(VOICE_STATUS), flash=taken(context().voice_flash)
     )
 
 
