@@ -23,12 +23,12 @@ from platform_common.clock import now
 from platform_common.secret import Secret
 from wizard_app.apply_job import executor
 from wizard_app.setup.answers import Answers
-from wizard_app.setup.device_facts import Machine
-from wizard_app.setup.pending import Held, PendingSecrets
+from wizard_app.setup.device_facts import DeviceFacts
+from wizard_app.setup.pending import HeldSecrets, PendingSecrets
 from wizard_app.setup.plan.actions import AddKeys, RunCommand, SetVariables, WriteFile
 from wizard_app.setup.plan.plan import Plan, build_plan
 from wizard_app.setup.settings import COMMANDS, JOURNAL, WizardSettings
-from wizard_app.setup.snapshot import Kept, Snapshot
+from wizard_app.setup.snapshot import Snapshot, StoredState
 from wizard_app.setup.state import DONE, WizardState
 from wizard_app.setup.state_file import StateFile
 from wizard_app.setup.steps import STEPS
@@ -76,11 +76,11 @@ def snapshot(out: Path, *, ssh_keys: int = 1, longest: int = 68, largest: bool =
     keys = tuple(_ssh_key(number, longest) for number in range(ssh_keys))
     answers = Answers(_ANSWERS).with_answer(SshAnswer(ssh_keys=keys))
     held = {
-        slug: Held({name: Secret(text) for name, text in named.items()})
+        slug: HeldSecrets({name: Secret(text) for name, text in named.items()})
         for slug, named in secrets.items()
     }
     state = WizardState(now(), "review", answers)
-    return Snapshot(_STEPS, Machine(_settings(out)), Kept(state, PendingSecrets(held)))
+    return Snapshot(_STEPS, DeviceFacts(_settings(out)), StoredState(state, PendingSecrets(held)))
 
 
 def _ssh_key(number: int, longest: int) -> str:
@@ -135,7 +135,7 @@ def _set_up(out: Path) -> float:
 
 def _written(out: Path) -> Written:
     paths = _settings(out).paths
-    commands, journal = out / COMMANDS, paths.writable(JOURNAL)
+    commands, journal = out / COMMANDS, paths.path_of(JOURNAL)
     files: list[tuple[str, bytes]] = []
     for item in build_plan(snapshot(out)):
         match item.action:

@@ -30,11 +30,11 @@ class WrongUsageError(PlatformError):
     """A value or a settings file that cannot be used."""
 
 
-class UnreadableError(PlatformError):
+class AccessError(PlatformError):
     """Something could not be read, written or reached."""
 
     @classmethod
-    def of(cls, what: object, error: OSError) -> UnreadableError:
+    def of(cls, what: object, error: OSError) -> AccessError:
         """Make the error for `what` (a path or an address) from the system's message."""
         forbidden = error.errno in (errno.EACCES, errno.EPERM) and os.geteuid() != 0
         hint = "Run this as root, or as another user who may do that." if forbidden else ""
@@ -42,12 +42,12 @@ class UnreadableError(PlatformError):
 
 
 @contextlib.contextmanager
-def unreadable(what: object) -> Iterator[None]:
-    """Raise an `OSError` of the block as the `UnreadableError` of `what`."""
+def access_error(what: object) -> Iterator[None]:
+    """Raise an `OSError` of the block as the `AccessError` of `what`."""
     try:
         yield
     except OSError as error:
-        raise UnreadableError.of(what, error) from error
+        raise AccessError.of(what, error) from error
 
 
 def _sentence(text: str | Sentence) -> Sentence:

@@ -95,7 +95,7 @@ class Paths:
             if (path := self.named(name)) is not None
         }
 
-    def writable(self, place: Place) -> Path:
+    def path_of(self, place: Place) -> Path:
         """Where to write `place`: the path in its variable, or its path on the device."""
         return self.named(place.variable) or self.on_device(place.device)
 
@@ -104,14 +104,14 @@ class Paths:
 
         Anything at the device path counts, readable or not: a default never hides a broken file.
         """
-        path = self.writable(place)
+        path = self.path_of(place)
         if not place.shipped or self.named(place.variable) or _anything_at(path):
             return Found(path)
         return Found(data_path(place.shipped), shipped=True)
 
     def has(self, place: Place) -> bool:
         """Whether `place` exists, such as the mark of an offline build."""
-        return _anything_at(self.writable(place))
+        return _anything_at(self.path_of(place))
 
 
 def _anything_at(path: Path) -> bool:

@@ -48,7 +48,7 @@ class Secret:
         raise TypeError("a secret is not written anywhere as an object")
 
 
-def parse_secret(text: str, what: str = "key") -> Secret:
+def parse_secret(text: str, what: str = "The key") -> Secret:
     """Parse `text`, without the blanks at its ends.
 
     1 to 4,096 printable ASCII characters without blanks, quotes, backslash or
@@ -58,12 +58,12 @@ def parse_secret(text: str, what: str = "key") -> Secret:
     # So that no variable of the traceback holds the value.
     del text
     if not secret.reveal():
-        raise SecretError(f"The {what} is empty")
+        raise SecretError(f"{what} is empty")
     if len(secret.reveal()) > _LONGEST:
-        raise SecretError(f"The {what} is longer than {_LONGEST:,} characters")
+        raise SecretError(f"{what} is longer than {_LONGEST:,} characters")
     if _UNFIT.search(secret.reveal()):
         raise SecretError(
-            f"The {what} contains a character that no key has"
+            f"{what} contains a character that no key has"
             " (a blank, a line feed, a quote, a backslash, a back-tick, or one outside ASCII)",
             hint="Copy it again, without anything around it.",
         )

@@ -51,7 +51,7 @@ class ProfileVerdict(Struct, frozen=True):
 
 def line_of(place: Place) -> Callable[[Paths], str]:
     """Return a reader for a one-line record; its result is empty if there is no record."""
-    return lambda paths: record_file.read_line(paths.writable(place)) or ""
+    return lambda paths: record_file.read_line(paths.path_of(place)) or ""
 
 
 def active_endpoint(paths: Paths) -> str:
@@ -63,7 +63,7 @@ def active_endpoint(paths: Paths) -> str:
     try:
         check_base_url(address or "http://none")
     except ValueError as error:
-        raise PlatformError(f"{paths.writable(ACTIVE_ENDPOINT)}: {error}") from None
+        raise PlatformError(f"{paths.path_of(ACTIVE_ENDPOINT)}: {error}") from None
     return address
 
 

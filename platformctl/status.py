@@ -94,11 +94,11 @@ def _provider_name(paths: Paths, provider_id: str) -> str:
 def _channels(paths: Paths) -> tuple[str, ...]:
     """The chosen channels; empty if there are no answers or this user cannot read them."""
     try:
-        return record_file.read(Found(paths.writable(WIZARD_STATE)), parse_channels)
+        return record_file.read(Found(paths.path_of(WIZARD_STATE)), parse_channels)
     except PlatformError:
         return ()
 
 
 def _doctor_fails(paths: Paths) -> int | None:
-    last = record_file.read_or(Found(paths.writable(LAST_DOCTOR)), parse_last_doctor, None)
+    last = record_file.read_or(Found(paths.path_of(LAST_DOCTOR)), parse_last_doctor, None)
     return last.fails if last else None

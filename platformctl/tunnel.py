@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
 
-from platform_common.errors import PlatformError, UnreadableError
+from platform_common.errors import AccessError, PlatformError
 from platform_common.formats.decode import shaped
 from platform_common.formats.strict_json import load_strict
 from platform_common.message import Sentence
@@ -65,7 +65,7 @@ def _named(credentials: Path) -> list[str]:
     try:
         data = read_own(credentials, _LIMIT_BYTES)
     except FileNotFoundError as error:
-        raise UnreadableError.of(credentials, error) from error
+        raise AccessError.of(credentials, error) from error
     name = tunnel_of(data)
     if isinstance(name, Sentence):
         raise PlatformError(

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, cast
 
 from flask import Flask, current_app, request
 
-from platform_common.web.flash import Flash, SingleShot
-from pwa_app.control_client import ControlCli, Slice, V, View
+from platform_common.web.flash import Flash, FlashStore
+from pwa_app.control_client import CliQuery, ControlCli, Slice, V
 from pwa_app.keys.known_secrets import KnownSecrets
 from pwa_app.logs.journal import Journal
 from pwa_app.settings import PwaSettings
@@ -26,17 +26,17 @@ class Context(NamedTuple):
     settings: PwaSettings
     cli: ControlCli
     single_flight: SingleFlight
-    flash: SingleShot
-    voice_flash: SingleShot
+    flash: FlashStore
+    voice_flash: FlashStore
     secrets: KnownSecrets
     journal: Journal
 
-    def load(self, view: View[V]) -> Slice[V]:
+    def load(self, view: CliQuery[V]) -> Slice[V]:
         """The answer to one call, shared by concurrent requests for the same call."""
         (found,) = self.load_all([view])
         return found
 
-    def load_all(self, views: Sequence[View[Any]]) -> list[Slice[Any]]:
+    def load_all(self, views: Sequence[CliQuery[Any]]) -> list[Slice[Any]]:
         """The answers to several calls, made in parallel."""
         if self.cli.sample is not None:
             # The stub starts no program, so there is nothing to wait for or to share.
@@ -51,7 +51,7 @@ def install(app: Flask, settings: PwaSettings, cli: ControlCli) -> None:
     secrets = KnownSecrets(settings.paths)
     journal = Journal(secrets, settings.journal_dir, limit_s=settings.call_limit_s)
     app.extensions[_NAME] = Context(
-        settings, cli, SingleFlight(_CALLS_AT_ONCE), SingleShot(), SingleShot(), secrets, journal
+        settings, cli, SingleFlight(_CALLS_AT_ONCE), FlashStore(), FlashStore(), secrets, journal
     )
 
 
@@ -60,7 +60,7 @@ def context() -> Context:
     return cast("Context", current_app.extensions[_NAME])
 
 
-def taken(shot: SingleShot) -> Flash | None:
+def take_flash(shot: FlashStore) -> Flash | None:
     """Take the waiting message, but only if somebody will see the page: it is shown once."""
     looks = request.method == "GET" and "prefetch" not in request.headers.get("Sec-Purpose", "")
     return shot.take() if looks else None

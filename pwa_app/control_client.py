@@ -100,7 +100,7 @@ class Slice(Struct, Generic[V], frozen=True):
         return self.reason is not None
 
 
-class View(Struct, Generic[V], frozen=True):
+class CliQuery(Struct, Generic[V], frozen=True):
     """One call of the control CLI: its arguments, a reader of its answer, and the default.
 
     `read` gets the JSON of the answer without null members, and with unprintable characters
@@ -152,9 +152,9 @@ class View(Struct, Generic[V], frozen=True):
         return Sentence("{call} failed: {why}", call=self._name, why=why)
 
 
-def object_view(words: Sequence[str], default: V, *, limit_s: float | None = None) -> View[V]:
+def object_view(words: Sequence[str], default: V, *, limit_s: float | None = None) -> CliQuery[V]:
     """A view of a call whose answer is an object with the type of `default`."""
-    return View(tuple(words), partial(shaped, shape=type(default)), default, limit_s)
+    return CliQuery(tuple(words), partial(shaped, shape=type(default)), default, limit_s)
 
 
 # Cached, because most answers repeat; without it the bench row "pages a second of a bare app"
@@ -166,7 +166,7 @@ def _read(output: bytes, read: Callable[[Any], V]) -> tuple[V, frozenset[str]]:
 
 
 def read_answer(output: bytes) -> Any:
-    """Parse the JSON of an answer for `View.read`; raises `DecodingError`."""
+    """Parse the JSON of an answer for `CliQuery.read`; raises `DecodingError`."""
     return _showable(from_json(output, cast("type[Any]", Any)))
 
 

@@ -10,7 +10,7 @@ from platform_common.control_answers import Cost, Model, Status, Verdict, Versio
 from platform_common.formats.decode import shaped
 from platform_common.message import Sentence
 from platform_common.records.limits import Capabilities
-from pwa_app.control_client import Slice, View, object_view
+from pwa_app.control_client import CliQuery, Slice, object_view
 
 
 class DeviceLimitation(Struct, frozen=True):
@@ -47,13 +47,13 @@ def read_models(tree: Any) -> tuple[Model, ...]:
     return shaped(tree, tuple[Model, ...])
 
 
-STATUS: View[Status] = object_view(("status", "--json"), Status())
-VERSION: View[Version] = object_view(("version", "--json"), Version())
-LIMITS: View[DeviceLimits] = object_view(("limits", "--json"), DeviceLimits())
-COST: View[Cost] = object_view(("cost", "--json"), Cost())
-DOCTOR: View[Verdict] = object_view(("doctor", "--json"), Verdict())
-MODELS: View[tuple[Model, ...]] = View(("model", "list", "--json"), read_models, ())
-OVERVIEW: tuple[View[Any], ...] = (STATUS, VERSION, LIMITS, COST, DOCTOR)
+STATUS: CliQuery[Status] = object_view(("status", "--json"), Status())
+VERSION: CliQuery[Version] = object_view(("version", "--json"), Version())
+LIMITS: CliQuery[DeviceLimits] = object_view(("limits", "--json"), DeviceLimits())
+COST: CliQuery[Cost] = object_view(("cost", "--json"), Cost())
+DOCTOR: CliQuery[Verdict] = object_view(("doctor", "--json"), Verdict())
+MODELS: CliQuery[tuple[Model, ...]] = CliQuery(("model", "list", "--json"), read_models, ())
+OVERVIEW: tuple[CliQuery[Any], ...] = (STATUS, VERSION, LIMITS, COST, DOCTOR)
 
 
 class Overview(NamedTuple):

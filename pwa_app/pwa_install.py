@@ -10,7 +10,7 @@ from flask import Blueprint, Response, current_app, render_template
 
 from platform_common.message import Sentence
 from platform_common.web.assets import Assets
-from platform_common.web.factory import called, say, spoken
+from platform_common.web.factory import device_name, request_language, translate
 
 _START = "/app/dashboard"
 _OFFLINE = "/offline"
@@ -37,13 +37,13 @@ blueprint = Blueprint("installing", __name__)
 @blueprint.get("/manifest.webmanifest")
 def webmanifest() -> Response:
     """Return what a browser needs to install the dashboard."""
-    device = called()
+    device = device_name()
     members = {
         "id": _START,
-        "name": say(Sentence("{name} dashboard", name=device)),
+        "name": translate(Sentence("{name} dashboard", name=device)),
         "short_name": device,
-        "description": say(Sentence("The status of this device and what it costs.")),
-        "lang": spoken().code,
+        "description": translate(Sentence("The status of this device and what it costs.")),
+        "lang": request_language().code,
         "start_url": _START,
         "scope": "/",
         "display": "standalone",
@@ -53,7 +53,7 @@ def webmanifest() -> Response:
             {"src": _assets().url(name), "sizes": sizes, "type": kind, "purpose": purpose}
             for name, sizes, kind, purpose in _ICONS
         ],
-        "shortcuts": [{"name": say(name), "url": url} for name, url in _SHORTCUTS],
+        "shortcuts": [{"name": translate(name), "url": url} for name, url in _SHORTCUTS],
     }
     response = Response(
         json.dumps(members, indent=2) + "\n", content_type="application/manifest+json"
@@ -74,8 +74,8 @@ def service_worker() -> Response:
         "files": [assets.url(name) for name in _OFFLINE_FILES],
         "dashboard": _START,
         "icon": assets.url("icon-192.png"),
-        "title": called(),
-        "body": say(Sentence("This device has news for you.")),
+        "title": device_name(),
+        "body": translate(Sentence("This device has news for you.")),
     }
     # ASCII JSON has the same meaning in JavaScript.
     head = f'"use strict";\nconst BUILT = {json.dumps(built)};\n'

@@ -42,4 +42,4 @@ class PwaSettings(Struct, frozen=True, kw_only=True):
     @property
     def data_dir(self) -> Path:
         """The folder of the push key and of the subscriptions."""
-        return self.paths.writable(PWA_DATA)
+        return self.paths.path_of(PWA_DATA)

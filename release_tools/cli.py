@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import click
 
 from platform_common.cli.group import CommandGroup, prepare, run_and_leave
-from platform_common.errors import PlatformError, UnreadableError, WrongUsageError
+from platform_common.errors import AccessError, PlatformError, WrongUsageError
 from platform_common.version import VERSION
 from release_tools.manifest.calver import CalVerError
 from release_tools.manifest.document import ManifestError, SchemaVersionError
@@ -30,7 +30,7 @@ class _Group(CommandGroup):
             return 4
         if isinstance(error, ManifestError | CalVerError):
             return 3
-        if isinstance(error, UnreadableError):
+        if isinstance(error, AccessError):
             return 5
         return 2 if isinstance(error, WrongUsageError) else 1
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from platform_common.errors import UnreadableError
+from platform_common.errors import AccessError
 from platform_common.storage.stale_files import remove_left_overs, signals_held
 
 
@@ -22,6 +22,6 @@ def nothing_left_in(*directories: Path) -> Iterator[None]:
     except BaseException:
         with signals_held():
             for directory in directories:
-                with contextlib.suppress(UnreadableError):
+                with contextlib.suppress(AccessError):
                     remove_left_overs(directory, of_process=os.getpid())
         raise

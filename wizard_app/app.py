@@ -14,7 +14,7 @@ from platform_common.web.factory import new_application
 from wizard_app.access import gate
 from wizard_app.access.sessions import boot_time, new_token
 from wizard_app.access.token_file import TokenFile
-from wizard_app.apply_job import Applying, executor, remove_old_secrets
+from wizard_app.apply_job import ApplyJob, executor, remove_old_secrets
 from wizard_app.chat import routes
 from wizard_app.chat.conversation import Chat
 from wizard_app.pages import another_device, answers_file, done, review
@@ -47,7 +47,7 @@ def create_app(
     )
     wizard = Wizard(settings, steps)
     remove_old_secrets(settings)
-    review.install(app, Applying(wizard, settings.paths, executor(settings)))
+    review.install(app, ApplyJob(wizard, settings.paths, executor(settings)))
     routes.install(app, Chat(settings))
     gate.install(app, settings, forget=wizard.forget_secrets, clock=clock)
     pages.install(app, wizard)

@@ -47,7 +47,7 @@ class Outcome(NamedTuple):
     advice: Sentence | None = None
 
 
-class Applying:
+class ApplyJob:
     """Sets up the device of one wizard, one attempt at a time."""
 
     def __init__(self, wizard: Wizard, device: Paths, execute: Execute) -> None:

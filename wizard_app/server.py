@@ -13,7 +13,7 @@ import msgspec
 from platform_common.errors import PlatformError
 from platform_common.net.connect import own_addresses
 from platform_common.storage.atomic_write import make_folder
-from platform_common.storage.file_lock import LockedError, hold, opened_lock
+from platform_common.storage.file_lock import LockedError, hold, open_lock
 from platform_common.storage.safe_read import close
 from platform_common.web.serving.listening import addresses
 from platform_common.web.serving.server import serve
@@ -92,7 +92,7 @@ def _alone(token_file: Path) -> Iterator[None]:
     make_folder(token_file.parent)
     place = token_file.with_name(f".{token_file.name}.served.lock")
     # Opened read-only: a file open for writing would prevent remounting the disk read-only.
-    descriptor = opened_lock(place, os.O_RDONLY)
+    descriptor = open_lock(place, os.O_RDONLY)
     try:
         try:
             hold(descriptor, place, wait_s=_WAIT_S)

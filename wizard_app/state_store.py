@@ -8,7 +8,7 @@ import threading
 from platform_common.errors import PlatformError
 from platform_common.message import Sentence
 from wizard_app.setup.pending import PendingSecrets
-from wizard_app.setup.snapshot import Kept
+from wizard_app.setup.snapshot import StoredState
 from wizard_app.setup.state import DONE, WizardState
 from wizard_app.setup.state_file import StateFile
 
@@ -19,10 +19,10 @@ class StateStore:
     def __init__(self, file: StateFile) -> None:
         self.file = file
         self._reading = threading.Lock()
-        self._kept = Kept(file.load())
+        self._kept = StoredState(file.load())
         self._process = os.getpid()
 
-    def now(self) -> Kept:
+    def now(self) -> StoredState:
         """The current state and secrets.
 
         A forked process reads the file again: when a worker ends, gunicorn forks a new one from the
@@ -31,7 +31,7 @@ class StateStore:
         if self._process != os.getpid():
             with self._reading:
                 if self._process != os.getpid():
-                    self._kept = Kept(self.file.load())
+                    self._kept = StoredState(self.file.load())
                     self._process = os.getpid()
         return self._kept
 
@@ -41,18 +41,18 @@ class StateStore:
             self.file.save(state)
         except PlatformError as error:
             return not_saved(error)
-        self._kept = Kept(state, pending)
+        self._kept = StoredState(state, pending)
         return None
 
     def forget_secrets(self) -> None:
         """Forget all secrets; the state stays."""
-        self._kept = Kept(self.now().state)
+        self._kept = StoredState(self.now().state)
 
     def accept_done(self) -> None:
         """Adopt the state in the file if another process has completed setup."""
         stored = self.file.stored()
         if stored is not None and stored.step == DONE:
-            self._kept = Kept(stored)
+            self._kept = StoredState(stored)
 
 
 def not_saved(error: PlatformError) -> Sentence:

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from platform_common.message import Sentence
-from wizard_app.setup.pending import Held
-from wizard_app.setup.snapshot import Lack, Snapshot
-from wizard_app.setup.steps.base import Again, AnyStep, Errors
+from wizard_app.setup.pending import HeldSecrets
+from wizard_app.setup.snapshot import MissingStep, Snapshot
+from wizard_app.setup.steps.base import AnyStep, Errors, FormErrors
 
 
 class Page(NamedTuple):
@@ -20,8 +20,8 @@ class Page(NamedTuple):
     status: int
     more: Mapping[str, Any]
     revision: str
-    held: Held
-    lost: Sequence[Lack]
+    held: HeldSecrets
+    lost: Sequence[MissingStep]
     problems: Sequence[str]
     notice: Sentence | None = None
 
@@ -30,7 +30,7 @@ def shown(
     snapshot: Snapshot,
     step: AnyStep,
     fields: Mapping[str, list[str]],
-    again: Again,
+    again: FormErrors,
     notice: Sentence | None = None,
 ) -> Page:
     """The page of a step, with these values in its form and these messages."""

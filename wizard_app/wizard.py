@@ -11,16 +11,16 @@ import msgspec
 from platform_common import clock
 from platform_common.errors import PlatformError
 from platform_common.message import Sentence
-from platform_common.web.flash import Flash, SingleShot
+from platform_common.web.flash import Flash, FlashStore
 from wizard_app.setup.answers import Answers
 from wizard_app.setup.apply import journal
-from wizard_app.setup.device_facts import Machine
-from wizard_app.setup.pending import Held, PendingSecrets
+from wizard_app.setup.device_facts import DeviceFacts
+from wizard_app.setup.pending import HeldSecrets, PendingSecrets
 from wizard_app.setup.settings import JOURNAL, WizardSettings
-from wizard_app.setup.snapshot import Kept, Snapshot
+from wizard_app.setup.snapshot import Snapshot, StoredState
 from wizard_app.setup.state import DONE, REVIEW, WizardState, order
 from wizard_app.setup.state_file import StateFile
-from wizard_app.setup.steps.base import Accepted, Again, AnyStep, Form, Passed
+from wizard_app.setup.steps.base import Accepted, AnyStep, CheckResult, Form, FormErrors
 from wizard_app.state_store import StateStore, not_saved
 from wizard_app.step_page import Page, shown
 
@@ -42,7 +42,7 @@ class Wizard:
     def __init__(self, settings: WizardSettings, steps: Sequence[AnyStep]) -> None:
         self._settings = settings
         self.steps = {step.slug: step for step in steps}
-        self.flash = SingleShot()
+        self.flash = FlashStore()
         self.file = StateFile(settings.state_file, steps)
         self._store = StateStore(self.file)
         self._order = order(steps)
@@ -55,9 +55,9 @@ class Wizard:
         """The current step and answers."""
         return self._store.now().state
 
-    def snapshot(self, machine: Machine | None = None) -> Snapshot:
+    def snapshot(self, machine: DeviceFacts | None = None) -> Snapshot:
         """An immutable view of everything, for one request."""
-        return Snapshot(self.steps, machine or Machine(self._settings), self._store.now())
+        return Snapshot(self.steps, machine or DeviceFacts(self._settings), self._store.now())
 
     def after(self, slug: str) -> str:
         """The next value of `step`."""
@@ -82,8 +82,8 @@ class Wizard:
         snapshot = self.snapshot()
         asked, answer = snapshot.asked(step), snapshot.answer(step)
         if answer is None:
-            return shown(snapshot, step, step.suggested(asked), Again())
-        return shown(snapshot, step, step.filled(answer), Again(step.check(answer, asked)))
+            return shown(snapshot, step, step.suggested(asked), FormErrors())
+        return shown(snapshot, step, step.filled(answer), FormErrors(step.check(answer, asked)))
 
     def submit(self, step: AnyStep, form: Form) -> Page | str:
         """Handle a form; return its page again, or the value of `step` to continue with.
@@ -92,7 +92,9 @@ class Wizard:
         """
         before = self.snapshot()
         outcome = step.parse(form, before.asked(step))
-        again = outcome if isinstance(outcome, Again) else self._take(step, form, outcome, before)
+        again = (
+            outcome if isinstance(outcome, FormErrors) else self._take(step, form, outcome, before)
+        )
         if again is None:
             return self._onward(step, form, before)
         now = self.snapshot(before.machine)
@@ -105,7 +107,7 @@ class Wizard:
         Refused without `replace` if there are answers already. Secrets of steps whose answer
         stays the same are kept.
         """
-        machine = Machine(self._settings)
+        machine = DeviceFacts(self._settings)
         shapes = [step.answer_type for step in self.steps.values()]
         with self._changing:
             before = self.snapshot(machine)
@@ -119,7 +121,7 @@ class Wizard:
             state = msgspec.structs.replace(
                 before.state, answers=Answers({**others.values, **answers.values})
             )
-            found = Snapshot(self.steps, machine, Kept(state))
+            found = Snapshot(self.steps, machine, StoredState(state))
             step = next((step.slug for step in found.unanswered()), REVIEW)
             same = {one.slug for one in found.answered() if found.answer(one) == before.answer(one)}
             unsaved = self._store.keep(
@@ -127,7 +129,7 @@ class Wizard:
             )
         return step if unsaved is None else Refused(unsaved, 500)
 
-    def settle(self, machine: Machine | None = None) -> Snapshot:
+    def settle(self, machine: DeviceFacts | None = None) -> Snapshot:
         """Block changes of the answers until `reopen`, and return them.
 
         If another process has completed setup, it is complete here too.
@@ -154,23 +156,23 @@ class Wizard:
 
     def _take(
         self, step: AnyStep, form: Form, accepted: Accepted[Any], before: Snapshot
-    ) -> Again | None:
+    ) -> FormErrors | None:
         """Test and store the answer of a form; return what the page shows if that fails."""
         if before.is_stale(step, form) and not before.has(step, accepted):
-            return Again(status=_STALE)
-        passed = accepted.test() if accepted.test else Passed()
+            return FormErrors(status=_STALE)
+        passed = accepted.test() if accepted.test else CheckResult()
         return passed.again or self._put(step, accepted, passed, before)
 
     def _put(
-        self, step: AnyStep, accepted: Accepted[Any], passed: Passed, before: Snapshot
-    ) -> Again | None:
+        self, step: AnyStep, accepted: Accepted[Any], passed: CheckResult, before: Snapshot
+    ) -> FormErrors | None:
         with self._changing:
             now = self.snapshot(before.machine)
             if now.state.step == DONE or self.settled:
                 return None
             # Another browser may have answered while the test ran.
             if now.differs(before, step) and not now.has(step, accepted):
-                return Again(status=_STALE)
+                return FormErrors(status=_STALE)
             state = msgspec.structs.replace(
                 now.state,
                 step=max(now.state.step, self.after(step.slug), key=self._order.index),
@@ -178,17 +180,19 @@ class Wizard:
             )
             pending = now.pending
             if accepted.secrets is not None:
-                pending = pending.having(step.slug, Held(accepted.secrets, passed.note))
-                kept = Kept(state, pending)
+                pending = pending.having(step.slug, HeldSecrets(accepted.secrets, passed.note))
+                kept = StoredState(state, pending)
                 if (unsaved := self._forget_stored(step, before.machine, kept)) is not None:
-                    return Again({"": unsaved}, status=500)
+                    return FormErrors({"": unsaved}, status=500)
             if (unsaved := self._store.keep(state, pending)) is not None:
-                return Again({"": unsaved}, status=500)
+                return FormErrors({"": unsaved}, status=500)
         if passed.note is not None:
             self.flash.put(Flash(passed.note, good=True, doubtful=passed.doubtful))
         return None
 
-    def _forget_stored(self, step: AnyStep, machine: Machine, kept: Kept) -> Sentence | None:
+    def _forget_stored(
+        self, step: AnyStep, machine: DeviceFacts, kept: StoredState
+    ) -> Sentence | None:
         """Mark stored secrets as not stored when new ones replace them.
 
         Otherwise, if a restart loses the new ones, the device would keep the old ones.
@@ -197,7 +201,7 @@ class Wizard:
         ids = {one.id for _, one in snapshot.actions(step) if one.secrets} & snapshot.applied
         try:
             if ids:
-                journal.forget(self._settings.paths.writable(JOURNAL), ids)
+                journal.forget(self._settings.paths.path_of(JOURNAL), ids)
         except PlatformError as error:
             return not_saved(error)
         return None

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NoReturn
 
 import click
 
-from platform_common.errors import PlatformError, UnreadableError, WrongUsageError
+from platform_common.errors import AccessError, PlatformError, WrongUsageError
 from platform_common.plain_text import printable
 from platform_common.secret import keep_out_of_core_files
 
@@ -87,7 +87,7 @@ class CommandGroup(click.Group):
         if error.filename is None:
             # Output that could not be written must not fail again when the program ends.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        self._fail(ctx, UnreadableError.of(error.filename or "reading or writing", error))
+        self._fail(ctx, AccessError.of(error.filename or "reading or writing", error))
 
     def _fail(self, ctx: click.Context, error: PlatformError) -> NoReturn:
         print_error(error)

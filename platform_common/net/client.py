@@ -22,7 +22,12 @@ from msgspec import Struct
 
 from platform_common.message import Sentence
 from platform_common.net.connect import connect, left
-from platform_common.net.errors import ExchangeError, TooMuchError, UnwantedError, exchange_error
+from platform_common.net.errors import (
+    ClientGoneError,
+    ExchangeError,
+    SizeLimitError,
+    exchange_error,
+)
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -107,9 +112,9 @@ class _Connection(io.RawIOBase):
         return True
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
-        """Read what has arrived; raises what sockets raise, or `UnwantedError`."""
+        """Read what has arrived; raises what sockets raise, or `ClientGoneError`."""
         if not self._left_bytes:
-            raise TooMuchError
+            raise SizeLimitError
         count = self._received(memoryview(buffer)[: self._left_bytes])
         self._left_bytes -= count
         return count
@@ -123,7 +128,7 @@ class _Connection(io.RawIOBase):
                 return self._socket.recv_into(room)
             except TimeoutError:
                 if is_wanted and not is_wanted():
-                    raise UnwantedError(Sentence("Nobody is waiting for the answer")) from None
+                    raise ClientGoneError(Sentence("Nobody is waiting for the answer")) from None
 
     def sendall(self, data: bytes) -> None:
         self._socket.settimeout(left(self._deadline))
@@ -179,18 +184,18 @@ def fetch(url: str, headers: Mapping[str, str], bounds: Bounds) -> Answer:
     Raises `ExchangeError`, `TooLongAnswerError` for a longer response, or
     `RefusedAddressError`.
     """
-    with exchanged(url, headers, bounds) as incoming:
+    with exchange(url, headers, bounds) as incoming:
         body = b"".join(incoming.pieces()) if incoming.is_good else b""
         return Answer(incoming.status, incoming.location, body)
 
 
 @contextlib.contextmanager
-def exchanged(
+def exchange(
     url: str, headers: Mapping[str, str], bounds: Bounds, *, body: bytes | None = None
 ) -> Iterator[Incoming]:
     """Send a request, a POST if there is a `body`; the connection closes after the block.
 
-    `url` and the errors are as for `fetch`; also raises `UnwantedError` once the answer is no
+    `url` and the errors are as for `fetch`; also raises `ClientGoneError` once the answer is no
     longer wanted.
     """
     parts = urlsplit(url)

@@ -40,11 +40,11 @@ class TooLongAnswerError(ExchangeError):
     """The answer is too long."""
 
 
-class UnwantedError(PlatformError):
+class ClientGoneError(PlatformError):
     """The client left before the answer came."""
 
 
-class TooMuchError(ValueError):
+class SizeLimitError(ValueError):
     """More bytes than allowed."""
 
 
@@ -61,7 +61,7 @@ def exchange_error(
         case OSError(errno=number) if number in _UNREACHABLE:
             said = Sentence("This device has no route to {server}", server=server)
             return _unreachable(said, hint)
-        case TooMuchError():
+        case SizeLimitError():
             return TooLongAnswerError(
                 Sentence("{server} sent a response that is too large", server=server)
             )

@@ -22,7 +22,7 @@ from platform_common.process.spawn import (
     hung,
     kill_group,
     not_started,
-    started,
+    start_program,
 )
 
 __all__ = ["Finished", "ProcessError", "TooLongError", "run"]
@@ -63,7 +63,7 @@ def run(
     `ProcessError` if it cannot be started or takes longer than `timeout_s`, and `TooLongError` if
     one of its outputs exceeds `limit_bytes`.
     """
-    process = started(argv, stderr=subprocess.PIPE, directory="/", variables=variables)
+    process = start_program(argv, stderr=subprocess.PIPE, directory="/", variables=variables)
     pipes = [cast("IO[bytes]", pipe) for pipe in (process.stdin, process.stdout, process.stderr)]
     deadline = time.monotonic() + timeout_s
     try:

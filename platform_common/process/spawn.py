@@ -41,7 +41,7 @@ def not_started(name: str, error: Exception) -> ProcessError:
     return ProcessError(f"{name} could not be started: {why}")
 
 
-def started(
+def start_program(
     argv: Sequence[str],
     *,
     stderr: int,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from platform_common.errors import UnreadableError
+from platform_common.errors import AccessError
 from platform_common.paths import ACTIVE_PROFILE, PROFILES, Found, Paths
 from platform_common.records import record_file
 from platform_common.records.profiles import Profile, parse
@@ -39,7 +39,7 @@ def profile_files(paths: Paths) -> list[Found]:
     try:
         names = sorted(entry.name for entry in folder.path.iterdir())
     except OSError as error:
-        raise RecordError(UnreadableError.of(folder.path, error).message) from error
+        raise RecordError(AccessError.of(folder.path, error).message) from error
     return [
         Found(folder.path / name, folder.shipped)
         for name in names
@@ -73,7 +73,7 @@ def profile(paths: Paths, profile_id: str) -> Profile:
 
 def active_profile(paths: Paths) -> Profile | None:
     """Read the active profile; None if none is set; raises `RecordError` if it is unusable."""
-    path = paths.writable(ACTIVE_PROFILE)
+    path = paths.path_of(ACTIVE_PROFILE)
     profile_id = record_file.read_line(path)
     if profile_id is None:
         return None

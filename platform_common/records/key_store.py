@@ -30,5 +30,5 @@ def store_keys(paths: Paths, values: Mapping[str, Secret], *, mode: int) -> Secr
             keys = keys.with_value(name, value)
         return keys.render()
 
-    record_file.edit(paths.writable(SECRETS), change, mode=mode, owner=KEYS_OWNER)
+    record_file.edit(paths.path_of(SECRETS), change, mode=mode, owner=KEYS_OWNER)
     return keys

@@ -32,7 +32,7 @@ _ENTRY = re.compile(
 )
 
 
-class UnseenError(PlatformError):
+class InvisibleValueError(PlatformError):
     """A value that systemd would not see, or that would change other values."""
 
 
@@ -59,7 +59,7 @@ class SecretsEnv:
     def with_value(self, name: str, secret: Secret) -> SecretsEnv:
         """Return a copy that sets `name` to `secret`, on all lines with it or on a new last line.
 
-        All other lines stay. Raises `UnseenError`.
+        All other lines stay. Raises `InvisibleValueError`.
         """
         lines = list(self._lines)
         own = [number for number, line in enumerate(lines) if _name(line) == name.encode()]
@@ -110,7 +110,7 @@ def _ending(line: bytes) -> bytes:
 
 
 def _refuse_unseen(lines: Sequence[bytes], own: Sequence[int]) -> None:
-    """Raise `UnseenError` unless systemd reads each of the lines `own` as an assignment."""
+    """Raise `InvisibleValueError` unless systemd reads each of the lines `own` as an assignment."""
     data = b"".join(lines)
     if b"\0" in data:
         raise _unseen(data, data.index(b"\0"), "holds a NUL, which makes systemd refuse the file")
@@ -148,8 +148,8 @@ def _is_text(data: bytes) -> bool:
     return not any(ord(c) & 0xFFFE == 0xFFFE or "\ufdd0" <= c <= "\ufdef" for c in text)
 
 
-def _unseen(data: bytes, position: int, problem: str) -> UnseenError:
+def _unseen(data: bytes, position: int, problem: str) -> InvisibleValueError:
     number = len(data[: position + 1].splitlines())
-    return UnseenError(
+    return InvisibleValueError(
         f"line {number} {problem}", hint="Repair or remove that line, then try again."
     )

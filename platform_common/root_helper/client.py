@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from platform_common.errors import PlatformError, UnreadableError, WrongUsageError
+from platform_common.errors import AccessError, PlatformError, WrongUsageError
 from platform_common.formats.decode import DecodingError, from_json, shaped
 from platform_common.paths import CONTROL_SOCKET, Paths, Place
 from platform_common.storage.file_lock import LockedError
@@ -40,7 +40,7 @@ _CREDENTIALS = struct.Struct("3i")
 # The class of an error is sent by name; the first matching one counts.
 KINDS: Mapping[str, type[PlatformError]] = {
     "usage": WrongUsageError,
-    "unreadable": UnreadableError,
+    "unreadable": AccessError,
     "busy": LockedError,
     "failed": PlatformError,
 }
@@ -68,7 +68,7 @@ def socket_for(paths: Paths, *own: Place) -> Path | None:
     """
     if os.geteuid() == _ROOT or any(paths.named(place.variable) for place in own):
         return None
-    path = paths.writable(CONTROL_SOCKET)
+    path = paths.path_of(CONTROL_SOCKET)
     try:
         may_ask = path.is_socket() and os.access(path, os.W_OK, effective_ids=True)
     except OSError:
@@ -88,7 +88,7 @@ def ask(
 ) -> T:
     """Send a request to the helper at the socket `path`; raises what the operation raised.
 
-    `on_progress` is called with each report, as parsed JSON. Also raises `UnreadableError` if the
+    `on_progress` is called with each report, as parsed JSON. Also raises `AccessError` if the
     helper cannot be reached, is not root's, is silent, or does not answer in time.
     """
     request: dict[str, object] = {"operation": operation, "arguments": arguments}
@@ -103,9 +103,9 @@ def ask(
             lines = received(connection, limit_bytes, timeout_s, silence_s, "The answer")
             return _answer(lines, shape, path, on_progress)
     except DecodingError as error:
-        raise UnreadableError(f"The answer of the root helper is not valid: {error}") from None
+        raise AccessError(f"The answer of the root helper is not valid: {error}") from None
     except OSError as error:
-        raise UnreadableError.of(path, error) from None
+        raise AccessError.of(path, error) from None
 
 
 def peer(connection: socket.socket) -> int:
@@ -121,7 +121,7 @@ def received(
 ) -> Iterator[bytes]:
     """Yield lines until the other end shuts down its sending side; the last may be torn.
 
-    Raises `UnreadableError` if they are too long in all, or do not arrive in time.
+    Raises `AccessError` if they are too long in all, or do not arrive in time.
     """
     deadline = time.monotonic() + timeout_s
     rest, total = b"", 0
@@ -133,11 +133,11 @@ def received(
             chunk = connection.recv(limit_bytes + 1)
         except TimeoutError:
             if time.monotonic() < deadline:
-                raise UnreadableError(
+                raise AccessError(
                     f"The root helper has said nothing for {silence_s:g} s",
                     hint=f"It may still be running: {_SEE}",
                 ) from None
-            raise UnreadableError(f"{what} did not arrive within {timeout_s:g} s") from None
+            raise AccessError(f"{what} did not arrive within {timeout_s:g} s") from None
         if not chunk:
             break
         total += len(chunk)
@@ -149,16 +149,16 @@ def received(
         yield rest
 
 
-def too_long(what: str, limit_bytes: int) -> UnreadableError:
+def too_long(what: str, limit_bytes: int) -> AccessError:
     """The error for a message beyond its limit."""
-    return UnreadableError(f"{what} is longer than {limit_bytes:,} bytes")
+    return AccessError(f"{what} is longer than {limit_bytes:,} bytes")
 
 
 def _send(connection: socket.socket, path: Path, request: bytes) -> None:
     connection.settimeout(_ANSWER_TIMEOUT_S)
     connection.connect(str(path))
     if peer(connection) != _ROOT:
-        raise UnreadableError(f"{path} is not root's, so nothing is sent there")
+        raise AccessError(f"{path} is not root's, so nothing is sent there")
     # A helper that ended early may have said why.
     with contextlib.suppress(BrokenPipeError):
         connection.sendall(request)
@@ -178,9 +178,7 @@ def _answer(
                 raise DecodingError("unrequested progress")
             if tree["progress"] is not None:
                 on_progress(tree["progress"])
-    raise UnreadableError(
-        f"The root helper at {path} gave no answer", hint=_SEE[0].upper() + _SEE[1:]
-    )
+    raise AccessError(f"The root helper at {path} gave no answer", hint=_SEE[0].upper() + _SEE[1:])
 
 
 def _result(answer: Answer, shape: type[T]) -> T:

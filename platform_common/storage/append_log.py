@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from platform_common.errors import UnreadableError, unreadable
+from platform_common.errors import AccessError, access_error
 from platform_common.storage.atomic_write import (
     ExistsError,
     Owner,
@@ -29,7 +29,7 @@ def append_line(path: Path, line: bytes, *, mode: int = 0o640, owner: Owner | No
     """Append `line`, without its line feed, to the file at `path`, creating it if necessary.
 
     When this returns, the line is on the disk, complete and on a line of its own, even after a
-    line that a power cut tore. Raises `UnreadableError`, after which no line was added, or
+    line that a power cut tore. Raises `AccessError`, after which no line was added, or
     `LockedError`.
     """
     if b"\n" in line:
@@ -44,7 +44,7 @@ def append_line(path: Path, line: bytes, *, mode: int = 0o640, owner: Owner | No
 def put_aside(path: Path, to: Path) -> bool:
     """Rename the file at `path` to `to`, never in the middle of a line; False if there is none.
 
-    The next line starts a new file. Raises `ExistsError` if `to` exists, `UnreadableError`, after
+    The next line starts a new file. Raises `ExistsError` if `to` exists, `AccessError`, after
     which both files are unchanged, `NotDurableError` or `LockedError`.
     """
     try:
@@ -58,7 +58,7 @@ def put_aside(path: Path, to: Path) -> bool:
 def remove(path: Path) -> bool:
     """Remove the file at `path`, never in the middle of a line; False if there is none.
 
-    The next line starts a new file. Raises `UnreadableError`, after which the file is unchanged,
+    The next line starts a new file. Raises `AccessError`, after which the file is unchanged,
     `NotDurableError` or `LockedError`.
     """
     try:
@@ -68,7 +68,7 @@ def remove(path: Path) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise UnreadableError.of(path, error) from error
+        raise AccessError.of(path, error) from error
     return True
 
 
@@ -83,7 +83,7 @@ def drop_lines(
     """Remove the lines for which `unwanted` is true; return how many.
 
     A reader sees the old file or the new one, which gets the given mode and owner; a line that is
-    added at the same time stays. Raises `UnreadableError`, also for a file of more than
+    added at the same time stays. Raises `AccessError`, also for a file of more than
     `limit_bytes`, after which the file is unchanged, `NotDurableError` or `LockedError`.
     """
     if not _is_there(path):
@@ -105,7 +105,7 @@ def _is_there(path: Path) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise UnreadableError.of(path, error) from error
+        raise AccessError.of(path, error) from error
     return True
 
 
@@ -125,7 +125,7 @@ def _rename(path: Path, to: Path) -> None:
     except FileExistsError as error:
         raise ExistsError(f"{to} already exists and is not overwritten") from error
     except OSError as error:
-        raise UnreadableError.of(to, error) from error
+        raise AccessError.of(to, error) from error
 
 
 @contextlib.contextmanager
@@ -150,7 +150,7 @@ def _is_at(path: Path, descriptor: int) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise UnreadableError.of(path, error) from error
+        raise AccessError.of(path, error) from error
 
 
 def _create(path: Path, mode: int, owner: Owner | None) -> None:
@@ -162,7 +162,7 @@ def _create(path: Path, mode: int, owner: Owner | None) -> None:
 
 
 def _append(descriptor: int, path: Path, line: bytes) -> None:
-    with unreadable(path):
+    with access_error(path):
         size = os.fstat(descriptor).st_size
         if size == 0:
             # Its name may not be durable yet, for example if its creator was killed.
@@ -172,7 +172,7 @@ def _append(descriptor: int, path: Path, line: bytes) -> None:
         record = (b"\n" if torn else b"") + line + b"\n"
         try:
             if os.write(descriptor, record) != len(record):
-                raise UnreadableError(f"{path}: only a part of the line could be written")
+                raise AccessError(f"{path}: only a part of the line could be written")
             os.fsync(descriptor)
         except BaseException:
             with contextlib.suppress(OSError):

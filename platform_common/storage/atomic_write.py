@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from platform_common.errors import PlatformError, UnreadableError, unreadable
+from platform_common.errors import AccessError, PlatformError, access_error
 from platform_common.storage.safe_read import close
 from platform_common.storage.stale_files import signals_held, temporary_name
 
@@ -27,7 +27,7 @@ class ExistsError(PlatformError):
     """The file to be created already exists."""
 
 
-class NotDurableError(UnreadableError):
+class NotDurableError(AccessError):
     """The change is visible but may not survive a power cut; repeating it is safe."""
 
 
@@ -48,7 +48,7 @@ def write_atomic(path: Path, data: bytes, *, mode: int = 0o644, owner: Owner | N
 
     Bytes, mode and owner are on the disk before the name, and the name before this returns. The
     owner is only set by root, and only if the user and the group exist. Raises
-    `UnreadableError`, after which the old file is unchanged, or `NotDurableError`.
+    `AccessError`, after which the old file is unchanged, or `NotDurableError`.
     """
     write_atomic_together({path: data}, mode=mode, owner=owner)
 
@@ -65,7 +65,7 @@ def write_atomic_together(
     ids = ids_of(owner)
     staged = {path.name: temporary_name(path.name) for path in contents}
     kept = {path.name: temporary_name(path.name) for path in contents if path is not last}
-    with unreadable(last), opened_folder(last.parent) as folder:
+    with access_error(last), opened_folder(last.parent) as folder:
         with _temporary(folder, [*staged.values(), *kept.values()]):
             for path, data in contents.items():
                 _write_durable(folder, staged[path.name], data, mode, ids)
@@ -112,7 +112,7 @@ def create_exclusive(
     except FileExistsError as error:
         raise ExistsError(f"{path} already exists and is not overwritten") from error
     except OSError as error:
-        raise UnreadableError.of(path, error) from error
+        raise AccessError.of(path, error) from error
 
 
 def rename_to_free(source: str, target: str, folder: int = _AT_FDCWD) -> None:
@@ -203,11 +203,11 @@ def confirm(folder: int, done: str) -> None:
 
 
 def make_folder(folder: Path, *, owner: Owner | None = None) -> None:
-    """Create `folder` and its missing parents durably; raises `UnreadableError`.
+    """Create `folder` and its missing parents durably; raises `AccessError`.
 
     New ones belong to `owner`, under the same conditions as files.
     """
-    with unreadable(folder):
+    with access_error(folder):
         if folder.is_dir():
             return
         make_folder(folder.parent, owner=owner)
@@ -227,11 +227,11 @@ def fsync_directory(directory: Path) -> None:
 
 
 def remove_file(path: Path) -> None:
-    """Remove the file at `path`, if there is one, durably; raises `UnreadableError`."""
+    """Remove the file at `path`, if there is one, durably; raises `AccessError`."""
     try:
         path.unlink(missing_ok=True)
         fsync_directory(path.parent)
     except (FileNotFoundError, NotADirectoryError):
         return  # There is no such folder.
     except OSError as error:
-        raise UnreadableError.of(path, error) from error
+        raise AccessError.of(path, error) from error

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from platform_common.errors import PlatformError, UnreadableError
+from platform_common.errors import AccessError, PlatformError
 from platform_common.storage.atomic_write import opened_folder, rename_to_free
 from platform_common.storage.safe_read import close, descriptor_of
 from platform_common.storage.stale_files import remove_left_overs, temporary_name
@@ -30,16 +30,16 @@ def changing(path: Path, *, wait_s: float = _WAIT_S) -> Iterator[None]:
     """Keep other programs from changing `path` until the block ends.
 
     The lock is on the file `.<name>.lock` beside it, which is never removed, because `path` itself
-    is a new file after each change. Raises `LockedError` or `UnreadableError`.
+    is a new file after each change. Raises `LockedError` or `AccessError`.
     """
     lock = path.with_name(f".{path.name}.lock")
     try:
-        descriptor = opened_lock(lock)
+        descriptor = open_lock(lock)
     except FileNotFoundError as error:
-        raise UnreadableError.of(path, error) from error
-    except UnreadableError as error:
+        raise AccessError.of(path, error) from error
+    except AccessError as error:
         said = f"{path} cannot be changed: {error.message}"
-        raise UnreadableError(said, hint=error.hint) from error
+        raise AccessError(said, hint=error.hint) from error
     try:
         hold(descriptor, path, wait_s=wait_s)
         yield
@@ -50,7 +50,7 @@ def changing(path: Path, *, wait_s: float = _WAIT_S) -> Iterator[None]:
 def hold(descriptor: int, path: Path, *, wait_s: float = _WAIT_S) -> None:
     """Lock an open file until it is closed; `path` is for the message.
 
-    Raises `LockedError` or `UnreadableError`.
+    Raises `LockedError` or `AccessError`.
     """
     deadline = time.monotonic() + wait_s
     while True:
@@ -63,14 +63,14 @@ def hold(descriptor: int, path: Path, *, wait_s: float = _WAIT_S) -> None:
                     hint="Try again when it has finished.",
                 ) from None
         except OSError as error:
-            raise UnreadableError.of(path, error) from error
+            raise AccessError.of(path, error) from error
         time.sleep(_LOOK_AGAIN_S)
 
 
-def opened_lock(lock: Path, flags: int = os.O_RDWR) -> int:
+def open_lock(lock: Path, flags: int = os.O_RDWR) -> int:
     """Open a lock file, creating it if necessary for everyone who can write to its folder.
 
-    Raises `FileNotFoundError` without that folder, and `UnreadableError`.
+    Raises `FileNotFoundError` without that folder, and `AccessError`.
     """
     for _ in range(_TRIES):
         # First without O_CREAT: in a shared sticky folder, the kernel refuses it for another user's
@@ -78,13 +78,13 @@ def opened_lock(lock: Path, flags: int = os.O_RDWR) -> int:
         with contextlib.suppress(FileNotFoundError):
             return descriptor_of(lock, flags)
         _make(lock)
-    raise UnreadableError(f"{lock} keeps being removed by another program")
+    raise AccessError(f"{lock} keeps being removed by another program")
 
 
 def _make(lock: Path) -> None:
     """Create the lock file for everyone who shares its folder; another process may be faster.
 
-    Raises `FileNotFoundError` without the folder, and `UnreadableError`.
+    Raises `FileNotFoundError` without the folder, and `AccessError`.
     """
     try:
         group = _sharing(lock.parent)
@@ -97,7 +97,7 @@ def _make(lock: Path) -> None:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise UnreadableError.of(lock, error) from error
+        raise AccessError.of(lock, error) from error
 
 
 def _sharing(folder: Path) -> int | None:

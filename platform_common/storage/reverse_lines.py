@@ -6,7 +6,7 @@ import os
 from collections.abc import Generator
 from pathlib import Path
 
-from platform_common.errors import UnreadableError, unreadable
+from platform_common.errors import AccessError, access_error
 from platform_common.storage.safe_read import open_regular
 
 BLOCK_BYTES = 1 << 20
@@ -21,9 +21,9 @@ def blocks_from_end(
 
     Within a block they are in file order; empty lines are left out. Of a line longer than
     `LINE_BYTES` only the end may be included, which is still longer than that. Raises
-    `FileNotFoundError`, and `UnreadableError`, also if more than `limit_bytes` are read.
+    `FileNotFoundError`, and `AccessError`, also if more than `limit_bytes` are read.
     """
-    with open_regular(path, follow_link=False, one_name=True) as descriptor, unreadable(path):
+    with open_regular(path, follow_link=False, one_name=True) as descriptor, access_error(path):
         yield from _blocks(descriptor, path, block_bytes, limit_bytes)
 
 
@@ -35,7 +35,7 @@ def _blocks(
     while end:
         start = max(end - block_bytes, 0)
         if size - start > limit_bytes:
-            raise UnreadableError(
+            raise AccessError(
                 f"{path}: the requested lines are more than {limit_bytes:,} bytes before its end"
             )
         first, *lines = (os.pread(descriptor, end - start, start) + begun).split(b"\n")

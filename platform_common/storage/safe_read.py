@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from platform_common.errors import UnreadableError, unreadable
+from platform_common.errors import AccessError, access_error
 
 # Errors of opening a socket, a folder or a device.
 _NOT_REGULAR = (errno.ENXIO, errno.EISDIR, errno.ENODEV)
@@ -20,7 +20,7 @@ def open_regular(path: Path, *, follow_link: bool = True, one_name: bool = False
     """Open a regular file for reading; FIFOs, devices and folders are refused.
 
     With `one_name`, a file with a second hard link is refused too, because nobody may watch over
-    that name. Raises `FileNotFoundError`, and `UnreadableError` for the rest.
+    that name. Raises `FileNotFoundError`, and `AccessError` for the rest.
     """
     descriptor = descriptor_of(path, follow_link=follow_link, one_name=one_name)
     try:
@@ -45,11 +45,11 @@ def descriptor_of(
         raise
     except OSError as error:
         if error.errno == errno.ELOOP and not follow_link:
-            raise UnreadableError(f"{path} is a symbolic link, not a regular file") from error
+            raise AccessError(f"{path} is a symbolic link, not a regular file") from error
         # On a file system mounted with nodev, opening a device fails like another user's file.
         if error.errno in _NOT_REGULAR or (error.errno == errno.EACCES and _is_odd(path)):
-            raise UnreadableError(f"{path} is not a regular file") from error
-        raise UnreadableError.of(path, error) from error
+            raise AccessError(f"{path} is not a regular file") from error
+        raise AccessError.of(path, error) from error
     return descriptor
 
 
@@ -67,20 +67,20 @@ def _is_odd(path: Path) -> bool:
 
 def _refuse_oddities(path: Path, status: os.stat_result, *, one_name: bool) -> None:
     if not stat.S_ISREG(status.st_mode):
-        raise UnreadableError(f"{path} is not a regular file")
+        raise AccessError(f"{path} is not a regular file")
     if one_name and status.st_nlink > 1:
-        raise UnreadableError(f"{path} is a hard link: the file has another name")
+        raise AccessError(f"{path} is a hard link: the file has another name")
 
 
 def read_bounded(path: Path, limit_bytes: int) -> bytes:
     """Read a regular file of at most `limit_bytes`.
 
-    Raises `UnreadableError`, also if the file is missing or larger.
+    Raises `AccessError`, also if the file is missing or larger.
     """
     try:
         return read_own(path, limit_bytes, links=True)
     except FileNotFoundError as error:
-        raise UnreadableError.of(path, error) from error
+        raise AccessError.of(path, error) from error
 
 
 def read_own(path: Path, limit_bytes: int, *, links: bool = False) -> bytes:
@@ -95,10 +95,10 @@ def read_own(path: Path, limit_bytes: int, *, links: bool = False) -> bytes:
 def read_open(descriptor: int, path: Path, limit_bytes: int) -> bytes:
     """Read an open file from its start; `path` is for the message.
 
-    Raises `UnreadableError`, also if it has more than `limit_bytes`.
+    Raises `AccessError`, also if it has more than `limit_bytes`.
     """
-    with unreadable(path), open(descriptor, "rb", closefd=False) as file:
+    with access_error(path), open(descriptor, "rb", closefd=False) as file:
         data = file.read(limit_bytes + 1)
     if len(data) > limit_bytes:
-        raise UnreadableError(f"{path} is larger than {limit_bytes:,} bytes")
+        raise AccessError(f"{path} is larger than {limit_bytes:,} bytes")
     return data

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Container, Iterator
 from pathlib import Path
 
-from platform_common.errors import UnreadableError
+from platform_common.errors import AccessError
 
 _NAME_LENGTH = 200
 _TEMPORARY_NAME = re.compile(r"\.(?P<name>.+)\.(?P<process>[0-9]+)\.[0-9a-f]{8}\.tmp", re.DOTALL)
@@ -33,7 +33,7 @@ def remove_left_overs(
     Files already given to the user `given_to` are removed too. Without `of_process`, the caller
     must be the only writer of these files. With `of_name`, only temporary files for that name are
     files that were to get that name go, and no folder. Without `directory` there is
-    nothing to remove. Raises `UnreadableError`.
+    nothing to remove. Raises `AccessError`.
     """
     try:
         with os.scandir(directory) as entries:
@@ -48,7 +48,7 @@ def remove_left_overs(
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
-        raise UnreadableError.of(directory, error) from error
+        raise AccessError.of(directory, error) from error
 
 
 def _remove_own(entry: os.DirEntry[str], users: Container[int | None], *, folders: bool) -> None:

@@ -72,13 +72,13 @@ def new_application(
     return app
 
 
-def called() -> str:
+def device_name() -> str:
     """The name of the device."""
     name: str = current_app.extensions[_DEVICE_NAME]()
     return name
 
 
-def spoken() -> Language:
+def request_language() -> Language:
     """The language of this request: the chosen one, else the browser's, else English."""
     found: Language | None = g.get("language")
     if found is None:
@@ -89,25 +89,25 @@ def spoken() -> Language:
     return found
 
 
-def say(sentence: Sentence | str) -> str:
+def translate(sentence: Sentence | str) -> str:
     """A sentence in the language of this request."""
     if isinstance(sentence, Sentence):
-        return sentence.said(spoken().gettext)
-    return spoken().gettext(sentence)
+        return sentence.said(request_language().gettext)
+    return request_language().gettext(sentence)
 
 
-def say_html(sentence: Sentence) -> Markup:
-    """Like `say`, for a page: the output of programs is marked as English."""
-    spoken_ = spoken()
-    if spoken_.code == SOURCE:
-        return escape(say(sentence))
+def translate_html(sentence: Sentence) -> Markup:
+    """Like `translate`, for a page: the output of programs is marked as English."""
+    language_ = request_language()
+    if language_.code == SOURCE:
+        return escape(translate(sentence))
     values = {
-        name: say_html(value) if isinstance(value, Sentence) else value
+        name: translate_html(value) if isinstance(value, Sentence) else value
         for name, value in sentence.values.items()
     }
     if "why" in values and not isinstance(values["why"], Markup):
         values["why"] = Markup('<span lang="{}">{}</span>').format(SOURCE, values["why"])
-    text = escape(spoken_.gettext(sentence.text))
+    text = escape(language_.gettext(sentence.text))
     return text.format_map(values) if values else text
 
 
@@ -173,12 +173,12 @@ def _set_up_templates(app: Flask) -> None:
     environment.trim_blocks = environment.lstrip_blocks = True
     environment.add_extension("jinja2.ext.i18n")
     environment.install_gettext_callables(  # type: ignore[attr-defined]  # the extension adds it
-        lambda text: spoken().gettext(text),
-        lambda one, many, count: spoken().ngettext(one, many, count),
+        lambda text: request_language().gettext(text),
+        lambda one, many, count: request_language().ngettext(one, many, count),
         newstyle=True,
     )
     environment.globals.update(
-        spoken=spoken,
+        request_language=request_language,
         theme=lambda: preferences.chosen("theme"),
         chosen=preferences.chosen,
         themes=preferences.THEMES,
@@ -187,15 +187,15 @@ def _set_up_templates(app: Flask) -> None:
         version=VERSION,
     )
     environment.filters.update(
-        say=say,
-        say_html=say_html,
-        money=lambda usd: spoken().money(usd),
-        number=lambda value: spoken().number(value),
-        percent=lambda value: spoken().percent(value),
-        duration=lambda seconds: spoken().duration(seconds),
-        clock=lambda when: spoken().time(when),
-        moment=lambda when: spoken().moment(when),
-        day=lambda date: spoken().day(date),
+        translate=translate,
+        translate_html=translate_html,
+        money=lambda usd: request_language().money(usd),
+        number=lambda value: request_language().number(value),
+        percent=lambda value: request_language().percent(value),
+        duration=lambda seconds: request_language().duration(seconds),
+        clock=lambda when: request_language().time(when),
+        moment=lambda when: request_language().moment(when),
+        day=lambda date: request_language().day(date),
         breakable=_breakable,
     )
 

@@ -17,7 +17,7 @@ class Flash(Struct, frozen=True):
     doubtful: bool = False
 
 
-class SingleShot:
+class FlashStore:
     """Holds one message; a later one replaces it."""
 
     def __init__(self) -> None:

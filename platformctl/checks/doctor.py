@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from platform_common.cli.group import warn
 from platform_common.control_answers import Check, Outcome, Verdict
-from platform_common.errors import PlatformError, UnreadableError
+from platform_common.errors import AccessError, PlatformError
 from platform_common.paths import PROFILES, Paths, Place
 from platform_common.records import record_file
 from platform_common.storage.atomic_write import ROOT
@@ -62,7 +62,7 @@ def verdict(paths: Paths) -> Verdict:
     if socket is not None:
         try:
             return EXAMINE.ask(socket, NOTHING)
-        except UnreadableError as error:
+        except AccessError as error:
             # Without the helper, run the checks that this user may run.
             warn(error)
     found = examine(paths)
@@ -71,7 +71,7 @@ def verdict(paths: Paths) -> Verdict:
 
 
 def _examine_alone(paths: Paths) -> Verdict:
-    with changing(paths.writable(_ALONE), wait_s=_ALONE_WAIT_S):
+    with changing(paths.path_of(_ALONE), wait_s=_ALONE_WAIT_S):
         found = examine(paths)
     remember(paths, found, time.time())
     return found
@@ -113,7 +113,7 @@ def _look(row: Row, paths: Paths) -> Finding:
     except PlatformError as error:
         return failed(error.message, error.hint or _AGAIN)
     except OSError as error:
-        return failed(UnreadableError.of(error.filename or "the system", error).message, _AGAIN)
+        return failed(AccessError.of(error.filename or "the system", error).message, _AGAIN)
     except Exception as error:  # noqa: BLE001 - a check that is wrong hides no other
         return failed(
             f"internal error: {type(error).__name__}", "Report this error: the check is faulty"
@@ -148,4 +148,4 @@ def remember(paths: Paths, verdict: Verdict, now_s: float) -> None:
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now_s))
     data = last_doctor.render(last_doctor.LastDoctor(checked_at=at, fails=verdict.fails))
     with contextlib.suppress(PlatformError, OSError):
-        record_file.replace(paths.writable(last_doctor.LAST_DOCTOR), data, mode=0o644, owner=ROOT)
+        record_file.replace(paths.path_of(last_doctor.LAST_DOCTOR), data, mode=0o644, owner=ROOT)

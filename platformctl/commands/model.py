@@ -107,7 +107,7 @@ def set_command(
     provider, name = models.named(paths, provider_id, variable)
     agree(f"Store {name} and make {provider.id} the active provider?", yes=yes)
     key = ask_secret(name) if at_terminal() else read_key(0)
-    done = models.SET_KEY(paths, models.Setting(provider.id, key.reveal(), name))
+    done = models.SET_KEY(paths, models.SetKeyRequest(provider.id, key.reveal(), name))
     if as_json:
         print_json(to_json(done))
     else:

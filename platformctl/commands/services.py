@@ -75,7 +75,7 @@ def install(
         service_checks.check_programs(root, programs)
     known = services.known_units(root, below)
     installed = services.install(root, programs, below)
-    enabled = () if files_only else services.switch_on(root, known)
+    enabled = () if files_only else services.enable_units(root, known)
     if as_json:
         print_json(to_json(services.ServicesInstall(tuple(map(str, installed)), enabled)))
         return

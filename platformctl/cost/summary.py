@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from platform_common.control_answers import Cost, CostState, Day, Expense
-from platform_common.errors import UnreadableError
+from platform_common.errors import AccessError
 from platform_common.paths import COST_CAPS, COST_DEFAULTS, COST_LEDGER_VARIABLE, Paths
 from platform_common.records import record_file
 from platform_common.records.installed_profiles import active_profile
@@ -87,7 +87,7 @@ def newest(paths: Paths, count: int) -> Ledger:
 
 def set_caps(paths: Paths, changes: Changes) -> CostCaps:
     """Change the given caps and return all of them; raises `PlatformError`."""
-    path = paths.writable(COST_CAPS)
+    path = paths.path_of(COST_CAPS)
     record_file.edit(path, lambda before: cost_caps.edited(before, changes), mode=0o644, owner=ROOT)
     return read_caps(paths)
 
@@ -180,7 +180,7 @@ def _blocks(path: Path | None) -> Iterator[list[bytes]]:
 
 def _refuse_junk(path: Path | None, unreadable: int) -> None:
     if unreadable > MOST_UNREADABLE:
-        raise UnreadableError(
+        raise AccessError(
             f"{path} is not a ledger: more than {MOST_UNREADABLE:,} of its lines are not messages",
             hint="Start a new one with: platformctl cost reset",
         )

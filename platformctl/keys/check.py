@@ -26,7 +26,7 @@ from platformctl.root_helper.remote_operation import RemoteOperation
 _NOTHING: Mapping[str, Secret] = MappingProxyType({})
 
 
-class Testing(Struct, frozen=True, forbid_unknown_fields=True):
+class KeyTestRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """What to test; `given` replaces stored values, by variable."""
 
     provider: str
@@ -34,7 +34,7 @@ class Testing(Struct, frozen=True, forbid_unknown_fields=True):
     given: dict[str, str] = {}
 
 
-class Tested(NamedTuple):
+class KeyTestResult(NamedTuple):
     """The tested provider, and the result."""
 
     provider_id: str
@@ -43,7 +43,7 @@ class Tested(NamedTuple):
 
 def run(
     paths: Paths, provider_id: str = "", model: str = "", given: GivenKey | None = None
-) -> Tested:
+) -> KeyTestResult:
     """Test the key of that provider, the active one by default, or the `given` one.
 
     Other values are the stored ones. A test that cannot be made counts as failed.
@@ -57,13 +57,13 @@ def run(
             check = _check(paths, provider, model, values)
         else:
             revealed = {name: value.reveal() for name, value in values.items()}
-            check = TEST_KEY(paths, Testing(provider.id, model, revealed))
+            check = TEST_KEY(paths, KeyTestRequest(provider.id, model, revealed))
     except PlatformError as error:
         check = KeyCheck(ok=False, message=error.message, hint=error.hint)
-    return Tested(provider.id if provider else "", check)
+    return KeyTestResult(provider.id if provider else "", check)
 
 
-def _test_with_stored(paths: Paths, testing: Testing) -> KeyCheck:
+def _test_with_stored(paths: Paths, testing: KeyTestRequest) -> KeyCheck:
     provider = models.named(paths, testing.provider, "")[0]
     if provider.takes_address and testing.given:
         raise PlatformError("The root helper does not accept an address from its caller")
@@ -73,7 +73,7 @@ def _test_with_stored(paths: Paths, testing: Testing) -> KeyCheck:
 
 TEST_KEY = RemoteOperation(
     "model-test",
-    Testing,
+    KeyTestRequest,
     KeyCheck,
     lambda paths, testing, _: _test_with_stored(paths, testing),
     places=models.PLACES,
@@ -92,7 +92,7 @@ def _by_variable(provider: Provider, given: GivenKey) -> Mapping[str, Secret]:
 
 
 def _active(paths: Paths) -> Provider:
-    provider_id = read_line(paths.writable(ACTIVE_PROVIDER))
+    provider_id = read_line(paths.path_of(ACTIVE_PROVIDER))
     if not provider_id:
         raise PlatformError(
             "No provider is active on this device",
@@ -110,9 +110,9 @@ def _check(
 ) -> KeyCheck:
     chosen_endpoint = chosen_model = ""
     # They were only chosen for the active provider.
-    if provider.id == read_line(paths.writable(ACTIVE_PROVIDER)):
-        chosen_endpoint = read_line(paths.writable(ACTIVE_ENDPOINT)) or ""
-        chosen_model = read_line(paths.writable(ACTIVE_MODEL)) or ""
+    if provider.id == read_line(paths.path_of(ACTIVE_PROVIDER)):
+        chosen_endpoint = read_line(paths.path_of(ACTIVE_ENDPOINT)) or ""
+        chosen_model = read_line(paths.path_of(ACTIVE_MODEL)) or ""
     return check_key(
         provider,
         credentials,

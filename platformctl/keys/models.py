@@ -38,7 +38,7 @@ class Listing(Struct, frozen=True):
     problems: tuple[str, ...] = ()
 
 
-class Setting(Struct, frozen=True, forbid_unknown_fields=True):
+class SetKeyRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """A value for one variable of a provider; by default the key."""
 
     provider: str
@@ -84,7 +84,7 @@ def _list(paths: Paths) -> Listing:
     return Listing(models, tuple(problems))
 
 
-def _set_key(paths: Paths, setting: Setting) -> ModelSet:
+def _set_key(paths: Paths, setting: SetKeyRequest) -> ModelSet:
     """Store one variable of a provider, and make that provider the active one.
 
     Raises `PlatformError`, after which every provider still has its old keys.
@@ -136,13 +136,13 @@ def _model(provider: Provider, keys: SecretsEnv, *, active: bool, chosen: str) -
 
 
 def _make_active(paths: Paths, provider_id: str) -> None:
-    path = paths.writable(ACTIVE_PROVIDER)
+    path = paths.path_of(ACTIVE_PROVIDER)
     with contextlib.suppress(PlatformError):
         if record_file.read_line(path) == provider_id:
             return
     # They belong to another provider, whose address must never get this one's key.
     for chosen in (ACTIVE_ENDPOINT, ACTIVE_MODEL):
-        remove_file(paths.writable(chosen))
+        remove_file(paths.path_of(chosen))
     record_file.replace(path, f"{provider_id}\n".encode(), mode=0o644, owner=ROOT)
 
 
@@ -161,7 +161,7 @@ LIST = RemoteOperation(
 )
 SET_KEY = RemoteOperation(
     "model-set",
-    Setting,
+    SetKeyRequest,
     ModelSet,
     lambda paths, setting, _: _set_key(paths, setting),
     changes=True,

@@ -7,7 +7,7 @@ import select
 import time
 from typing import NamedTuple
 
-from platform_common.errors import PlatformError, UnreadableError
+from platform_common.errors import AccessError, PlatformError
 from platform_common.secret import Secret, SecretError, parse_secret
 
 _LINE_LIMIT_BYTES = 8 << 10
@@ -66,7 +66,7 @@ def _received(descriptor: int, timeout_s: float, limit_bytes: int, *, one_line: 
         try:
             chunk = os.read(descriptor, limit_bytes)
         except OSError as error:
-            raise UnreadableError.of("standard input", error) from None
+            raise AccessError.of("standard input", error) from None
         if not chunk:
             break
         data += chunk

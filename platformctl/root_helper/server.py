@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from platform_common.errors import PlatformError, UnreadableError
+from platform_common.errors import AccessError, PlatformError
 from platform_common.formats.decode import from_json, shaped
 from platform_common.paths import Paths
 from platform_common.root_helper.client import (
@@ -73,7 +73,7 @@ def serve(
         with reporter.beating() if request.progress else contextlib.nullcontext():
             done = _Done(Answer(operation.run(paths, arguments, reporter)), "done")
     except OSError as error:
-        done = _refused(UnreadableError.of(error.filename or "the connection", error))
+        done = _refused(AccessError.of(error.filename or "the connection", error))
     except PlatformError as error:
         done = _refused(error)
     except Exception as error:  # noqa: BLE001 - its text may hold a secret of the request

@@ -95,7 +95,7 @@ def install(root: Path, programs: Path, below: Path = LOCAL) -> list[Path]:
     return list(before)
 
 
-def switch_on(root: Path, known: Mapping[str, bool]) -> tuple[str, ...]:
+def enable_units(root: Path, known: Mapping[str, bool]) -> tuple[str, ...]:
     """Create users and folders, let systemd start the units, and return their names.
 
     On this machine they start at once, in a folder at its next boot. A unit that was

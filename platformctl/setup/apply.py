@@ -27,7 +27,7 @@ from wizard_app.setup.apply.helper_client import (
     SetupRequest,
     apply_by_helper,
 )
-from wizard_app.setup.pending import Held, PendingSecrets
+from wizard_app.setup.pending import HeldSecrets, PendingSecrets
 from wizard_app.setup.plan.plan import Plan, build_plan, plan_digest
 from wizard_app.setup.serving_file import owner_of
 from wizard_app.setup.snapshot import Snapshot
@@ -94,7 +94,7 @@ def again(paths: Paths) -> None:
     Raises `PlatformError`, also if setup is already open.
     """
     with alone(paths):
-        state = StateFile(paths.writable(WIZARD_STATE), STEPS).stored()
+        state = StateFile(paths.path_of(WIZARD_STATE), STEPS).stored()
         if not paths.has(SETUP_COMPLETE) and (state is None or state.step != DONE):
             raise PlatformError("This device is not set up yet, so setup is already open")
         _put_step(paths, REVIEW, completed_at=None)
@@ -124,13 +124,13 @@ def _held(secrets: SecretTexts) -> PendingSecrets:
     for slug, named in secrets.items():
         if (step := BY_SLUG.get(slug)) is None:
             raise PlatformError(f"There is no step {slug[:_LONGEST_NAME]!a}")
-        held[slug] = Held({name: step.secret(name, text) for name, text in named.items()})
+        held[slug] = HeldSecrets({name: step.secret(name, text) for name, text in named.items()})
     return PendingSecrets(held)
 
 
 def _put_step(paths: Paths, step: str, *, completed_at: str | None) -> None:
     """Set the wizard's step; a wizard whose file cannot be used starts over anyway."""
-    path = paths.writable(WIZARD_STATE)
+    path = paths.path_of(WIZARD_STATE)
     state = StateFile(path, STEPS).stored()
     if state is not None:
         state = msgspec.structs.replace(state, step=step, completed_at=completed_at)

@@ -19,13 +19,13 @@ from platformctl.answers import Missing, SetupAction, SetupPlan, SetupStatus, Tr
 from wizard_app.setup import state as states
 from wizard_app.setup.apply.completion import completion
 from wizard_app.setup.apply.journal import Try, read_try
-from wizard_app.setup.device_facts import Machine
+from wizard_app.setup.device_facts import DeviceFacts
 from wizard_app.setup.pending import PendingSecrets
 from wizard_app.setup.plan.phases import TITLES, Phase
 from wizard_app.setup.plan.plan import Item, build_plan, plan_digest
 from wizard_app.setup.serving_file import ServingFile
 from wizard_app.setup.settings import JOURNAL, WizardSettings
-from wizard_app.setup.snapshot import Kept, Snapshot
+from wizard_app.setup.snapshot import Snapshot, StoredState
 from wizard_app.setup.state import DONE
 from wizard_app.setup.steps import STEPS
 
@@ -58,12 +58,12 @@ def heading(phase: str) -> str:
 
 def status(paths: Paths) -> SetupStatus:
     """How far the last attempt came; raises `PlatformError` if that cannot be read."""
-    last, complete = read_try(paths.writable(JOURNAL)), completion(paths)
+    last, complete = read_try(paths.path_of(JOURNAL)), completion(paths)
     is_complete, completed_at = complete is not None, complete.completed_at if complete else ""
     if last is None:
         if paths.has(JOURNAL):
             raise PlatformError(
-                f"{paths.writable(JOURNAL)} cannot be read", hint="Run this as root."
+                f"{paths.path_of(JOURNAL)} cannot be read", hint="Run this as root."
             )
         return SetupStatus(is_complete, completed_at, "none")
     tried = tuple(TriedAction(one.id, one.what, one.state, one.at, one.why) for one in last.entries)
@@ -80,7 +80,7 @@ def snapshot_of(paths: Paths, pending: PendingSecrets = PendingSecrets()) -> Sna
             f"{error.message}: nothing has been answered yet",
             hint="Start the wizard with: wizard-app serve --production",
         ) from error
-    return Snapshot(BY_SLUG, Machine(_as_served(settings)), Kept(state, pending))
+    return Snapshot(BY_SLUG, DeviceFacts(_as_served(settings)), StoredState(state, pending))
 
 
 def _as_served(settings: WizardSettings) -> WizardSettings:

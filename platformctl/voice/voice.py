@@ -82,7 +82,7 @@ def change(paths: Paths, changes: Mapping[tuple[str, str], str | bool]) -> None:
             before = voice.for_device(_shipped(), _limits(paths))
         return edited(before, changes, voice.parse)
 
-    record_file.edit(paths.writable(VOICE), changed, mode=0o644, owner=ROOT)
+    record_file.edit(paths.path_of(VOICE), changed, mode=0o644, owner=ROOT)
 
 
 def _switch(paths: Paths, *, on: bool) -> Switched:

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from werkzeug import Response as Redirect
 
 from platform_common.clock import local_time
-from platform_common.web.factory import spoken
+from platform_common.web.factory import request_language
 from platform_common.web.language import Language
 from pwa_app.context import context
 from pwa_app.dashboard.charts import cost_chart
@@ -34,7 +34,7 @@ def dashboard() -> str:
     """Show status, version, limits, cost and verdict; a failed call is shown as a stub."""
     called = context()
     overview = Overview(*called.load_all(OVERVIEW))
-    verdict, *cards = _cards(overview, spoken())
+    verdict, *cards = _cards(overview, request_language())
     return render_template(
         "pwa/dashboard.html",
         verdict=verdict,

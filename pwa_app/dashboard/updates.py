@@ -7,7 +7,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from platform_common.message import Sentence, quoted
-from pwa_app.control_client import Slice, View, object_view, plain
+from pwa_app.control_client import CliQuery, Slice, object_view, plain
 
 # It uses the network, so it may take longer than local calls.
 _LIMIT_S = 20.0
@@ -33,7 +33,7 @@ class UpdateCheck(Struct, frozen=True):
     error: str = ""
 
 
-CHECK: View[UpdateCheck] = object_view(
+CHECK: CliQuery[UpdateCheck] = object_view(
     ("update", "--check", "--json"), UpdateCheck(), limit_s=_LIMIT_S
 )
 

@@ -28,7 +28,7 @@ class KnownSecrets:
 
     def _signature(self) -> _Signature | None:
         try:
-            status = self._paths.writable(SECRETS).stat()
+            status = self._paths.path_of(SECRETS).stat()
         except OSError:
             return None
         return status.st_ino, status.st_mtime_ns, status.st_size

@@ -11,7 +11,7 @@ from werkzeug.exceptions import MethodNotAllowed
 from platform_common.control_answers import Model
 from platform_common.message import Sentence
 from platform_common.validation import check_id, passes
-from pwa_app.context import context, taken
+from pwa_app.context import context, take_flash
 from pwa_app.keys import rotation
 from pwa_app.overview import MODELS
 
@@ -45,7 +45,7 @@ def keys() -> str:
         [row for row in rows if not (row.has_value or row.model.active)],
     )
     return render_template(
-        "pwa/keys.html", found=found, groups=groups, flash=taken(context().flash)
+        "pwa/keys.html", found=found, groups=groups, flash=take_flash(context().flash)
     )
 
 
@@ -59,7 +59,10 @@ def key(provider_id: str) -> str:
     if not rows and (found.value or not found.stub):
         abort(404)
     return render_template(
-        "pwa/key.html", found=found, row=rows[0] if rows else None, flash=taken(context().flash)
+        "pwa/key.html",
+        found=found,
+        row=rows[0] if rows else None,
+        flash=take_flash(context().flash),
     )
 
 

@@ -28,14 +28,14 @@ _FURTHER_FIELDS = ("secret_access_key", "region")
 _UNKNOWN = Sentence("Rotation failed: there is no provider with that id.")
 
 
-class Value(NamedTuple):
+class VariableValue(NamedTuple):
     """A value to store; without `variable`, it is the key."""
 
     variable: str
     secret: Secret
 
 
-class Tested(NamedTuple):
+class KeyTestResult(NamedTuple):
     """The result of a key test: why it failed, or what a pass does not prove."""
 
     outcome: Literal["works", "rejected", "unchecked"]
@@ -60,7 +60,7 @@ def rotate(cli: ControlCli, form: Mapping[str, str]) -> Flash:
         values = _values(cli, provider, form)
     except PlatformError as error:
         return _failed(error.message)
-    tested = key_tested(cli, provider, values) if form.get("test") == "1" else None
+    tested = run_key_test(cli, provider, values) if form.get("test") == "1" else None
     if tested is not None and tested.outcome == "rejected":
         return Flash(
             Sentence("Rotation failed: {why}. Nothing was stored.", why=tested.why), good=False
@@ -76,7 +76,7 @@ def test_stored(cli: ControlCli, provider: str) -> Flash:
         return Flash(
             Sentence("(dev-stub) would test the key of {provider} …", provider=provider), good=False
         )
-    outcome, why = key_tested(cli, provider)
+    outcome, why = run_key_test(cli, provider)
     if outcome == "works":
         return Flash(Sentence("{provider} accepts the stored key.", provider=provider), good=True)
     said = Sentence("The stored key could not be checked: {why}", why=why)
@@ -85,7 +85,9 @@ def test_stored(cli: ControlCli, provider: str) -> Flash:
     return Flash(said, good=False)
 
 
-def key_tested(cli: ControlCli, provider: str, values: Sequence[Value] = ()) -> Tested:
+def run_key_test(
+    cli: ControlCli, provider: str, values: Sequence[VariableValue] = ()
+) -> KeyTestResult:
     """Test the stored key of a provider, or `values`, the key first."""
     source = ("--key-from-stdin",) if values else ()
     lines = [f"{name}={secret.reveal()}" if name else secret.reveal() for name, secret in values]
@@ -94,22 +96,22 @@ def key_tested(cli: ControlCli, provider: str, values: Sequence[Value] = ()) -> 
     try:
         finished = cli.run(words, stdin=stdin, limit_s=TEST_LIMIT_S)
     except ProcessError as error:
-        return Tested("unchecked", error.message)
+        return KeyTestResult("unchecked", error.message)
     try:
         found = shaped(read_answer(finished.output), ModelTest)
     except DecodingError:
-        return Tested("unchecked", _reason(finished, values))
+        return KeyTestResult("unchecked", _reason(finished, values))
     if found.ok and not found.warning:
-        return Tested("works")
+        return KeyTestResult("works")
     why = _cut(_hidden(found.warning or found.error, values)) or f"exit code {finished.status}"
     status = found.http_status
     answered = status is not None and status < _SERVER_ERROR and status != _TOO_MANY
-    return Tested("rejected" if answered and not found.ok else "unchecked", why)
+    return KeyTestResult("rejected" if answered and not found.ok else "unchecked", why)
 
 
-def _values(cli: ControlCli, provider: str, form: Mapping[str, str]) -> list[Value]:
+def _values(cli: ControlCli, provider: str, form: Mapping[str, str]) -> list[VariableValue]:
     """The values to store, the key first; raises `PlatformError`, which contains none of them."""
-    values = [Value("", parse_secret(form["api_key"]))]
+    values = [VariableValue("", parse_secret(form["api_key"]))]
     further = [(n, form[f]) for n, f in enumerate(_FURTHER_FIELDS, 1) if form.get(f, "").strip()]
     if not further:
         return values
@@ -123,11 +125,11 @@ def _values(cli: ControlCli, provider: str, form: Mapping[str, str]) -> list[Val
             check_variable(variables[number])
         except ValueError as error:
             raise PlatformError(f"the name of a variable {error}") from None
-        values.append(Value(variables[number], parse_secret(text, variables[number])))
+        values.append(VariableValue(variables[number], parse_secret(text, variables[number])))
     return values
 
 
-def _store(cli: ControlCli, provider: str, values: Sequence[Value]) -> Flash | None:
+def _store(cli: ControlCli, provider: str, values: Sequence[VariableValue]) -> Flash | None:
     """Store every value; return a message if that fails."""
     stored: list[str] = []
     for name, secret in values:
@@ -143,7 +145,7 @@ def _store(cli: ControlCli, provider: str, values: Sequence[Value]) -> Flash | N
     return None
 
 
-def _done(provider: str, tested: Tested | None) -> Flash:
+def _done(provider: str, tested: KeyTestResult | None) -> Flash:
     if tested is None:
         said = Sentence("Rotated {provider} successfully.", provider=provider)
     elif tested.outcome == "works":
@@ -173,12 +175,12 @@ def _failed(why: str, stored: Sequence[str] = ()) -> Flash:
     return Flash(said, good=False)
 
 
-def _reason(finished: Finished, values: Sequence[Value]) -> str:
+def _reason(finished: Finished, values: Sequence[VariableValue]) -> str:
     """The program's error message, from its `error:` line or its last line."""
     return _cut(_hidden(error_message(finished), values) or f"exit code {finished.status}")
 
 
-def _hidden(text: str, values: Sequence[Value]) -> str:
+def _hidden(text: str, values: Sequence[VariableValue]) -> str:
     secrets = [secret for _, secret in values]
     for secret in secrets:  # The redactor does not mask values as short as a word.
         if len(secret.reveal()) < SHORTEST_KNOWN:

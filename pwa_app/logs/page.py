@@ -13,7 +13,7 @@ from msgspec import Struct
 from platform_common.control_answers import Status
 from platform_common.message import Sentence
 from platform_common.web.errors import error_page
-from platform_common.web.factory import say, spoken
+from platform_common.web.factory import request_language, translate
 from pwa_app.context import context
 from pwa_app.control_client import Slice
 from pwa_app.logs.journal import Extract, JournalError, Reading, Units, place_of
@@ -65,7 +65,7 @@ def tail() -> Response:
     try:
         answer = _after(filters, cursor)
     except JournalError as error:
-        answer = {"cursor": cursor, "lines": (), "gap": False, "problem": say(error.said)}
+        answer = {"cursor": cursor, "lines": (), "gap": False, "problem": translate(error.said)}
     if answer is None:
         return Response(status=204)
     answer["unit"] = filters.unit
@@ -155,7 +155,8 @@ def _update(
     return {
         "cursor": entries[-1].cursor,
         "lines": [
-            msgspec.structs.replace(row, day=row.day and spoken().day(row.day)) for row in kept
+            msgspec.structs.replace(row, day=row.day and request_language().day(row.day))
+            for row in kept
         ],
         "gap": gap or len(kept) < len(rows),
     }

@@ -13,7 +13,7 @@ from platform_common.formats.decode import DecodingError
 from platform_common.message import Sentence
 from platform_common.plain_text import one_line
 from platform_common.web.errors import error_page
-from platform_common.web.factory import say
+from platform_common.web.factory import translate
 from platform_common.web.rate_limit import RateLimit
 from pwa_app.push import subscriptions
 from pwa_app.push.subscriptions import FullError, Subscriptions
@@ -115,7 +115,7 @@ def _body() -> bytes | Response:
 
 
 def _text(status: int, said: Sentence | str) -> Response:
-    text = say(said) if isinstance(said, Sentence) else said
+    text = translate(said) if isinstance(said, Sentence) else said
     return Response(text, status, content_type="text/plain; charset=utf-8")
 
 

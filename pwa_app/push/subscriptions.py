@@ -179,7 +179,7 @@ class Subscriptions:
         drop_lines(self.path, unwanted, limit_bytes=_READ_BYTES, mode=MODE)
 
     def all(self) -> list[Subscription]:
-        """The valid subscriptions, in the order of the file; raises `UnreadableError`."""
+        """The valid subscriptions, in the order of the file; raises `AccessError`."""
         return list(_by_endpoint(self._read()).values())
 
     def _read(self) -> bytes:

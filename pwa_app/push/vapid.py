@@ -14,7 +14,7 @@ import stat
 from importlib.util import find_spec
 from pathlib import Path
 
-from platform_common.errors import PlatformError, UnreadableError, unreadable
+from platform_common.errors import AccessError, PlatformError, access_error
 from platform_common.storage.atomic_write import (
     ExistsError,
     create_exclusive,
@@ -64,12 +64,12 @@ class PushKey:
         try:
             return self._read()
         except FileNotFoundError as error:
-            raise UnreadableError.of(self.path, error) from error
+            raise AccessError.of(self.path, error) from error
 
     def _read(self) -> bytes:
         with (
             open_regular(self.path, follow_link=False, one_name=True) as descriptor,
-            unreadable(self.path),
+            access_error(self.path),
         ):
             mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
             if mode & ~MODE:
@@ -86,7 +86,7 @@ class PushKey:
         """Create the file, unless another process just did."""
         new = _generate()
         make_folder(self.path.parent)
-        with unreadable(self.path), opened_folder(self.path.parent) as folder:
+        with access_error(self.path), opened_folder(self.path.parent) as folder:
             # The folder itself is locked, so that no lock file is left behind.
             hold(folder, self.path)
             if not os.access(FILE, os.F_OK, dir_fd=folder, follow_symlinks=False):

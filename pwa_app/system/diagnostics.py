@@ -27,7 +27,7 @@ from platform_common.message import Sentence
 from platform_common.redaction import MASK
 from platform_common.version import VERSION
 from pwa_app.context import Context
-from pwa_app.control_client import Slice, View
+from pwa_app.control_client import CliQuery, Slice
 from pwa_app.logs.journal import Extract, Journal, units_of
 from pwa_app.overview import COST, DOCTOR, LIMITS, MODELS, STATUS
 from pwa_app.overview import VERSION as VERSIONS
@@ -49,7 +49,7 @@ class Part(Struct, frozen=True):
 
     name: str
     what: Sentence
-    call: View[Any] | None = None
+    call: CliQuery[Any] | None = None
 
 
 class Archive(NamedTuple):

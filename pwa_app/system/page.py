@@ -7,7 +7,7 @@ from functools import partial
 
 from flask import Blueprint, Response, render_template, request
 
-from platform_common.web.factory import called
+from platform_common.web.factory import device_name
 from pwa_app.context import context
 from pwa_app.overview import STATUS, VERSION, gateway_state
 from pwa_app.system import diagnostics
@@ -38,7 +38,7 @@ def contents() -> str:
 def download() -> Response:
     """Download the archive; concurrent requests share one."""
     ours = context()
-    make = partial(diagnostics.archive, ours, called(), datetime.now(UTC))
+    make = partial(diagnostics.archive, ours, device_name(), datetime.now(UTC))
     made = ours.single_flight.join("diagnostics.zip", make).result()
     response = Response(made.data, content_type="application/zip")
     response.headers.set("Content-Disposition", "attachment", filename=made.name)

@@ -10,11 +10,11 @@ from platform_common.message import Sentence
 from platform_common.plain_text import printable
 from platform_common.process.run import ProcessError
 from platform_common.web.flash import Flash
-from pwa_app.context import context, taken
-from pwa_app.control_client import Slice, View, error_message, object_view
+from pwa_app.context import context, take_flash
+from pwa_app.control_client import CliQuery, Slice, error_message, object_view
 
-VOICE_STATUS: View[VoiceStatus] = object_view(("voice", "status", "--json"), VoiceStatus())
-VOICE_CHECK: View[VoiceCheck] = object_view(("voice", "check", "--json"), VoiceCheck())
+VOICE_STATUS: CliQuery[VoiceStatus] = object_view(("voice", "status", "--json"), VoiceStatus())
+VOICE_CHECK: CliQuery[VoiceCheck] = object_view(("voice", "check", "--json"), VoiceCheck())
 # systemd may take long to start or stop the service.
 _SWITCH_LIMIT_S = 45.0
 _LONGEST_REASON = 300
@@ -26,7 +26,9 @@ blueprint = Blueprint("voice", __name__)
 def voice() -> str:
     """Show the voice settings and what can be changed."""
     return render_template(
-        "pwa/voice.html", voice=context().load(VOICE_STATUS), flash=taken(context().voice_flash)
+        "pwa/voice.html",
+        voice=context().load(VOICE_STATUS),
+        flash=take_flash(context().voice_flash),
     )
 
 

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from platform_common.errors import unreadable
+from platform_common.errors import access_error
 from platform_common.storage.atomic_write import fsync_directory, write_atomic
 from release_tools.building.copy_and_digest import copy_and_digest
 from release_tools.building.naming import ArtefactName, NamingError, parse_name
 from release_tools.distribution.layout import REFERENCE_LIMIT_BYTES, SIGNATURE_SUFFIX
 from release_tools.distribution.publish import (
-    BuildError,
+    DistributionError,
     channel_folder,
     distribution_lock,
     publish_manifest,
@@ -66,8 +66,8 @@ def build_release(
 ) -> tuple[Manifest, Path]:
     """Lay out, describe and, with `key`, sign the release; return the manifest and its path.
 
-    Raises `BuildError` for the artefacts, `ManifestError` for options that give an invalid
-    manifest, and `UnreadableError` if reading or writing fails; the distribution is then
+    Raises `DistributionError` for the artefacts, `ManifestError` for options that give an invalid
+    manifest, and `AccessError` if reading or writing fails; the distribution is then
     unchanged.
     """
     names = _artefact_names(request)
@@ -93,11 +93,11 @@ def build_release(
 
 
 def _artefact_names(request: BuildRequest) -> dict[str, ArtefactName]:
-    """Parse the name of every file in the folder; raises `BuildError` with all problems."""
-    with unreadable(request.artefact_dir):
+    """Parse the name of every file in the folder; raises `DistributionError` with all problems."""
+    with access_error(request.artefact_dir):
         entries = sorted(os.scandir(request.artefact_dir), key=lambda entry: entry.name)
     if not entries:
-        raise BuildError([f"{request.artefact_dir} is empty: there is nothing to release"])
+        raise DistributionError([f"{request.artefact_dir} is empty: there is nothing to release"])
     names: dict[str, ArtefactName] = {}
     problems: list[str] = []
     hint = ""
@@ -120,7 +120,7 @@ def _artefact_names(request: BuildRequest) -> dict[str, ArtefactName]:
                 problems.append(error.message)
                 hint = hint or error.hint
     if problems:
-        raise BuildError(problems, hint=hint)
+        raise DistributionError(problems, hint=hint)
     return names
 
 
@@ -181,7 +181,7 @@ def _reference(path: Path, form: str) -> str:
     text = data.decode("ascii", "replace").removesuffix("\n")
     pattern, shape = _REFERENCES[form]
     if len(data) > REFERENCE_LIMIT_BYTES or not pattern.fullmatch(text):
-        raise BuildError(
+        raise DistributionError(
             [f"{path.name!a} must hold one reference and nothing else"],
             hint=f"It must be one line of the form {shape}.",
         )

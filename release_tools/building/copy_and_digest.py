@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from platform_common.errors import PlatformError, unreadable
+from platform_common.errors import PlatformError, access_error
 from platform_common.storage.safe_read import open_regular
 from release_tools.hashing import Digests, TooLongError, digest_stream
 
@@ -28,8 +28,8 @@ def digest_file(
     paired: bool = True,
     on_chunk: Callable[[memoryview], None] = lambda chunk: None,
 ) -> Digests:
-    """Digest a regular file; raises `ChangedError` if it changes, and `UnreadableError`."""
-    with unreadable(path), open_regular(path) as descriptor, unchanged(path, descriptor):
+    """Digest a regular file; raises `ChangedError` if it changes, and `AccessError`."""
+    with access_error(path), open_regular(path) as descriptor, unchanged(path, descriptor):
         return _digest(descriptor, paired=paired, on_chunk=on_chunk)
 
 
@@ -39,7 +39,7 @@ def copy_and_digest(
     """Give `target` the bytes of `source` and return their digests.
 
     Uses a reflink or a hard link if the file system can, else copies the very bytes that are
-    digested. Raises `ChangedError`, `UnreadableError`, and `OSError` if `target` cannot be
+    digested. Raises `ChangedError`, `AccessError`, and `OSError` if `target` cannot be
     written.
     """
     with open_regular(source) as descriptor, unchanged(source, descriptor):

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from platform_common.errors import PlatformError, UnreadableError, WrongUsageError, unreadable
+from platform_common.errors import AccessError, PlatformError, WrongUsageError, access_error
 from platform_common.storage.safe_read import read_bounded
 from release_tools.manifest.calver import CalVer
 from release_tools.manifest.vocabulary import CHANNELS, FORMATS
@@ -91,8 +91,8 @@ def _split(
 def profile_ids(directory: Path) -> list[str]:
     """Return the ids of the profile definitions `<id>.toml` in `directory`."""
     if not directory.is_dir():
-        raise UnreadableError(f"{directory} is not a folder of profile definitions")
-    with unreadable(directory):
+        raise AccessError(f"{directory} is not a folder of profile definitions")
+    with access_error(directory):
         ids = sorted(path.stem for path in directory.iterdir() if path.suffix == ".toml")
     if not ids:
         raise WrongUsageError(f"{directory} holds no profile definition (<id>.toml)")

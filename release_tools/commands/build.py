@@ -18,7 +18,7 @@ from release_tools.commands.options import (
     printable_path,
     progress_shown,
 )
-from release_tools.commands.signing import signing_key, timestamp
+from release_tools.commands.signing_inputs import signing_key, timestamp
 from release_tools.manifest.calver import CalVer
 from release_tools.manifest.document import Manifest
 from release_tools.manifest.vocabulary import CHANNELS

@@ -9,7 +9,7 @@ import click
 
 from platform_common.cli.group import print_json
 from release_tools.commands.options import AS_JSON, PATH, printable_path
-from release_tools.commands.signing import ask_password
+from release_tools.commands.signing_inputs import ask_password
 from release_tools.signing.keys import PASSWORD_VARIABLE, generate
 from release_tools.signing.minisign import show_key_id
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, urljoin, urlsplit
 
-from platform_common.errors import PlatformError, UnreadableError
+from platform_common.errors import AccessError, PlatformError
 from release_tools.distribution.layout import (
     MANIFEST_LIMIT_BYTES,
     MANIFEST_NAME,
@@ -110,11 +110,11 @@ class FoundManifest:
     """A manifest that exists, with its content or read error if finding it meant fetching it."""
 
     location: ManifestLocation
-    fetched: bytes | UnreadableError | None = None
+    fetched: bytes | AccessError | None = None
 
     def read(self, origin: Origin) -> bytes:
-        """Return the content, fetching it only if finding it did not; raises `UnreadableError`."""
-        if isinstance(self.fetched, UnreadableError):
+        """Return the content, fetching it only if finding it did not; raises `AccessError`."""
+        if isinstance(self.fetched, AccessError):
             raise self.fetched
         if self.fetched is None:
             return origin.read(self.location.url, MANIFEST_LIMIT_BYTES)
@@ -127,7 +127,7 @@ def find_manifests(
     """Yield the manifests at a manifest, a channel directory or a distribution root.
 
     Unsigned manifests are found only if no signed one exists; unless `unsigned`, they raise
-    `UnsignedError`. Raises `UnreadableError` if there is no manifest.
+    `UnsignedError`. Raises `AccessError` if there is no manifest.
     """
     if "://" not in location and not location.lower().startswith("file:"):
         yield from _local_manifests(Path(location), unsigned)
@@ -135,9 +135,9 @@ def find_manifests(
     try:
         scheme = urlsplit(location).scheme
     except ValueError as error:
-        raise UnreadableError("the location is not a valid URL") from error
+        raise AccessError("the location is not a valid URL") from error
     if scheme not in FETCHED_SCHEMES:
-        raise UnreadableError(f"{location!a}: {scheme}: URLs are not supported")
+        raise AccessError(f"{location!a}: {scheme}: URLs are not supported")
     if scheme == "file":
         yield from _local_manifests(local_path(location), unsigned)
     else:
@@ -170,7 +170,7 @@ def _remote_manifests(location: str, origin: Origin, unsigned: bool) -> Iterator
         in_channel = manifest_in(f"{channel}/")
         try:
             found = _fetch(in_channel, origin)
-        except UnreadableError as error:
+        except AccessError as error:
             # Reported for this channel, so that it does not hide the other ones.
             found = FoundManifest(in_channel, error)
         if found is not None:
@@ -183,14 +183,14 @@ def _remote_manifests(location: str, origin: Origin, unsigned: bool) -> Iterator
 def _fetch(location: ManifestLocation, origin: Origin) -> FoundManifest | None:
     """Fetch a manifest, or return None if it does not exist.
 
-    Raises `UnreadableError` if it cannot be opened; a later error is kept as its content.
+    Raises `AccessError` if it cannot be opened; a later error is kept as its content.
     """
     began_s = time.monotonic()
     try:
         with origin.open(location.url) as stream:
             try:
                 data = read_small(stream, location.url, MANIFEST_LIMIT_BYTES, began_s)
-            except UnreadableError as error:
+            except AccessError as error:
                 return FoundManifest(location, error)
     except MissingError:
         return None
@@ -202,7 +202,7 @@ def _local_manifests(path: Path, unsigned: bool) -> Iterator[FoundManifest]:
     # keeps two leading slashes, which would become a host name in a URL.
     path = Path("/" + os.path.abspath(path).lstrip("/"))  # noqa: PTH100 - resolve follows links
     if not path.exists():
-        raise UnreadableError(f"{path} does not exist")
+        raise AccessError(f"{path} does not exist")
     manifests = [path] if path.is_file() else _manifests_below(path, MANIFEST_NAME)
     manifests = manifests or _manifests_below(path, MANIFEST_NAME + UNSIGNED_SUFFIX)
     if not manifests:
@@ -221,5 +221,5 @@ def _manifests_below(path: Path, name: str) -> list[Path]:
     return [manifest for manifest in in_channels if manifest.is_file()]
 
 
-def _no_manifest(where: str) -> UnreadableError:
-    return UnreadableError(f"{where} holds no {MANIFEST_NAME}, and no channel has one either")
+def _no_manifest(where: str) -> AccessError:
+    return AccessError(f"{where} holds no {MANIFEST_NAME}, and no channel has one either")

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from platform_common.errors import PlatformError, UnreadableError, unreadable
+from platform_common.errors import AccessError, PlatformError, access_error
 from platform_common.storage.atomic_write import (
     fsync_directory,
     write_atomic,
@@ -32,7 +32,7 @@ from release_tools.signing.secret_key import SecretKey, sign
 from release_tools.verifying.policy import render_comment
 
 
-class BuildError(PlatformError):
+class DistributionError(PlatformError):
     """The artefact folder or the distribution is unsuitable; `problems` lists every reason."""
 
     def __init__(self, problems: Sequence[str], *, hint: str = "") -> None:
@@ -55,7 +55,7 @@ def channel_folder(channel_dir: Path) -> Iterator[None]:
             for path in missing:
                 path.rmdir()
         if isinstance(error, OSError):
-            raise UnreadableError.of(channel_dir, error) from error
+            raise AccessError.of(channel_dir, error) from error
         raise
 
 
@@ -63,7 +63,7 @@ def channel_folder(channel_dir: Path) -> Iterator[None]:
 def distribution_lock(output: Path) -> Iterator[None]:
     """Lock the distribution, so that only one process writes to it."""
     # flock on the folder itself ends with the process and leaves no lock file behind.
-    with unreadable(output):
+    with access_error(output):
         descriptor = os.open(output, os.O_RDONLY | os.O_DIRECTORY)
     try:
         _lock(descriptor, output)
@@ -77,10 +77,10 @@ def _lock(descriptor: int, output: Path) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno == errno.EWOULDBLOCK:
-            raise BuildError(
+            raise DistributionError(
                 [f"another build is running in {output}"], hint="Try again when it is done."
             ) from error
-        raise UnreadableError.of(output, error) from error
+        raise AccessError.of(output, error) from error
 
 
 @contextlib.contextmanager
@@ -94,14 +94,14 @@ def staging_folder(channel_dir: Path, version: CalVer) -> Iterator[Path]:
     except OSError as error:
         # A path inside the hidden folder would mean nothing to the user.
         hidden = error.filename is None or str(error.filename).startswith(str(staging))
-        raise UnreadableError.of(channel_dir if hidden else error.filename, error) from error
+        raise AccessError.of(channel_dir if hidden else error.filename, error) from error
     finally:
         with signals_held():
             shutil.rmtree(staging, ignore_errors=True)
 
 
 def require_same_artefacts(version_dir: Path, digests: Mapping[str, Digests]) -> None:
-    """Raise `BuildError` if this version already exists with different artefacts."""
+    """Raise `DistributionError` if this version already exists with different artefacts."""
     if not version_dir.exists():
         return
     present = {path.name for path in version_dir.iterdir()}
@@ -114,7 +114,7 @@ def require_same_artefacts(version_dir: Path, digests: Mapping[str, Digests]) ->
         if digest_file(version_dir / name) != digests[name]:
             problems.append(f"{version_dir / name} has different bytes")
     if problems:
-        raise BuildError(
+        raise DistributionError(
             [f"{version_dir.name} already exists: {'; '.join(sorted(problems))}"],
             hint="A version is never changed: build a new one.",
         )
@@ -137,7 +137,7 @@ def publish_manifest(
     """Write the manifest and its signature, or without `key` the unsigned manifest.
 
     Returns the manifest's path. The signature is renamed first: a reader between the two
-    renames sees a mismatch, which it retries. Raises `UnreadableError`.
+    renames sees a mismatch, which it retries. Raises `AccessError`.
     """
     data = render(manifest)
     path = channel_dir / MANIFEST_NAME

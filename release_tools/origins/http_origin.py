@@ -12,7 +12,7 @@ import requests
 from urllib3 import HTTPResponse
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
-from platform_common.errors import UnreadableError
+from platform_common.errors import AccessError
 from release_tools.origins.stream import (
     SLOWEST_BYTES_PER_S,
     MissingError,
@@ -115,7 +115,7 @@ class HttpStream:
         self._resumed_at = self._position
         if self._resumes > _MAX_RESUMES:
             size = f" of {self.size:,}" if self.size is not None else ""
-            raise UnreadableError(
+            raise AccessError(
                 f"{show_url(self._url)}: the connection broke after {self._position:,}{size} bytes"
             )
         time.sleep(_RESUME_PAUSE_S * (self._resumes - 1))
@@ -126,11 +126,11 @@ class HttpStream:
         self._response = self._get(headers)
         # A server ignores the range, and answers 200, if If-Range no longer matches.
         if _validator(self._response) != self._validator:
-            raise UnreadableError(f"{show_url(self._url)} changed while it was being read")
+            raise AccessError(f"{show_url(self._url)} changed while it was being read")
         if self._response.status_code == 206:
             said = self._response.headers.get("Content-Range", "")
             if not said.startswith(f"bytes {self._position}-"):
-                raise UnreadableError(f"{show_url(self._url)}: the server sent another range")
+                raise AccessError(f"{show_url(self._url)}: the server sent another range")
         else:
             self._skip(self._position)
 
@@ -139,7 +139,7 @@ class HttpStream:
         while count:
             data = self._read(min(count, 1 << 20))
             if not data:
-                raise UnreadableError(f"{show_url(self._url)}: the connection broke again")
+                raise AccessError(f"{show_url(self._url)}: the connection broke again")
             count -= len(data)
 
     def _get(self, headers: dict[str, str]) -> requests.Response:
@@ -151,7 +151,7 @@ class HttpStream:
             except (requests.Timeout, Empty) as error:
                 raise SlowError(f"{show_url(url)}: the server does not answer") from error
             except (requests.RequestException, ValueError, OSError) as error:
-                raise UnreadableError(f"{show_url(url)}: {_cause(error)}") from error
+                raise AccessError(f"{show_url(url)}: {_cause(error)}") from error
             if not response.is_redirect:
                 _refuse_response(url, response)
                 return response
@@ -163,7 +163,7 @@ class HttpStream:
                     f"{show_url(url)}: the server redirects from {schemes[0]} to {schemes[1]}"
                 )
             url = target
-        raise UnreadableError(f"{show_url(self._url)}: more than {_MAX_REDIRECTS} redirects")
+        raise AccessError(f"{show_url(self._url)}: more than {_MAX_REDIRECTS} redirects")
 
     def _request(self, url: str, headers: dict[str, str]) -> requests.Response:
         """Send a request on its own thread: no timeout of requests bounds slow response headers."""
@@ -207,8 +207,8 @@ def _refuse_response(url: str, response: requests.Response) -> None:
     if status in (404, 410):
         raise MissingError(f"{show_url(url)} does not exist (the server answers {status})")
     if status in (200, 206):
-        raise UnreadableError(f"{show_url(url)}: the server re-encodes it ({encoding[:40]!a})")
-    raise UnreadableError(f"{show_url(url)}: the server answers {status}")
+        raise AccessError(f"{show_url(url)}: the server re-encodes it ({encoding[:40]!a})")
+    raise AccessError(f"{show_url(url)}: the server answers {status}")
 
 
 def _validator(response: requests.Response) -> str:

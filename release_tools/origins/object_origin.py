@@ -18,7 +18,7 @@ import obstore
 from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
 from obstore.store import ObjectStore, from_url
 
-from platform_common.errors import UnreadableError
+from platform_common.errors import AccessError
 from release_tools.origins.stream import (
     SLOWEST_BYTES_PER_S,
     MissingError,
@@ -41,7 +41,7 @@ _CREDENTIALS = {
 
 
 def open_object(url: str, timeout_s: float) -> contextlib.closing[_ObjectStream]:
-    """Open an object; raises `MissingError`, `SlowError` and `UnreadableError`."""
+    """Open an object; raises `MissingError`, `SlowError` and `AccessError`."""
     return contextlib.closing(_ObjectStream(url, timeout_s, _store(url, timeout_s)))
 
 
@@ -64,7 +64,7 @@ def _store(url: str, timeout_s: float) -> ObjectStore:
             },
         )
     except (BaseError, ValueError) as error:
-        raise UnreadableError(f"{show_url(url)} is not the address of an object store") from error
+        raise AccessError(f"{show_url(url)} is not the address of an object store") from error
 
 
 class _ObjectStream:
@@ -135,27 +135,27 @@ class _ObjectStream:
         return False
 
 
-def _readable_error(url: str, error: Exception) -> UnreadableError:
+def _readable_error(url: str, error: Exception) -> AccessError:
     """Return `error` in our own words; obstore's repeat the server's whole response."""
     where, parts, text = show_url(url), urlsplit(url), str(error)
     if isinstance(error, FileNotFoundError) and "<Code>NoSuchBucket</Code>" in text:
-        return UnreadableError(f"{where}: the object store has no bucket {parts.netloc!a}")
+        return AccessError(f"{where}: the object store has no bucket {parts.netloc!a}")
     if isinstance(error, FileNotFoundError):
         return MissingError(f"{where} does not exist (the object store answers 404)")
     credentials = f"Check {_CREDENTIALS[parts.scheme]}."
     if isinstance(error, PermissionDeniedError | UnauthenticatedError):
-        return UnreadableError(f"{where}: the object store denies access", hint=credentials)
+        return AccessError(f"{where}: the object store denies access", hint=credentials)
     if "/latest/api/token" in text or "/latest/meta-data" in text:
-        return UnreadableError(f"{where}: there are no credentials for it", hint=credentials)
+        return AccessError(f"{where}: there are no credentials for it", hint=credentials)
     if "BadScheme" in text:
-        return UnreadableError(
+        return AccessError(
             f"{where}: the endpoint is a plain http address",
             hint=f"To allow that, set {_PREFIXES[parts.scheme]}_ALLOW_HTTP=true.",
         )
     if status := re.search(r"status code: ([0-9]{3})", text):
-        return UnreadableError(f"{where}: the object store answers {status[1]}")
+        return AccessError(f"{where}: the object store answers {status[1]}")
     if re.search(r"\bTimedOut\b|kind: Timeout", text):
         return SlowError(f"{where}: the object store does not answer")
     if re.search(r"kind: Connect\b", text):
-        return UnreadableError(f"{where}: the object store cannot be reached")
-    return UnreadableError(f"{where}: the object store failed ({type(error).__name__})")
+        return AccessError(f"{where}: the object store cannot be reached")
+    return AccessError(f"{where}: the object store failed ({type(error).__name__})")

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from platform_common.errors import UnreadableError
+from platform_common.errors import AccessError
 from platform_common.storage.safe_read import open_regular
 from release_tools.origins.stream import MissingError, RefusedUrlError, SlowError, Stream
 from release_tools.origins.urls import local_path, show_url
@@ -36,7 +36,7 @@ class Origin:
         """Open `url`, which the document at the URL `of` names.
 
         Raises `RefusedUrlError` if that document must not lead there, `MissingError`,
-        `SlowError` and `UnreadableError`.
+        `SlowError` and `AccessError`.
         """
         scheme = urlsplit(url).scheme
         if of is not None:
@@ -53,7 +53,7 @@ class Origin:
             try:
                 from release_tools.origins.object_origin import open_object
             except ImportError as error:
-                raise UnreadableError(
+                raise AccessError(
                     f"{show_url(url)}: reading an object store needs the package obstore",
                     hint="Install it with: pip install 'platform-appliance[object-store]'",
                 ) from error
@@ -70,14 +70,14 @@ class Origin:
 def read_small(stream: Stream, url: str, limit_bytes: int, began_s: float) -> bytes:
     """Return the rest of `stream`, at most `limit_bytes` and within 60 s of `began_s`.
 
-    Raises `UnreadableError`, and `SlowError` after that time.
+    Raises `AccessError`, and `SlowError` after that time.
     """
     data = bytearray()
     buffer = memoryview(bytearray(min(limit_bytes + 1, _SMALL_READ_BYTES)))
     while count := stream.readinto(buffer):
         data += buffer[:count]
         if len(data) > limit_bytes:
-            raise UnreadableError(f"{show_url(url)} is larger than {limit_bytes:,} bytes")
+            raise AccessError(f"{show_url(url)} is larger than {limit_bytes:,} bytes")
         if time.monotonic() - began_s > _SMALL_FILE_DEADLINE_S:
             raise SlowError(f"{show_url(url)} took over {_SMALL_FILE_DEADLINE_S:g} s")
     return bytes(data)
@@ -105,7 +105,7 @@ class _FileStream:
         try:
             return os.readv(self.descriptor, [buffer])
         except OSError as error:
-            raise UnreadableError(f"reading failed: {error.strerror}") from error
+            raise AccessError(f"reading failed: {error.strerror}") from error
 
 
 @contextlib.contextmanager

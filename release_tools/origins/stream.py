@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from platform_common.errors import UnreadableError
+from platform_common.errors import AccessError
 
 # A stream that stays slower than this for the whole timeout is given up.
 SLOWEST_BYTES_PER_S = 1024
 
 
-class MissingError(UnreadableError):
+class MissingError(AccessError):
     """The origin has no such file."""
 
 
-class SlowError(UnreadableError):
+class SlowError(AccessError):
     """The origin sends too slowly, or has stopped sending."""
 
 
-class RefusedUrlError(UnreadableError):
+class RefusedUrlError(AccessError):
     """A URL that the document naming it must not lead to."""
 
 

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Callable, MutableMapping
 from pathlib import Path
 
-from platform_common.errors import PlatformError, UnreadableError, WrongUsageError
+from platform_common.errors import AccessError, PlatformError, WrongUsageError
 from platform_common.storage.atomic_write import create_exclusive
 from platform_common.storage.safe_read import read_bounded
 from release_tools.left_overs import nothing_left_in
@@ -33,7 +33,7 @@ class KeyExistsError(PlatformError):
 def load_public_key(text: str) -> PublicKey:
     """Return the public key that `text` is, or that the file of that name holds.
 
-    Raises `KeyFileError` if there is no public key in it, and `UnreadableError`.
+    Raises `KeyFileError` if there is no public key in it, and `AccessError`.
     """
     if re.search(_SECRET_KEY_LINE, text):
         # Someone passed the secret key instead of the public one: do not show it.
@@ -66,7 +66,7 @@ def take_secret_key(
 
     `SIGNING_SECRET_KEY` is a path, a key file's text, or its base64 line. The password is
     `SIGNING_SECRET_KEY_PASSWORD`, else what `ask_password` returns. Raises `KeyFileError`,
-    `UnreadableError`, and `SignatureError` for a wrong password.
+    `AccessError`, and `SignatureError` for a wrong password.
     """
     value = environment.pop(SECRET_KEY_VARIABLE, None)
     password = environment.pop(PASSWORD_VARIABLE, None)
@@ -92,8 +92,8 @@ def _read_secret(value: str) -> bytes:
     # The value is never shown: it may be a damaged key rather than a path.
     try:
         return read_bounded(Path(value), _KEY_FILE_LIMIT_BYTES)
-    except (UnreadableError, ValueError):
-        raise UnreadableError(
+    except (AccessError, ValueError):
+        raise AccessError(
             f"{SECRET_KEY_VARIABLE} is neither a minisign secret key nor a file that can be read"
         ) from None
 

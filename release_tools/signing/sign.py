@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from platform_common.errors import unreadable
+from platform_common.errors import access_error
 from platform_common.storage.atomic_write import write_atomic
 from platform_common.storage.safe_read import read_bounded
 from platform_common.storage.stale_files import remove_left_overs
@@ -18,7 +18,11 @@ from release_tools.distribution.layout import (
     SIGNATURE_SUFFIX,
     UNSIGNED_SUFFIX,
 )
-from release_tools.distribution.publish import BuildError, distribution_lock, publish_manifest
+from release_tools.distribution.publish import (
+    DistributionError,
+    distribution_lock,
+    publish_manifest,
+)
 from release_tools.hashing import Digests
 from release_tools.left_overs import nothing_left_in
 from release_tools.manifest.document import Manifest
@@ -39,8 +43,8 @@ def sign_paths(
     """Sign every path and return the signature files written, in order.
 
     A `manifest.json.unsigned` becomes `manifest.json` with its signature, and its artefacts are
-    signed too. Everything is read and checked before anything is written. Raises `BuildError`,
-    `ManifestError` and `UnreadableError`.
+    signed too. Everything is read and checked before anything is written. Raises
+    `DistributionError`, `ManifestError` and `AccessError`.
     """
     manifests = [path for path in paths if _is_unsigned_manifest(path)]
     with contextlib.ExitStack() as locks, nothing_left_in(*{path.parent for path in paths}):
@@ -101,7 +105,7 @@ def _unsigned_release(path: Path) -> Manifest:
     release = parse(read_bounded(path, MANIFEST_LIMIT_BYTES))
     folder = path.resolve().parent.name
     if folder in CHANNELS and folder != release.channel:
-        raise BuildError(
+        raise DistributionError(
             [f"{path} is for the channel {release.channel} but is in the folder {folder}"]
         )
     return release
@@ -110,7 +114,7 @@ def _unsigned_release(path: Path) -> Manifest:
 def _digest_all(paths: Sequence[Path], start_progress: StartProgress) -> list[Digests]:
     sizes = {}
     for path in paths:
-        with unreadable(path):
+        with access_error(path):
             sizes[path] = path.stat().st_size
     progress = SharedProgress(start_progress(sum(sizes.values())))
 
@@ -129,4 +133,4 @@ def _require_listed_bytes(
         if (digests[path].size, digests[path].sha256) != (artefact.size_bytes, artefact.sha256):
             problems.append(f"{path} is not the file that the manifest lists")
     if problems:
-        raise BuildError(problems, hint="Build the release again.")
+        raise DistributionError(problems, hint="Build the release again.")

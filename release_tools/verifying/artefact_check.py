@@ -22,7 +22,7 @@ from release_tools.parallel import SharedProgress
 from release_tools.signing.minisign import FormatError, Signature, SignatureError
 from release_tools.verifying.policy import Finding, check_comment, check_name
 from release_tools.verifying.report import CheckedArtefact, unreadable
-from release_tools.verifying.verifier import SignatureCheck, Verifier
+from release_tools.verifying.verifier_protocol import SignatureCheck, Verifier
 
 
 @dataclass(frozen=True, slots=True)

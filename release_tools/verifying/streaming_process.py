@@ -18,7 +18,7 @@ from platform_common.process.spawn import (
     end,
     hung,
     kill_group,
-    started,
+    start_program,
 )
 
 _POLL_MS = 100
@@ -32,7 +32,7 @@ class StreamingProcess:
 
     def __init__(self, argv: Sequence[str], *, timeout_s: float) -> None:
         self._name, self._timeout_s = argv[0], timeout_s
-        self._process = started(argv, stderr=subprocess.STDOUT)
+        self._process = start_program(argv, stderr=subprocess.STDOUT)
         self._stdin = cast("IO[bytes]", self._process.stdin)
         self._stdout = cast("IO[bytes]", self._process.stdout)
         self._output = bytearray()

@@ -17,7 +17,7 @@ from platform_common.storage.stale_files import signals_held
 from release_tools.signing.minisign import PublicKey, Signature, SignatureError
 from release_tools.signing.signature_check import matching_keys
 from release_tools.verifying.streaming_process import StreamingProcess
-from release_tools.verifying.verifier import SignatureCheck
+from release_tools.verifying.verifier_protocol import SignatureCheck
 
 _PROGRAM = "minisign"
 _PROGRAM_TIMEOUT_S = 30.0

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from platform_common.errors import UnreadableError
+from platform_common.errors import AccessError
 from release_tools.distribution.layout import SIGNATURE_LIMIT_BYTES, unexpected_files
 from release_tools.distribution.manifest_location import FoundManifest, find_manifests
 from release_tools.manifest.calver import CalVer
@@ -31,8 +31,8 @@ from release_tools.signing.minisign import (
 from release_tools.verifying.artefact_check import ArtefactCheck
 from release_tools.verifying.policy import Finding, VerifyPolicy, check_comment, check_manifest
 from release_tools.verifying.report import CheckedArtefact, ReleaseReport, unreadable
-from release_tools.verifying.verifier import Verifier
-from release_tools.verifying.verifiers import open_verifier
+from release_tools.verifying.verifier_choice import open_verifier
+from release_tools.verifying.verifier_protocol import Verifier
 
 _PAIR_RETRY_PAUSES_S = (1.0, 3.0)
 
@@ -70,7 +70,7 @@ class VerifyRequest:
 def verify_location(request: VerifyRequest, start_progress: StartProgress) -> list[ReleaseReport]:
     """Verify every release at the location and return a report on each.
 
-    Raises `UnreadableError` if there is no manifest, and `UnsignedError` if the only one is
+    Raises `AccessError` if there is no manifest, and `UnsignedError` if the only one is
     not signed.
     """
     origin = Origin(request.timeout)
@@ -133,7 +133,7 @@ class _Verification:
         where = str(location)
         try:
             data = found.read(self.origin)
-        except UnreadableError as error:
+        except AccessError as error:
             return unreadable(error, where)
         try:
             signature_data = self.origin.read(location.signature_url, SIGNATURE_LIMIT_BYTES)
@@ -147,7 +147,7 @@ class _Verification:
             return Finding("E_SIG", where, error.message)
         except SignatureError as error:
             return Finding(error.code, where, error.message)
-        except UnreadableError as error:
+        except AccessError as error:
             return unreadable(error, where)
         return data, signature
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from platform_common.errors import unreadable
+from platform_common.errors import access_error
 from platform_common.storage.safe_read import open_regular, read_bounded
 from release_tools.building.copy_and_digest import digest_file, unchanged
 from release_tools.distribution.layout import SIGNATURE_LIMIT_BYTES
@@ -32,14 +32,14 @@ def verify_one(
 ) -> tuple[Signature, list[Finding]]:
     """Return the good signature of `file` and the findings about it, which `strict` refuses.
 
-    Raises `SignatureError`, `FormatError` and `UnreadableError`.
+    Raises `SignatureError`, `FormatError` and `AccessError`.
     """
     signature = Signature.parse(read_bounded(signature_path, SIGNATURE_LIMIT_BYTES))
     matching_keys(keys, signature)  # Before a large file is read in vain.
     findings = list(check_comment(signature, file.name, None, str(signature_path)))
     if strict and (refused := [finding for finding in findings if not finding.warning]):
         raise SignatureError(refused[0].code, refused[0].message)
-    with unreadable(file):
+    with access_error(file):
         advance = start_progress(file.stat().st_size)
     if signature.legacy and legacy and not strict:
         check_legacy_signature(keys, signature, lambda: _chunks(file))
@@ -51,6 +51,6 @@ def verify_one(
 
 def _chunks(file: Path) -> Iterator[memoryview]:
     buffer = memoryview(bytearray(BUFFER_BYTES))
-    with unreadable(file), open_regular(file) as descriptor, unchanged(file, descriptor):
+    with access_error(file), open_regular(file) as descriptor, unchanged(file, descriptor):
         while count := os.readv(descriptor, [buffer]):
             yield buffer[:count]

@@ -193,7 +193,11 @@ def test_fs_01_a_full_disk_keeps_what_is_there_and_works_again_when_there_is_roo
     text = "n" * (3 * _PAGE)
     for left in (0, _PAGE, 2 * _PAGE):
         full = _write(way, path, text, before=disk.fill(left))
-        reasons = ("No space left on device", "File too large", "only a part of the line")
+        reasons = (
+            "No space left on device",
+            "File too large",
+            "only a part of the line could be written",
+        )
         _assert_told(full, 1, str(path), *reasons)
         assert state(folder) == old
     disk.make_room()

@@ -19,9 +19,9 @@ from tests.support.record_cases import changed
 from tests.support.wizard_files import ANSWERS, CASES, GOOD, document
 from wizard_app.app import create_app
 from wizard_app.setup import answers_file, state
-from wizard_app.setup.device_facts import Machine
+from wizard_app.setup.device_facts import DeviceFacts
 from wizard_app.setup.settings import WizardSettings
-from wizard_app.setup.snapshot import Kept, Snapshot
+from wizard_app.setup.snapshot import Snapshot, StoredState
 from wizard_app.setup.state import WizardState
 from wizard_app.setup.steps import STEPS
 
@@ -31,9 +31,9 @@ _WORDS = [f'"{name}"'.encode() for name in (*GOOD, *ANSWERS)]
 
 
 @pytest.fixture(scope="module")
-def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
+def machine(tmp_path_factory: pytest.TempPathFactory) -> DeviceFacts:
     """A device without records of its own."""
-    return Machine(_settings(tmp_path_factory.mktemp("device")))
+    return DeviceFacts(_settings(tmp_path_factory.mktemp("device")))
 
 
 def _settings(folder: Path) -> WizardSettings:
@@ -50,7 +50,7 @@ def _parsed(data: bytes) -> WizardState | str:
 
 
 def test_wiz_01_a_damaged_state_is_refused_or_can_be_asked_for_everything(
-    fuzz: Fuzz, machine: Machine
+    fuzz: Fuzz, machine: DeviceFacts
 ) -> None:
     steps = {step.slug: step for step in STEPS}
 
@@ -61,7 +61,7 @@ def test_wiz_01_a_damaged_state_is_refused_or_can_be_asked_for_everything(
             assert 0 < len(found) < 1000
             return
         assert state.parse(state.render(found), STEPS) == found
-        snapshot = Snapshot(steps, machine, Kept(found))
+        snapshot = Snapshot(steps, machine, StoredState(found))
         for step in STEPS:
             assert snapshot.revision(step)
         assert all(str(lack.why) for lack in snapshot.lacks())
@@ -83,7 +83,7 @@ def test_wiz_01_a_wizard_begins_with_whatever_is_in_its_file(fuzz: Fuzz, tmp_pat
 
 
 def test_a_damaged_setup_file_is_refused_with_a_reason_or_has_answers(
-    fuzz: Fuzz, machine: Machine
+    fuzz: Fuzz, machine: DeviceFacts
 ) -> None:
     @fuzz(2000, mutations(_SEEDS, _WORDS))
     def check(data: bytes) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from platform_common.control_answers import Verdict
-from platform_common.errors import PlatformError, UnreadableError, WrongUsageError
+from platform_common.errors import AccessError, PlatformError, WrongUsageError
 from platform_common.resources import data_path
 from platform_common.root_helper import client as control_helper
 from platform_common.storage.file_lock import LockedError, changing
@@ -341,7 +341,7 @@ def model_test(provider: str = "openai", **more: object) -> bytes:
 LIST = b'{"operation": "model-list", "arguments": '
 # By what is said of them.
 ATTACKS: dict[str, list[bytes]] = {
-    "not one line": [
+    "not a single line": [
         *(b"", model_set()[:-1], model_set() * 2),
         LIST + b'{"a": ' + members(500) + b"1" + b"}" * 502,
     ],
@@ -481,7 +481,7 @@ def test_a_key_is_not_sent_to_a_socket_that_is_not_roots(helped: Helped) -> None
         with as_user(STRANGER):
             server.bind(str(path))
             server.listen()
-        with pytest.raises(UnreadableError, match="is not root's"):
+        with pytest.raises(AccessError, match="is not root's"):
             control_helper.ask(path, "model-set", {"key": CANARY}, ModelSet)
         with server.accept()[0] as connection:
             assert connection.recv(65536) == b""

@@ -24,11 +24,11 @@ from wizard_app.setup.apply.executor import ApplyError
 from wizard_app.setup.apply.helper_client import SETUP_APPLY, SetUp
 from wizard_app.setup.apply.journal import read_try
 from wizard_app.setup.apply.progress import SetupProgress
-from wizard_app.setup.device_facts import Machine
-from wizard_app.setup.pending import Held, PendingSecrets
+from wizard_app.setup.device_facts import DeviceFacts
+from wizard_app.setup.pending import HeldSecrets, PendingSecrets
 from wizard_app.setup.plan.plan import Plan, build_plan, plan_digest
 from wizard_app.setup.settings import WizardSettings
-from wizard_app.setup.snapshot import Kept, Snapshot
+from wizard_app.setup.snapshot import Snapshot, StoredState
 from wizard_app.setup.state import parse
 from wizard_app.setup.steps import STEPS
 
@@ -69,12 +69,12 @@ class Setup:
     def snapshot(self, secrets: Mapping[str, Mapping[str, str]] = SECRETS) -> Snapshot:
         """Where that wizard stands, with these secrets in memory."""
         held = {
-            slug: Held({name: Secret(text) for name, text in named.items()})
+            slug: HeldSecrets({name: Secret(text) for name, text in named.items()})
             for slug, named in secrets.items()
         }
         state = parse(self.helped.device.path(STATE_FILE).read_bytes(), STEPS)
-        kept = Kept(state, PendingSecrets(held))
-        return Snapshot({step.slug: step for step in STEPS}, Machine(self.settings), kept)
+        kept = StoredState(state, PendingSecrets(held))
+        return Snapshot({step.slug: step for step in STEPS}, DeviceFacts(self.settings), kept)
 
     def plan(self) -> Plan:
         """What it would do."""
@@ -232,7 +232,7 @@ HOSTILE: Mapping[str, tuple[dict[str, Any], str]] = {
     "a-root": ({"root": "/"}, "unknown"),
     "no-secrets": ({"secrets": {}}, "API key"),
     "unknown-step": ({"secrets": {"../x": {"a": "b"}}}, "no step '../x'"),
-    "unused": (secrets("system", a="b"), "nothing of"),
+    "unused": (secrets("system", a="b"), "the plan does not need"),
     "another-variable": (key(KEY, LD_PRELOAD="/x"), "the plan does not need"),
     "a-line-feed-in-a-key": (key(f"{KEY}\nLD_PRELOAD=/x"), "no key has"),
     "a-line-feed-in-a-stores-key": (store_key(f"{STORE_KEY}\nx = y"), "without spaces"),

@@ -57,7 +57,7 @@ def test_a_real_key_is_taken_with_its_fingerprint(
 ) -> None:
     line = public(generate(tmp_path, kind, bits))
     assert ssh_keys.wrong_with(line) is None
-    (key,) = ssh_keys.examined([line])
+    (key,) = ssh_keys.examine([line])
     assert (key.kind, key.bits, key.comment) == (listed, bits, COMMENT)
     assert key.fingerprint == keygen("-l", "-f", "-", stdin=line).split()[1]
     assert not key.doubtful
@@ -71,7 +71,7 @@ def test_keys_in_hardware_are_taken_with_their_fingerprints(tmp_path: Path) -> N
         security_key("sk-ecdsa-sha2-nistp256@openssh.com", b"nistp256", point),
     ]
     assert [ssh_keys.wrong_with(line) for line in lines] == [None] * 2
-    found = list(ssh_keys.examined(lines))
+    found = list(ssh_keys.examine(lines))
     assert [key.kind for key in found] == ["ED25519-SK", "ECDSA-SK"]
     assert all(key.fingerprint.startswith("SHA256:") for key in found)
 
@@ -88,7 +88,7 @@ def test_a_key_that_only_the_program_refuses_is_doubtful(tmp_path: Path) -> None
         f"ssh-rsa AAAA ecdsa-sha2-nistp256 {blob}",
     ]
     assert [ssh_keys.wrong_with(line) for line in lines] == [None] * len(lines)
-    found = list(ssh_keys.examined(lines))
+    found = list(ssh_keys.examine(lines))
     assert [(key.judged, key.doubtful) for key in found] == [(True, True)] * len(lines)
 
 
@@ -125,7 +125,7 @@ def test_a_program_that_gives_no_answer_is_asked_once_and_nothing_is_doubted(
     log = tmp_path / "log"
     monkeypatch.setattr(ssh_keys, "_LIMIT_S", 2)
     monkeypatch.setenv("PATH", stand_in(tmp_path, script.format(log=log)))
-    found = list(ssh_keys.examined(lines))
+    found = list(ssh_keys.examine(lines))
     assert [(key.judged, key.doubtful) for key in found] == [(False, False)] * 5
     assert log.read_text() == "asked\n"
 
@@ -138,7 +138,7 @@ def test_a_line_is_asked_about_once_however_often_it_is_shown(
     monkeypatch.setenv("PATH", stand_in(tmp_path, script))
     lines = [f"ssh-ed25519 AAAA{tmp_path}{number}" for number in range(3)]
     for _ in range(3):
-        assert [key.fingerprint for key in ssh_keys.examined(lines)] == ["SHA256:abc"] * 3
+        assert [key.fingerprint for key in ssh_keys.examine(lines)] == ["SHA256:abc"] * 3
     assert log.read_text().splitlines() == lines
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from platform_common.records.secrets_env import UnseenError, parse
+from platform_common.records.secrets_env import InvisibleValueError, parse
 from platform_common.secret import Secret
 from tests.support.properties import examples
 from tests.support.systemd_environment import read_by_systemd
@@ -54,7 +54,7 @@ def test_env_02_both_readers_see_a_written_value_and_nothing_else_changes(
 ) -> None:
     try:
         written = parse(data).with_value("KEY", Secret("new#1$x"))
-    except UnseenError:
+    except InvisibleValueError:
         return
     before, after = read_by_systemd(folder, data), read_by_systemd(folder, written.render())
     assert after is not None

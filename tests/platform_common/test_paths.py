@@ -67,9 +67,9 @@ def test_a_default_never_hides_what_lies_on_the_device(device: Device, kind: str
 
 def test_a_record_is_written_where_it_is_looked_for_first(device: Device, tmp_path: Path) -> None:
     assert device.paths.find(SECRETS).path == device.root / "etc/platform/secrets.env"
-    assert device.paths.writable(PROVIDERS) == device.root / "etc/platform/providers.json"
+    assert device.paths.path_of(PROVIDERS) == device.root / "etc/platform/providers.json"
     device.environment["PLATFORM_PROVIDERS_FILE"] = str(tmp_path / "x")
-    assert device.paths.writable(PROVIDERS) == tmp_path / "x"
+    assert device.paths.path_of(PROVIDERS) == tmp_path / "x"
     assert not device.paths.has(AIRGAP)
     device.put("/etc/platform/airgap.flag", "")
     assert device.paths.has(AIRGAP)

@@ -22,12 +22,12 @@ from platform_common.control_answers import (
 from platform_common.message import Sentence
 from platform_common.process.run import Finished
 from platform_common.records.limits import Limits
-from pwa_app.control_client import BusyError, SubprocessCli, View, object_view, plain
+from pwa_app.control_client import BusyError, CliQuery, SubprocessCli, object_view, plain
 from pwa_app.overview import read_models
 from tests.support.control_cli import FakeCtl
 from tests.support.waiting import wait_until
 
-VIEWS: dict[str, View[object]] = {
+VIEWS: dict[str, CliQuery[object]] = {
     name: object_view((name, "--json"), shape)
     for name, shape in {
         "status": Status(),
@@ -145,7 +145,7 @@ def test_null_counts_as_absent_everywhere() -> None:
     )
     found = VIEWS["doctor"].load(Saying(output))
     assert found.value == Verdict(checks=(Check("disk", Outcome("Pass")),))
-    models: View[tuple[Model, ...]] = View(("model", "list", "--json"), read_models, ())
+    models: CliQuery[tuple[Model, ...]] = CliQuery(("model", "list", "--json"), read_models, ())
     listed = models.load(Saying(b'{"providers": [{"id": "openai", "masked_key_prefix": null}]}'))
     assert listed.value == (Model("openai"),)
     # An answer that is no object has a reader of its own.

@@ -11,10 +11,10 @@ from platform_common.message import Sentence
 from platform_common.secret import Secret
 from wizard_app.setup.steps.base import (
     Accepted,
-    Again,
+    CheckResult,
     Errors,
     Form,
-    Passed,
+    FormErrors,
     Question,
     Step,
     in_memory,
@@ -54,10 +54,10 @@ class ColourStep(Step[ColourAnswer]):
     def filled(self, answer: ColourAnswer) -> Mapping[str, list[str]]:
         return {"colour": [answer.colour]}
 
-    def parse(self, form: Form, asked: Question) -> Accepted[ColourAnswer] | Again:
+    def parse(self, form: Form, asked: Question) -> Accepted[ColourAnswer] | FormErrors:
         colour = form.get("colour")
         if not colour:
-            return Again({"colour": Sentence("Choose a colour, not nothing")})
+            return FormErrors({"colour": Sentence("Choose a colour, not nothing")})
         return Accepted(ColourAnswer(colour), test=self._test)
 
     def check(self, answer: ColourAnswer, asked: Question) -> Errors:
@@ -66,9 +66,9 @@ class ColourStep(Step[ColourAnswer]):
     def summary(self, answer: ColourAnswer, asked: Question) -> Iterable[tuple[Sentence, Any]]:
         yield Sentence("Colour"), answer.colour
 
-    def _test(self) -> Passed:
+    def _test(self) -> CheckResult:
         self.meanwhile()
-        return Passed()
+        return CheckResult()
 
 
 class WordAnswer(Struct, frozen=True):
@@ -93,10 +93,10 @@ class WordStep(Step[WordAnswer]):
     def filled(self, answer: WordAnswer) -> Mapping[str, list[str]]:
         return {}
 
-    def parse(self, form: Form, asked: Question) -> Accepted[WordAnswer] | Again:
+    def parse(self, form: Form, asked: Question) -> Accepted[WordAnswer] | FormErrors:
         word = form.get("word")
         if word == "bad":
-            return Again({"word": Sentence("Enter another word")})
+            return FormErrors({"word": Sentence("Enter another word")})
         return Accepted(WordAnswer(bool(word)), {"word": Secret(word)} if word else {})
 
     def check(self, answer: WordAnswer, asked: Question) -> Errors:

@@ -9,7 +9,7 @@ from flask import Flask
 
 from platform_common.message import Sentence
 from wizard_app.app import create_app
-from wizard_app.apply_job import Applying
+from wizard_app.apply_job import ApplyJob
 from wizard_app.pages import review
 from wizard_app.setup.apply.command_runners import CommandError
 from wizard_app.setup.apply.executor import OnProgress, execute
@@ -64,5 +64,5 @@ def wizard_with(commands: Commands, env: Mapping[str, str]) -> Flask:
         setup = snapshot.state.started_at
         execute(plan, settings.paths, commands, setup=setup, on_progress=on_progress)
 
-    review.install(app, Applying(app.extensions["wizard_app"], settings.paths, act))
+    review.install(app, ApplyJob(app.extensions["wizard_app"], settings.paths, act))
     return app

@@ -26,7 +26,7 @@ from tests.support.key_tests import KINDS
 from tests.support.pseudo_language import leaves
 from tests.support.wizard_apply import Commands, PowerCutError, wizard_with
 from wizard_app.app import create_app
-from wizard_app.apply_job import Applying
+from wizard_app.apply_job import ApplyJob
 from wizard_app.setup.plan.plan import build_plan
 from wizard_app.setup.settings import WizardSettings
 from wizard_app.wizard import Wizard
@@ -185,7 +185,7 @@ class WizardScene(NamedTuple):
             app = create_app(WizardSettings.from_env(environment))
         if self.going:
             wizard: Wizard = app.extensions["wizard_app"]
-            applying: Applying = app.extensions["applying"]
+            applying: ApplyJob = app.extensions["applying"]
             applying.running = build_plan(snapshot := wizard.snapshot())
             assert snapshot.tried is not None
             applying.progress = {one.id: one for one in snapshot.tried.entries}

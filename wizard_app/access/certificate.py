@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from platform_common.clock import release_month, today
-from platform_common.errors import PlatformError, UnreadableError
+from platform_common.errors import AccessError, PlatformError
 from platform_common.storage.atomic_write import make_folder, write_atomic
 from platform_common.storage.safe_read import open_regular, read_open
 
@@ -59,7 +59,7 @@ def _is_fit(path: Path, name: str) -> bool:
         certificate = x509.load_pem_x509_certificate(data)
         key = load_pem_private_key(data, password=None)
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
-    except (FileNotFoundError, UnreadableError, ValueError, TypeError, x509.ExtensionNotFound):
+    except (FileNotFoundError, AccessError, ValueError, TypeError, x509.ExtensionNotFound):
         return False
     return (
         certificate.public_key() == key.public_key()

@@ -22,8 +22,8 @@ from wizard_app.access.request_info import (
     is_only_looking,
     presented,
 )
-from wizard_app.access.secret_expiry import Wiping
-from wizard_app.access.sessions import LIFETIME_S, Access, boot_time
+from wizard_app.access.secret_expiry import SecretExpiry
+from wizard_app.access.sessions import LIFETIME_S, SessionStore, boot_time
 from wizard_app.access.token_file import TokenFile
 from wizard_app.setup.settings import WizardSettings
 
@@ -69,7 +69,7 @@ class Gate:
         clock: Callable[[], float],
     ) -> None:
         self.tokens = TokenFile(settings.token_file)
-        self.access = Access(self.tokens, clock=clock)
+        self.access = SessionStore(self.tokens, clock=clock)
         self.is_locked = settings.require_token
         self.is_production = settings.production
         self._settings = settings
@@ -77,7 +77,7 @@ class Gate:
         # Behind a proxy on this machine, all clients have its address.
         self._wrong = RateLimit(_MOST_WRONG, _MINUTE_S)
         self._wrong_overall = RateLimit(_MOST_WRONG_OVERALL, _MINUTE_S, everybody=True)
-        self._wiping = Wiping(self.access.alone_s, forget)
+        self._wiping = SecretExpiry(self.access.alone_s, forget)
 
     def check(self) -> Response | None:
         """Return the refusal, or None if the request may pass."""

@@ -11,7 +11,7 @@ ALONE_S = 3600
 _LOOK_AGAIN_S = 60.0
 
 
-class Wiping:
+class SecretExpiry:
     """Calls `forget` when, according to `alone_s`, there has been no session for an hour."""
 
     def __init__(

@@ -34,7 +34,7 @@ def boot_time() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-class Access:
+class SessionStore:
     """The launch token and the sessions of one wizard; thread-safe.
 
     Only digests of sessions are stored, and the token only in `tokens`.

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from platform_common.errors import UnreadableError, WrongUsageError
+from platform_common.errors import AccessError, WrongUsageError
 from platform_common.storage.safe_read import read_bounded
 
 _LIMIT_BYTES = 64 << 10
@@ -41,7 +41,7 @@ def settings(certificate: Path, key: Path | None = None) -> Mapping[str, Any]:
     """Gunicorn's settings for the certificates and the key in these PEM files.
 
     Without `key`, the first file has both. Raises `WrongUsageError` if they do not belong
-    together, and `UnreadableError` if one cannot be read.
+    together, and `AccessError` if one cannot be read.
     """
     context = _Context(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -53,7 +53,7 @@ def settings(certificate: Path, key: Path | None = None) -> Mapping[str, Any]:
             hint="Give a certificate and its private key, both as PEM and without a password.",
         ) from error
     except OSError as error:
-        raise UnreadableError.of(key or certificate, error) from error
+        raise AccessError.of(key or certificate, error) from error
     return {
         "certfile": str(certificate),
         "keyfile": None if key is None else str(key),

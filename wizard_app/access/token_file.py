@@ -9,7 +9,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from platform_common.errors import PlatformError, UnreadableError
+from platform_common.errors import AccessError, PlatformError
 from platform_common.storage.atomic_write import Owner
 from platform_common.storage.file_lock import changing
 from platform_common.storage.safe_read import open_regular, read_open
@@ -39,16 +39,16 @@ class TokenFile:
         put(self.path, token.encode(), owner)
 
     def read(self) -> str:
-        """Return the token; empty if there is none. Raises `UnreadableError`."""
+        """Return the token; empty if there is none. Raises `AccessError`."""
         try:
             with open_regular(self.path, follow_link=False, one_name=True) as descriptor:
                 if os.fstat(descriptor).st_uid not in self._trusted():
-                    raise UnreadableError(f"{self.path} belongs to another user")
+                    raise AccessError(f"{self.path} belongs to another user")
                 return read_open(descriptor, self.path, _LIMIT_BYTES).decode("ascii").strip()
         except FileNotFoundError:
             return ""
         except UnicodeDecodeError as error:
-            raise UnreadableError(f"{self.path} does not contain a token") from error
+            raise AccessError(f"{self.path} does not contain a token") from error
 
     def _trusted(self) -> set[int]:
         """The users whose file is trusted."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from platform_common.errors import PlatformError
 from platform_common.message import Sentence
-from platform_common.net.errors import UnwantedError
+from platform_common.net.errors import ClientGoneError
 from platform_common.paths import PROFILES, SECRETS
 from platform_common.records import installed_profiles
 from platform_common.records.key_store import read_keys
@@ -68,7 +68,7 @@ class Chat:
             return None
 
 
-class Said(NamedTuple):
+class ShownTurns(NamedTuple):
     """Turns to show, oldest first, and any problem with reading them."""
 
     turns: list[Turn]
@@ -83,12 +83,14 @@ class Conversation(NamedTuple):
     profile: Profile | None
     why_nobody: Sentence | None = None
 
-    def said(self) -> Said:
+    def said(self) -> ShownTurns:
         """The turns so far."""
         try:
-            return Said(self.history.last())
+            return ShownTurns(self.history.last())
         except PlatformError as error:
-            return Said([], Sentence("The history cannot be read: {reason}", reason=error.said))
+            return ShownTurns(
+                [], Sentence("The history cannot be read: {reason}", reason=error.said)
+            )
 
     def message(
         self, text: str, *, streaming: bool = False, is_wanted: Callable[[], bool] | None = None
@@ -128,7 +130,7 @@ class Message:
                 came.append(piece)
                 yield piece
             complete = True
-        except UnwantedError:
+        except ClientGoneError:
             pass
         except PlatformError as error:
             failure = error
@@ -139,10 +141,10 @@ class Message:
             if failure is not None:
                 self._keep(turn("assistant", self._in_words(failure), error=True))
 
-    def said(self) -> Said:
+    def said(self) -> ShownTurns:
         """All turns, including those that could not be saved."""
         turns, problem = self._conversation.said()
-        return Said([*turns, *self._unsaved][-SHOWN_TURNS:], self._why_unsaved or problem)
+        return ShownTurns([*turns, *self._unsaved][-SHOWN_TURNS:], self._why_unsaved or problem)
 
     def _asked(self, turns: list[Turn]) -> Iterator[str]:
         chat, _, profile, why_nobody = self._conversation

@@ -16,7 +16,7 @@ _NAMES = {"user": "You", "assistant": "Assistant"}
 
 
 def opened(history: ChatHistory, kind: str) -> Iterator[bytes]:
-    """Yield every turn as a part of a file of that kind; raises `UnreadableError`.
+    """Yield every turn as a part of a file of that kind; raises `AccessError`.
 
     The history is opened before this returns, so that an error comes before the response starts.
     """

@@ -10,7 +10,7 @@ import msgspec
 
 from platform_common.errors import PlatformError
 from platform_common.message import Sentence
-from platform_common.net.client import Bounds, Incoming, exchanged
+from platform_common.net.client import Bounds, Incoming, exchange
 from platform_common.net.connect import RefusedAddressError
 from platform_common.net.errors import ExchangeError
 from platform_common.plain_text import with_line_feeds, without_controls
@@ -59,7 +59,7 @@ def health(profile: Profile, *, limit_s: float = HEALTH_LIMIT_S) -> Health:
     bounds = Bounds(limit_s=limit_s, limit_bytes=_HEALTH_BYTES, loopback=True)
     try:
         gateway_url(profile)
-        with exchanged(profile.http_check, _HEADERS, bounds) as incoming:
+        with exchange(profile.http_check, _HEADERS, bounds) as incoming:
             if not incoming.is_good:
                 reason = Sentence("it returned HTTP {status}", status=incoming.status)
                 raise no_answer(profile, reason, see(profile))
@@ -84,7 +84,7 @@ def ask(
 
     With `streaming`, the gateway is asked for a stream. Everything together takes at most
     `limit_s`. Raises `GatewayError`, also in the middle of an answer,
-    `PlatformError` for a wrong profile, and `UnwantedError` once `is_wanted` returns false.
+    `PlatformError` for a wrong profile, and `ClientGoneError` once `is_wanted` returns false.
     """
     base = gateway_url(profile)
     deadline = time.monotonic() + limit_s
@@ -102,7 +102,7 @@ def ask(
                 is_wanted=is_wanted,
             )
             body = msgspec.json.encode(request.body)
-            with exchanged(f"{base}{request.path}", headers, bounds, body=body) as incoming:
+            with exchange(f"{base}{request.path}", headers, bounds, body=body) as incoming:
                 if incoming.status == _NOT_FOUND and request is not requests[-1]:
                     continue
                 if not incoming.is_good:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from platform_common import clock
-from platform_common.errors import unreadable
+from platform_common.errors import access_error
 from platform_common.paths import Paths, Place
 from platform_common.records.profiles import Profile
 from platform_common.storage.append_log import append_line, remove
@@ -68,7 +68,7 @@ class ChatHistory:
         append_line(self.path, line_of(said), mode=_MODE, owner=AGENT)
 
     def last(self, count: int = SHOWN_TURNS) -> list[Turn]:
-        """The last turns, oldest first; raises `UnreadableError`.
+        """The last turns, oldest first; raises `AccessError`.
 
         Only complete ones in the last `SHOWN_BYTES` and the last lines. Lines that are not turns
         are left out.
@@ -89,7 +89,7 @@ class ChatHistory:
         return found[::-1]
 
     def lines(self) -> Iterator[tuple[bytes, Turn]]:
-        """Yield every present turn with its line, in constant memory; raises `UnreadableError`."""
+        """Yield every present turn with its line, in constant memory; raises `AccessError`."""
         try:
             with open_regular(self.path, follow_link=False, one_name=True) as descriptor:
                 for line in _lines(descriptor, self.path):
@@ -108,7 +108,7 @@ def history_of(paths: Paths, profile: Profile | None) -> ChatHistory:
     """The history file for `profile`, or for a device without one."""
     named = paths.named(_VARIABLE)
     if named is not None or profile is None:
-        return ChatHistory(named or paths.writable(Place(f"/var/lib/platform/{NAME}")))
+        return ChatHistory(named or paths.path_of(Place(f"/var/lib/platform/{NAME}")))
     return ChatHistory(paths.on_device(f"{profile.data_dir}/{NAME}"), folder_owner=AGENT)
 
 
@@ -138,7 +138,7 @@ def _lines(descriptor: int, path: Path) -> Iterator[bytes]:
     begun = b""
     position, end = 0, os.fstat(descriptor).st_size
     while position < end:
-        with unreadable(path):
+        with access_error(path):
             block = os.pread(descriptor, min(_BLOCK_BYTES, end - position), position)
         if not block:
             break

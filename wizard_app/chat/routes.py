@@ -28,10 +28,10 @@ from werkzeug.exceptions import RequestEntityTooLarge
 from platform_common.errors import PlatformError
 from platform_common.message import Sentence
 from platform_common.plain_text import with_line_feeds, without_controls
-from platform_common.web.factory import called
+from platform_common.web.factory import device_name
 from platform_common.web.flash import Flash
 from wizard_app.chat import export
-from wizard_app.chat.conversation import Chat, Conversation, Said
+from wizard_app.chat.conversation import Chat, Conversation, ShownTurns
 from wizard_app.chat.gateway import health
 from wizard_app.chat.view import shown
 from wizard_app.pages.steps import wizard
@@ -145,14 +145,14 @@ def _exported(kind: str) -> Response | Redirect:
         wizard().flash.put(Flash(why, good=False))
         return redirect("/chat")
     answer = Response(parts, content_type=export.CONTENT_TYPES[kind])
-    name = export.file_name(called(), kind)
+    name = export.file_name(device_name(), kind)
     answer.headers["Content-Disposition"] = f'attachment; filename="{name}"'
     return answer
 
 
 def _page(
     here: Conversation,
-    said: Said,
+    said: ShownTurns,
     *,
     error: Sentence | None = None,
     typed: str = "",
@@ -180,11 +180,11 @@ def _again(
     return Response(_messages(here.said(), error), status, content_type=_HTML)
 
 
-def _messages(said: Said, error: Sentence | None = None) -> str:
+def _messages(said: ShownTurns, error: Sentence | None = None) -> str:
     return render_template("wizard/_messages.html", **_context(said, error))
 
 
-def _context(said: Said, error: Sentence | None) -> dict[str, object]:
+def _context(said: ShownTurns, error: Sentence | None) -> dict[str, object]:
     return {"turns": shown(said.turns), "problem": said.problem, "error": error}
 
 

@@ -18,7 +18,7 @@ import termios
 import time
 from pathlib import Path
 
-from platform_common.errors import PlatformError, unreadable
+from platform_common.errors import PlatformError, access_error
 from platform_common.paths import SETUP_COMPLETE, Place
 from platform_common.process.run import ProcessError, run
 from platform_common.storage.atomic_write import make_folder, write_atomic
@@ -68,8 +68,8 @@ def keep_shown(settings: WizardSettings) -> None:
 
 
 def _put_link(link: Path, target: str) -> None:
-    """Create the link, replacing an existing one; raises `UnreadableError`."""
-    with unreadable(link):
+    """Create the link, replacing an existing one; raises `AccessError`."""
+    with access_error(link):
         with contextlib.suppress(FileNotFoundError):
             link.unlink()
         link.symlink_to(target)

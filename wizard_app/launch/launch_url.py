@@ -51,6 +51,6 @@ def served(token_file: Path) -> Serving:
 def waiting_token(token_file: Path) -> str:
     """The unused token of the wizard, which may run as another user; empty without one.
 
-    Raises `UnreadableError`.
+    Raises `AccessError`.
     """
     return TokenFile(token_file, ServingFile(token_file).user()).read()

@@ -11,7 +11,7 @@ from werkzeug.exceptions import RequestEntityTooLarge
 
 from platform_common.message import Sentence
 from platform_common.web.errors import error_page
-from platform_common.web.factory import called
+from platform_common.web.factory import device_name
 from platform_common.web.flash import Flash
 from wizard_app.pages.steps import wizard
 from wizard_app.setup import answers_file
@@ -30,7 +30,7 @@ def save() -> Response | Redirect:
     if here.state.step == DONE:
         return redirect(f"/wizard/{DONE}")
     answers = here.state.answers
-    name = answers.values.get("hostname") or called()
+    name = answers.values.get("hostname") or device_name()
     file = re.sub(r"[^a-z0-9-]+", "-", str(name).lower())
     return Response(
         answers_file.render(answers, list(here.steps.values())),

@@ -13,7 +13,7 @@ from werkzeug import Response as Redirect
 from platform_common import ports
 from platform_common.clock import is_implausible
 from platform_common.version import VERSION
-from platform_common.web.factory import called
+from platform_common.web.factory import device_name
 from wizard_app.access.gate import current_gate
 from wizard_app.access.request_info import asks_for_loopback
 from wizard_app.chat.gateway import Health, health
@@ -86,7 +86,7 @@ def record() -> Response | Redirect:
     document = {
         "kind": RECORD,
         "version": _RECORD_VERSION,
-        "device": called(),
+        "device": device_name(),
         "started_at": state.started_at,
         "completed_at": state.completed_at,
         "clock_synchronised": _clock_was_set(snapshot),
@@ -115,7 +115,7 @@ def _dashboards() -> Iterator[str]:
     # In dev mode the dashboard listens on this machine only, unless told otherwise.
     here = asks_for_loopback() and not current_gate().is_production
     hosts = ["127.0.0.1"] if here else []
-    hosts += [f"{called()}.local", *launch_url.network_addresses()]
+    hosts += [f"{device_name()}.local", *launch_url.network_addresses()]
     return (f"http://{host}:{ports.DASHBOARD}" for host in hosts)
 
 
@@ -157,4 +157,4 @@ def _version_of_profile(snapshot: Snapshot) -> str | None:
 
 
 def _file_name() -> str:
-    return "".join(c if c.isascii() and c.isalnum() else "-" for c in called().lower())
+    return "".join(c if c.isascii() and c.isalnum() else "-" for c in device_name().lower())

@@ -12,8 +12,8 @@ from werkzeug import Response as Redirect
 
 from platform_common.clock import local_time
 from platform_common.message import Sentence, quoted
-from platform_common.web.factory import called
-from wizard_app.apply_job import Applying, Outcome
+from platform_common.web.factory import device_name
+from wizard_app.apply_job import ApplyJob, Outcome
 from wizard_app.pages.steps import wizard
 from wizard_app.setup.apply.executor import AGAIN
 from wizard_app.setup.apply.progress import Progress, progress
@@ -64,14 +64,14 @@ class Stopped(NamedTuple):
     at: datetime | None = None
 
 
-def install(app: Flask, applying: Applying) -> None:
+def install(app: Flask, applying: ApplyJob) -> None:
     """Register the job that sets up the device with `app`."""
     app.extensions[_NAME] = applying
 
 
-def applying() -> Applying:
+def applying() -> ApplyJob:
     """The setup job of the app that answers this request."""
-    return cast("Applying", current_app.extensions[_NAME])
+    return cast("ApplyJob", current_app.extensions[_NAME])
 
 
 @blueprint.get("/wizard/review")
@@ -158,7 +158,7 @@ def _stopped(snapshot: Snapshot, found: Progress) -> Stopped | None:
 def _name(snapshot: Snapshot) -> str:
     """The name that the device will get."""
     answer = snapshot.state.answers.of(SystemAnswer)
-    return called() if answer is None else answer.hostname
+    return device_name() if answer is None else answer.hostname
 
 
 def _html(template: str, code: int = 200, **values: Any) -> Response:

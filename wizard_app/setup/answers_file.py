@@ -11,7 +11,7 @@ from msgspec import Struct
 from platform_common.formats.decode import DecodingError, from_json, shaped
 from platform_common.message import Sentence
 from wizard_app.setup.answers import Answers, members
-from wizard_app.setup.device_facts import Machine
+from wizard_app.setup.device_facts import DeviceFacts
 from wizard_app.setup.state import VERSION
 from wizard_app.setup.steps.base import AnyStep, Question
 
@@ -39,7 +39,7 @@ def render(answers: Answers, steps: Sequence[AnyStep]) -> bytes:
     return json.dumps(document, indent=2, ensure_ascii=False).encode() + b"\n"
 
 
-def parse(data: bytes, steps: Sequence[AnyStep], machine: Machine) -> SetupFile:
+def parse(data: bytes, steps: Sequence[AnyStep], machine: DeviceFacts) -> SetupFile:
     """Parse a setup file; either all of it is valid on this device, or there are problems.
 
     Members that no step uses, such as secrets that somebody added, are left out.
@@ -76,7 +76,7 @@ def _problems_of_shape(step: AnyStep, answers: Mapping[str, Any]) -> list[Senten
     return []
 
 
-def _unfit(steps: Sequence[AnyStep], answers: Answers, machine: Machine) -> list[Sentence]:
+def _unfit(steps: Sequence[AnyStep], answers: Answers, machine: DeviceFacts) -> list[Sentence]:
     """The steps' own objections, each checked with the other answers of the file."""
     return [
         Sentence("{step}: {problem}", step=step.short, problem=problem)

@@ -33,7 +33,7 @@ _SYNCHRONISED = Place("/run/systemd/timesync/synchronized")
 _NO_ZONES = frozenset({"localtime", "posixrules", "Factory"})
 
 
-class Machine:
+class DeviceFacts:
     """The device during one request; each record is read once.
 
     A record that cannot be used counts as empty and adds to `problems`.
@@ -56,7 +56,7 @@ class Machine:
     @property
     def profiles_folder(self) -> str:
         """The folder of the profiles."""
-        return str(self._settings.device.writable(PROFILES))
+        return str(self._settings.device.path_of(PROFILES))
 
     def profile(self, profile_id: str) -> Profile | None:
         """The installed profile with that id."""
@@ -124,7 +124,7 @@ class Machine:
     @cached_property
     def last_try(self) -> Try | None:
         """How far the last attempt to set it up came; None if there was none."""
-        return read_try(self._settings.paths.writable(JOURNAL))
+        return read_try(self._settings.paths.path_of(JOURNAL))
 
     @property
     def code_host(self) -> str:
@@ -135,9 +135,9 @@ class Machine:
         """Fetch a user's keys from the code host, or return why there are none."""
         return code_host.fetch_keys(self._settings.code_host, user)
 
-    def examined(self, keys: Iterable[str]) -> list[Key]:
+    def examine(self, keys: Iterable[str]) -> list[Key]:
         """Run the device's `ssh-keygen` on valid lines."""
-        return list(ssh_keys.examined(keys))
+        return list(ssh_keys.examine(keys))
 
     def _read(self, place: Place, parse: Callable[[bytes], T], default: T) -> T:
         try:

@@ -13,7 +13,7 @@ from platform_common.secret import Secret
 _REVISION_BYTES = 4
 
 
-class Held(NamedTuple):
+class HeldSecrets(NamedTuple):
     """The secrets of one step by name, and a note about them, such as a test result.
 
     `revision` changes with the secrets of the step, but does not depend on their values.
@@ -24,7 +24,7 @@ class Held(NamedTuple):
     revision: str = ""
 
 
-NOTHING = Held(MappingProxyType({}))
+NOTHING = HeldSecrets(MappingProxyType({}))
 
 
 class PendingSecrets:
@@ -32,14 +32,14 @@ class PendingSecrets:
 
     __slots__ = ("_held",)
 
-    def __init__(self, held: Mapping[str, Held] = MappingProxyType({})) -> None:
+    def __init__(self, held: Mapping[str, HeldSecrets] = MappingProxyType({})) -> None:
         self._held = dict(held)
 
-    def of(self, slug: str) -> Held:
+    def of(self, slug: str) -> HeldSecrets:
         """The secrets of a step; empty by default."""
         return self._held.get(slug, NOTHING)
 
-    def having(self, slug: str, held: Held) -> PendingSecrets:
+    def having(self, slug: str, held: HeldSecrets) -> PendingSecrets:
         """Return a copy with `held` for a step."""
         if dict(held.secrets) == dict(self.of(slug).secrets):
             held = held._replace(revision=self.of(slug).revision)

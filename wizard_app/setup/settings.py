@@ -81,14 +81,14 @@ class WizardSettings(Struct, frozen=True, kw_only=True):
     @property
     def state_file(self) -> Path:
         """The file of the answers."""
-        return self.paths.writable(WIZARD_STATE)
+        return self.paths.path_of(WIZARD_STATE)
 
     @property
     def token_file(self) -> Path:
         """The file of the launch token."""
-        return self.paths.writable(TOKEN)
+        return self.paths.path_of(TOKEN)
 
     @property
     def tls_folder(self) -> Path:
         """The folder of the wizard's own certificate."""
-        return self.paths.writable(TLS)
+        return self.paths.path_of(TLS)

@@ -13,7 +13,7 @@ import msgspec
 from platform_common.message import Sentence
 from platform_common.secret import Secret
 from wizard_app.setup.apply.journal import Try
-from wizard_app.setup.device_facts import Machine
+from wizard_app.setup.device_facts import DeviceFacts
 from wizard_app.setup.pending import PendingSecrets
 from wizard_app.setup.plan.actions import Planned
 from wizard_app.setup.state import WizardState
@@ -24,14 +24,14 @@ REVISION = "revision"
 _REVISION_LENGTH = 16
 
 
-class Lack(NamedTuple):
+class MissingStep(NamedTuple):
     """A step that blocks setup, and the reason."""
 
     step: AnyStep
     why: Sentence
 
 
-class Kept(NamedTuple):
+class StoredState(NamedTuple):
     """What outlasts a request: the state, which is also on disk, and the secrets."""
 
     state: WizardState
@@ -41,7 +41,9 @@ class Kept(NamedTuple):
 class Snapshot:
     """All answers at one moment, on one device."""
 
-    def __init__(self, steps: Mapping[str, AnyStep], machine: Machine, kept: Kept) -> None:
+    def __init__(
+        self, steps: Mapping[str, AnyStep], machine: DeviceFacts, kept: StoredState
+    ) -> None:
         self.steps = steps
         self.machine = machine
         self.state, self.pending = kept
@@ -87,19 +89,19 @@ class Snapshot:
         """The steps that have no answer."""
         return (step for step in self.steps.values() if self.answer(step) is None)
 
-    def unfit(self) -> Iterator[Lack]:
+    def unfit(self) -> Iterator[MissingStep]:
         """The answers that are not valid on this device, or together with the others."""
         for step in self.answered():
             for why in step.check(self.answer(step), self.asked(step)).values():
-                yield Lack(step, why)
+                yield MissingStep(step, why)
 
-    def lost(self) -> Iterator[Lack]:
+    def lost(self) -> Iterator[MissingStep]:
         """The secrets that answers need but that are neither in memory nor stored."""
         for step in self.answered():
             needed = step.needs(self.answer(step), self.asked(step))
             if needed and not self.is_stored(step):
                 for name in needed:
-                    yield Lack(step, Sentence("{name} – enter again", name=name))
+                    yield MissingStep(step, Sentence("{name} – enter again", name=name))
 
     def used_secrets(self) -> dict[str, dict[str, Secret]]:
         """The secrets in memory that the plan needs, by step slug and name."""
@@ -110,9 +112,9 @@ class Snapshot:
             used[step.slug] = {name: held[name] for name in needed if name in held}
         return used
 
-    def lacks(self, *, with_secrets: bool = True) -> list[Lack]:
+    def lacks(self, *, with_secrets: bool = True) -> list[MissingStep]:
         """What must be answered or entered again before setup can run, by step."""
-        lacks = [Lack(step, Sentence("Not answered yet")) for step in self.unanswered()]
+        lacks = [MissingStep(step, Sentence("Not answered yet")) for step in self.unanswered()]
         lacks += [*self.unfit(), *(self.lost() if with_secrets else ())]
         order = list(self.steps)
         return sorted(lacks, key=lambda lack: order.index(lack.step.slug))

@@ -170,7 +170,7 @@ def stored(accepted: Iterable[str]) -> tuple[str, ...]:
     return tuple(keys.values())
 
 
-def examined(accepted: Iterable[str]) -> Iterator[Key]:
+def examine(accepted: Iterable[str]) -> Iterator[Key]:
     """Run `ssh-keygen` on each line, for at most five seconds in all."""
     deadline = time.monotonic() + _LIMIT_S
     for line in accepted:

@@ -8,7 +8,7 @@ import re
 import socket
 from pathlib import Path
 
-from platform_common.errors import PlatformError, UnreadableError, WrongUsageError
+from platform_common.errors import AccessError, PlatformError, WrongUsageError
 
 _TCP = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+)):([0-9]{1,5})")
 _UNIX = re.compile(r"unix:(?://)?(/\S+)")
@@ -83,7 +83,7 @@ def check_bind(bind: str) -> None:
     """Raise if a server could not listen on `bind`.
 
     Addresses are `HOST:PORT`, `[IPV6]:PORT` and `unix:/PATH`. Raises `WrongUsageError` for an
-    invalid one, and `UnreadableError` for one that is not available.
+    invalid one, and `AccessError` for one that is not available.
     """
     tcp, unix = _TCP.fullmatch(bind), _UNIX.fullmatch(bind)
     if tcp and int(tcp[3]) < 1 << 16:
@@ -105,7 +105,7 @@ def _try_tcp(bind: str, host: str, port: int) -> None:
             # Bind without listening: clients that wait for the server must not connect to this.
             probe.bind((host, port))
     except socket.gaierror as error:
-        raise UnreadableError(f"There is no address for {host}", hint=_ELSEWHERE) from error
+        raise AccessError(f"There is no address for {host}", hint=_ELSEWHERE) from error
     except OSError as error:
         raise _unavailable(bind, error) from error
 
@@ -114,7 +114,7 @@ def _try_unix(bind: str, path: Path) -> None:
     if path.exists() and not path.is_socket():
         raise WrongUsageError(f"{path} is a file, not a socket", hint=_ELSEWHERE)
     if not path.parent.is_dir():
-        raise UnreadableError(f"{path.parent} is not a folder", hint=_ELSEWHERE)
+        raise AccessError(f"{path.parent} is not a folder", hint=_ELSEWHERE)
     try:
         with socket.socket(socket.AF_UNIX) as probe:
             probe.connect(str(path))
@@ -129,8 +129,8 @@ def _try_unix(bind: str, path: Path) -> None:
 def _unavailable(bind: str, error: OSError) -> PlatformError:
     match error.errno:
         case errno.EADDRINUSE:
-            return UnreadableError(f"Another program already listens on {bind}", hint=_ELSEWHERE)
+            return AccessError(f"Another program already listens on {bind}", hint=_ELSEWHERE)
         case errno.EADDRNOTAVAIL:
-            return UnreadableError(f"{bind} is not an address of this machine", hint=_ELSEWHERE)
+            return AccessError(f"{bind} is not an address of this machine", hint=_ELSEWHERE)
         case _:
-            return UnreadableError.of(bind, error)
+            return AccessError.of(bind, error)

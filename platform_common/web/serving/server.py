@@ -12,7 +12,7 @@ from flask import Flask
 from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
 
-from platform_common.errors import PlatformError, UnreadableError, WrongUsageError
+from platform_common.errors import AccessError, PlatformError, WrongUsageError
 from platform_common.web import gunicorn_conf
 from platform_common.web.serving.listening import addresses
 
@@ -28,7 +28,7 @@ def serve(app: Flask, bind: str, *, settings: Mapping[str, Any] = _NONE) -> NoRe
 
     Sockets passed by systemd replace `bind`. `GUNICORN_CMD_ARGS` may have further options of
     gunicorn, such as `--certfile`; `settings` are gunicorn settings that only the caller decides.
-    Raises `WrongUsageError` and `UnreadableError` if serving is not possible.
+    Raises `WrongUsageError` and `AccessError` if serving is not possible.
     """
     server = _Server(app, addresses(bind), settings)
     if server.cfg.workers != 1:
@@ -43,11 +43,11 @@ def serve(app: Flask, bind: str, *, settings: Mapping[str, Any] = _NONE) -> NoRe
 
 
 def _check_temporary() -> None:
-    """Raise `UnreadableError` if gunicorn has no folder for its temporary file."""
+    """Raise `AccessError` if gunicorn has no folder for its temporary file."""
     try:
         tempfile.gettempdir()
     except FileNotFoundError as error:
-        raise UnreadableError(
+        raise AccessError(
             "There is no writable folder for temporary files",
             hint="Mount a tmpfs on /tmp, or on /dev/shm.",
         ) from error

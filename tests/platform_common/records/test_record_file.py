@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from platform_common.errors import UnreadableError
+from platform_common.errors import AccessError
 from platform_common.formats.decode import DecodingError
 from platform_common.paths import Found
 from platform_common.records import record_file
@@ -155,7 +155,7 @@ def test_leak_06_an_edit_sweeps_left_overs_of_killed_writers_of_this_record(tmp_
 @pytest.mark.parametrize("name", ["file/f", "file/folder/f"])
 def test_a_path_that_is_not_a_folder_is_reported(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(UnreadableError, match=r"file.*: Not a directory$"):
+    with pytest.raises(AccessError, match=r"file.*: Not a directory$"):
         replace(tmp_path / name)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from platform_common.records.secrets_env import UnseenError, parse
+from platform_common.records.secrets_env import InvisibleValueError, parse
 from platform_common.secret import Secret
 from tests.support.properties import examples
 
@@ -93,7 +93,7 @@ def test_one_line_changes(before: bytes, after: bytes) -> None:
     ],
 )
 def test_env_02_a_value_that_systemd_would_not_see_is_not_written(data: bytes, line: int) -> None:
-    with pytest.raises(UnseenError, match=rf"^line {line} ") as caught:
+    with pytest.raises(InvisibleValueError, match=rf"^line {line} ") as caught:
         parse(data).with_value("KEY", NEW)
     assert NEW.reveal() not in f"{caught.value.message}{caught.value.hint}"
     assert caught.value.hint
@@ -114,7 +114,7 @@ def test_env_05_the_reader_never_fails_and_gives_back_what_it_read(data: bytes) 
 def test_env_05_a_large_file_is_read_and_judged_in_no_time(line: bytes) -> None:
     keys = parse(line * ((1 << 18) // len(line)))
     began = time.process_time()
-    with contextlib.suppress(UnseenError):
+    with contextlib.suppress(InvisibleValueError):
         keys.with_value("KEY", NEW)
     assert time.process_time() - began < 3
 

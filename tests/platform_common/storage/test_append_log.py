@@ -16,7 +16,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from platform_common.errors import UnreadableError
+from platform_common.errors import AccessError
 from platform_common.storage import append_log, file_lock
 from platform_common.storage.append_log import append_line, drop_lines, put_aside
 from platform_common.storage.atomic_write import ExistsError
@@ -79,7 +79,7 @@ def test_fs_01_of_a_line_that_is_only_partly_written_nothing_stays(
     (tmp_path / "f").write_bytes(b"old\n")
     write = os.write
     monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:taken]))
-    with pytest.raises(UnreadableError, match="f: only a part of the line could be written"):
+    with pytest.raises(AccessError, match="f: only a part of the line could be written"):
         append_line(tmp_path / "f", b"new")
     assert (tmp_path / "f").read_bytes() == b"old\n"
 
@@ -92,7 +92,7 @@ def test_what_cannot_be_taken_back_either_is_a_torn_line_and_no_more(
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", lambda file, data: write(file, data[:2]))
         patch.setattr(os, "ftruncate", Mock(side_effect=OSError(errno.EIO, "Input/output error")))
-        with pytest.raises(UnreadableError):
+        with pytest.raises(AccessError):
             append_line(tmp_path / "f", b"new")
     append_line(tmp_path / "f", b"new")
     assert (tmp_path / "f").read_bytes() == b"old\nne\nnew\n"
@@ -112,7 +112,7 @@ def test_waiting_for_the_end_of_a_file_is_bounded(
 
 
 def test_failed_calls_create_no_file(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableError, match="none/f: No such file or directory"):
+    with pytest.raises(AccessError, match="none/f: No such file or directory"):
         append_line(tmp_path / "none" / "f", b"line")
     with pytest.raises(ValueError, match="a line must not contain a line feed"):
         append_line(tmp_path / "f", b"one\ntwo")
@@ -121,7 +121,7 @@ def test_failed_calls_create_no_file(tmp_path: Path) -> None:
         assert drop(missing, b"b") == 0
     assert list(tmp_path.iterdir()) == []
     append_line(tmp_path / "f", b"line")
-    with pytest.raises(UnreadableError, match="none/aside: No such file or directory"):
+    with pytest.raises(AccessError, match="none/aside: No such file or directory"):
         put_aside(tmp_path / "f", tmp_path / "none" / "aside")
     assert (tmp_path / "f").read_bytes() == b"line\n"
 
@@ -257,7 +257,7 @@ def test_only_the_unwanted_lines_go(
 
 def test_a_file_that_is_too_large_is_left_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"b\n" * 10)
-    with pytest.raises(UnreadableError, match="f is larger than 19 bytes"):
+    with pytest.raises(AccessError, match="f is larger than 19 bytes"):
         drop_lines(tmp_path / "f", lambda line: True, limit_bytes=19)
     assert drop_lines(tmp_path / "f", lambda line: True, limit_bytes=20) == 10
 
@@ -269,7 +269,7 @@ def test_fs_01_when_the_shorter_file_cannot_be_written_the_old_one_stays(
     full = OSError(errno.ENOSPC, "No space left on device")
     with monkeypatch.context() as patch:
         patch.setattr(os, "fchmod", Mock(side_effect=full))
-        with pytest.raises(UnreadableError, match="f: No space left on device"):
+        with pytest.raises(AccessError, match="f: No space left on device"):
             drop(tmp_path / "f", b"b")
     assert (tmp_path / "f").read_bytes() == b"a\nb\n"
     assert not list(tmp_path.glob(".*.tmp"))
@@ -283,7 +283,7 @@ def test_fs_03_a_disk_error_under_the_lock_is_reported(
     (tmp_path / "f").write_bytes(b"old\n")
     with monkeypatch.context() as patch:
         patch.setattr(where, name, Mock(side_effect=OSError(errno.EIO, "Input/output error")))
-        with pytest.raises(UnreadableError, match=r"f: Input/output error$"):
+        with pytest.raises(AccessError, match=r"f: Input/output error$"):
             append_line(tmp_path / "f", b"new")
     assert (tmp_path / "f").read_bytes() == b"old\n"
 

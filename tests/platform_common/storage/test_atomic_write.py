@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from platform_common.errors import PlatformError, UnreadableError
+from platform_common.errors import AccessError, PlatformError
 from platform_common.storage.atomic_write import (
     ExistsError,
     NotDurableError,
@@ -80,7 +80,7 @@ def test_a_new_file_takes_the_place_of_the_old_one_or_of_a_link(tmp_path: Path) 
         write_atomic(path, b"new")
         assert reader.read() == b"old"
     assert (path.read_bytes(), link.is_symlink()) == (b"new", False)
-    with pytest.raises(UnreadableError, match=r"none/f: No such file or directory$"):
+    with pytest.raises(AccessError, match=r"none/f: No such file or directory$"):
         write_atomic(tmp_path / "none" / "f", b"x")
 
 
@@ -103,7 +103,7 @@ def test_fs_01_a_full_disk_leaves_the_old_files_and_nothing_else(tmp_path: Path)
     ):
         # Every write past that fails, as on a full disk.
         full = limited(resource.RLIMIT_FSIZE, 4096)
-        with full, pytest.raises(UnreadableError, match="File too large"):
+        with full, pytest.raises(AccessError, match="File too large"):
             write()
         assert (path.read_bytes(), other.read_bytes()) == (b"old", b"old")
         assert names(tmp_path) == ["a", "b"]
@@ -117,7 +117,7 @@ def test_a_name_that_cannot_be_taken_leaves_the_others_as_they_were(
     if old is not None:
         (tmp_path / "a").write_bytes(old)
     before = names(tmp_path)
-    with pytest.raises(UnreadableError):
+    with pytest.raises(AccessError):
         write_atomic_together({tmp_path / "a": b"new", tmp_path / "folder": b"x"})
     assert names(tmp_path) == before
     assert old is None or (tmp_path / "a").read_bytes() == old
@@ -180,9 +180,9 @@ def test_fs_03_a_write_that_is_not_durable_changes_nothing(
 ) -> None:
     (tmp_path / "f").write_bytes(b"old")
     fail_of(stat.S_IFREG, monkeypatch)
-    with pytest.raises(UnreadableError, match=r"f: Input/output error$"):
+    with pytest.raises(AccessError, match=r"f: Input/output error$"):
         write_atomic(tmp_path / "f", b"new")
-    with pytest.raises(UnreadableError, match=r"g: Input/output error$"):
+    with pytest.raises(AccessError, match=r"g: Input/output error$"):
         create_exclusive(tmp_path / "g", b"new", mode=0o600)
     assert (tmp_path / "f").read_bytes() == b"old"
     assert names(tmp_path) == ["f"]
@@ -214,7 +214,7 @@ def test_fs_03_a_folder_is_made_durably_or_not_at_all(
     make_folder(tmp_path / "a" / "b")
     make_folder(tmp_path / "a" / "b")
     fail_of(stat.S_IFDIR, monkeypatch)
-    with pytest.raises(UnreadableError, match=r"c: Input/output error$"):
+    with pytest.raises(AccessError, match=r"c: Input/output error$"):
         make_folder(tmp_path / "c" / "d")
 
 

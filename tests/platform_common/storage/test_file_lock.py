@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from platform_common.errors import UnreadableError
+from platform_common.errors import AccessError
 from platform_common.storage.file_lock import LockedError, changing, hold
 from tests.support.odd_files import LINKS, NOT_REGULAR, make, picture
 from tests.support.own_process import umask
@@ -67,7 +67,7 @@ def test_fs_07_something_else_in_the_place_of_the_lock_is_refused(
     lock = make(kind, tmp_path / ".f.lock")
     before = picture(tmp_path)
     with (
-        pytest.raises(UnreadableError, match=f"/f cannot be changed: {lock} is "),
+        pytest.raises(AccessError, match=f"/f cannot be changed: {lock} is "),
         changing(tmp_path / "f"),
     ):
         pass
@@ -81,8 +81,8 @@ def test_fs_03_a_lock_that_fails_or_has_no_folder_is_reported(
         raise OSError(37, "No locks available")
 
     missing = tmp_path / "none" / "f"
-    with pytest.raises(UnreadableError, match="f: No such file"), changing(missing):
+    with pytest.raises(AccessError, match="f: No such file"), changing(missing):
         pass
     monkeypatch.setattr(fcntl, "flock", fail)
-    with pytest.raises(UnreadableError, match="f: No locks available"):
+    with pytest.raises(AccessError, match="f: No locks available"):
         hold(0, tmp_path / "f")

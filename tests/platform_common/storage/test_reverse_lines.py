@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from platform_common.errors import UnreadableError
+from platform_common.errors import AccessError
 from platform_common.storage.reverse_lines import LINE_BYTES, blocks_from_end
 from tests.support.properties import steady
 
@@ -58,5 +58,5 @@ def test_a_file_without_end_is_refused_in_little_time(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.touch()
     os.truncate(path, 1 << 40)
-    with pytest.raises(UnreadableError, match="before its end"):
+    with pytest.raises(AccessError, match="before its end"):
         list(blocks_from_end(path, limit_bytes=1 << 24))

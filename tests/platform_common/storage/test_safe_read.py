@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from platform_common.errors import UnreadableError
+from platform_common.errors import AccessError
 from platform_common.storage.safe_read import descriptor_of, open_regular, read_bounded, read_own
 from tests.support.odd_files import NOT_REGULAR, make, picture
 
@@ -22,11 +22,11 @@ def test_fs_07_anything_but_a_regular_file_is_refused_at_once(tmp_path: Path, ki
     (tmp_path / "link").symlink_to("f")
     for name in ("f", "link"):
         sentence = f"^{tmp_path / name} is not a regular file$"
-        with pytest.raises(UnreadableError, match=sentence), open_regular(tmp_path / name):
+        with pytest.raises(AccessError, match=sentence), open_regular(tmp_path / name):
             pass
-        with pytest.raises(UnreadableError, match=sentence):
+        with pytest.raises(AccessError, match=sentence):
             read_bounded(tmp_path / name, 10)
-    with pytest.raises(UnreadableError, match=f"^{path} is not a regular file$"):
+    with pytest.raises(AccessError, match=f"^{path} is not a regular file$"):
         descriptor_of(path, os.O_RDWR)
     (tmp_path / "link").unlink()
     assert picture(tmp_path) == before
@@ -40,11 +40,11 @@ def test_fs_07_a_device_that_opens_and_reads_is_refused(tmp_path: Path) -> None:
     for path in (Path("/dev/null"), Path("/dev/zero"), Path("/dev/ptmx"), os.ttyname(theirs)):
         link.symlink_to(path)
         for name in (Path(path), link):
-            with pytest.raises(UnreadableError, match=f"^{name} is not a regular file$"):
+            with pytest.raises(AccessError, match=f"^{name} is not a regular file$"):
                 read_bounded(name, 10)
         link.unlink()
     for refuse in (partial(read_own, limit_bytes=10), partial(descriptor_of, flags=os.O_RDWR)):
-        with pytest.raises(UnreadableError, match=r"^/dev/zero is not a regular file$"):
+        with pytest.raises(AccessError, match=r"^/dev/zero is not a regular file$"):
             refuse(Path("/dev/zero"))
     for end in (ours, theirs):
         os.close(end)
@@ -52,7 +52,7 @@ def test_fs_07_a_device_that_opens_and_reads_is_refused(tmp_path: Path) -> None:
 
 def test_fs_03_a_failing_read_is_reported(tmp_path: Path) -> None:
     # The memory of a process is a regular file that nothing can read from its beginning.
-    with pytest.raises(UnreadableError, match=r"^/proc/self/mem: Input/output error$"):
+    with pytest.raises(AccessError, match=r"^/proc/self/mem: Input/output error$"):
         read_own(Path("/proc/self/mem"), 10)
 
 
@@ -62,7 +62,7 @@ def test_fs_07_a_link_is_followed_or_refused_as_asked(tmp_path: Path) -> None:
         *((loop, "Too many levels of symbolic links"), (tmp_path / "none", "No such file")),
         (tmp_path / ("n" * 300), "File name too long"),
     ):
-        with pytest.raises(UnreadableError, match=f"^{path}: {why}"):
+        with pytest.raises(AccessError, match=f"^{path}: {why}"):
             read_bounded(path, 10)
     (tmp_path / "f").write_bytes(b"data")
     assert read_own(tmp_path / "f", 4) == b"data"
@@ -70,7 +70,7 @@ def test_fs_07_a_link_is_followed_or_refused_as_asked(tmp_path: Path) -> None:
     with open_regular(tmp_path / "link") as descriptor:
         assert os.read(descriptor, 10) == b"data"
     with (
-        pytest.raises(UnreadableError, match="is a symbolic link, not a regular file"),
+        pytest.raises(AccessError, match="is a symbolic link, not a regular file"),
         open_regular(tmp_path / "link", follow_link=False),
     ):
         pass
@@ -92,14 +92,14 @@ def test_a_file_may_be_as_large_as_its_limit(tmp_path: Path, size: int, *, fits:
     if fits:
         assert read_bounded(tmp_path / "f", 100) == b"x" * size
         return
-    with pytest.raises(UnreadableError, match="is larger than 100 bytes"):
+    with pytest.raises(AccessError, match="is larger than 100 bytes"):
         read_bounded(tmp_path / "f", 100)
 
 
 def test_an_endless_file_is_not_read_to_its_end(tmp_path: Path) -> None:
     with (tmp_path / "f").open("wb") as file:
         file.truncate(1 << 40)
-    with pytest.raises(UnreadableError, match="is larger than 1,000,000 bytes"):
+    with pytest.raises(AccessError, match="is larger than 1,000,000 bytes"):
         read_bounded(tmp_path / "f", 1_000_000)
 
 
@@ -109,12 +109,12 @@ def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "g", mode=0o000)
     program = (
         "import os; from pathlib import Path\n"
-        "from platform_common.errors import UnreadableError\n"
+        "from platform_common.errors import AccessError\n"
         "from platform_common.storage.safe_read import read_bounded\n"
         "if os.geteuid() == 0: os.setgid(65534), os.setuid(65534)\n"
         "for name in 'fg':\n"
         "    try: read_bounded(Path(name), 10)\n"
-        "    except UnreadableError as error: print(error.message)\n"
+        "    except AccessError as error: print(error.message)\n"
     )
     tmp_path.chmod(0o711)
     done = subprocess.run(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from platform_common.errors import UnreadableError
+from platform_common.errors import AccessError
 from platform_common.storage.stale_files import (
     remove_left_overs,
     signals_held,
@@ -52,7 +52,7 @@ def test_leak_06_of_one_name_only_regular_files_of_that_name_go(tmp_path: Path) 
     for missing in (tmp_path / "none", tmp_path / "name"):
         remove_left_overs(missing)
     (tmp_path / "loop").symlink_to("loop")
-    with pytest.raises(UnreadableError, match="loop: Too many levels of symbolic links"):
+    with pytest.raises(AccessError, match="loop: Too many levels of symbolic links"):
         remove_left_overs(tmp_path / "loop")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from platform_common.errors import PlatformError, UnreadableError
+from platform_common.errors import AccessError, PlatformError
 from platform_common.paths import Paths
 from platform_common.root_helper import client as control_helper
 from platform_common.root_helper.client import PROGRESS_LIMIT_BYTES, OnProgress, ask
@@ -153,7 +153,7 @@ def test_a_caller_that_leaves_does_not_stop_the_operation(served: Callable[[Run]
 def test_a_silent_but_living_helper_is_not_taken_for_dead(
     served: Callable[[Run], Served], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(control_serving, "BEAT_S", 0.05)
+    monkeypatch.setattr(control_serving, "_BEAT_S", 0.05)
     monkeypatch.setattr(control_helper, "_SILENCE_S", 3.0)
 
     def run(paths: Paths, asked: Nothing, on_progress: OnProgress) -> str:
@@ -196,7 +196,7 @@ def test_a_silent_helper_and_a_closed_connection_have_different_messages(
 
     thread = threading.Thread(target=answer)
     thread.start()
-    with pytest.raises(UnreadableError, match=reason):
+    with pytest.raises(AccessError, match=reason):
         ask(tmp_path / "s", "do", {}, int, on_progress=lambda _: None)
     ended.set()
     thread.join(20)

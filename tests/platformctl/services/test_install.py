@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from platform_common.errors import PlatformError, UnreadableError
+from platform_common.errors import AccessError, PlatformError
 from platform_common.storage.atomic_write import write_atomic
 from platformctl.cli import main
 from platformctl.services import checks as service_checks
@@ -150,7 +150,7 @@ def test_a_disk_that_fills_up_leaves_everything_as_it_was(
 
     def full(path: Path, data: bytes) -> None:
         if path.name == "platform-wizard.socket":
-            raise UnreadableError(f"{path}: No space left on device")
+            raise AccessError(f"{path}: No space left on device")
         write_atomic(path, data)
 
     monkeypatch.setattr(services, "write_atomic", full)

@@ -118,7 +118,7 @@ def test_the_microphone_goes_on_after_consent_alone(
 ) -> None:
     code, shown = typed_on(device, "voice", "enable", typed=typed)
     assert (code, status(device).voice.enabled) == (ended, enabled)
-    assert "This device's microphone will be on all the time" in shown
+    assert "The microphone of this device will be on all the time" in shown
 
 
 @pytest.mark.parametrize(

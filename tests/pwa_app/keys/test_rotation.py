@@ -378,8 +378,8 @@ def test_values_stored_before_a_failure_are_reported(client: FlaskClient, ready:
     [
         ("openai", {"region": "eu-west-1"}, "only needs its key"),
         ("nobody", {"region": "eu-west-1"}, "only needs its key"),
-        ("bedrock", {"secret_access_key": "a b"}, "AWS_SECRET_ACCESS_KEY holds a character"),
-        ("bedrock", {"region": "eu\nAWS_REGION=x"}, "AWS_REGION holds a character"),
+        ("bedrock", {"secret_access_key": "a b"}, "AWS_SECRET_ACCESS_KEY contains a character"),
+        ("bedrock", {"region": "eu\nAWS_REGION=x"}, "AWS_REGION contains a character"),
     ],
     ids=["not-its-own", "unknown", "blank", "second-line"],
 )

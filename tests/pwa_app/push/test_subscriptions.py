@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from platform_common.errors import PlatformError, UnreadableError
+from platform_common.errors import AccessError, PlatformError
 from platform_common.formats.decode import DecodingError
 from platform_common.resources import schema
 from platform_common.web.rate_limit import RateLimit
@@ -356,7 +356,7 @@ def test_fs_07_a_linked_or_special_file_is_refused_and_named(tmp_path: Path, kin
         lambda: kept.remove(subscription(1).endpoint),
         kept.all,
     ):
-        with pytest.raises(UnreadableError, match=FILE):
+        with pytest.raises(AccessError, match=FILE):
             call()
     after = picture(tmp_path)
     after.pop(f".{FILE}.lock", None)

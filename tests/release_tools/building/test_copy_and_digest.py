@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from platform_common.errors import UnreadableError
+from platform_common.errors import AccessError
 from release_tools.building.copy_and_digest import ChangedError, copy_and_digest, digest_file
 from release_tools.hashing import BUFFER_BYTES
 from tests.support.faults import FaultServer
@@ -59,7 +59,7 @@ def test_an_artefact_of_another_file_system_is_copied(tmp_path: Path) -> None:
         )
         assert (tmp_path / "copy").read_bytes() == _DATA
         assert digests == digest_file(source)
-    with pytest.raises(UnreadableError, match="none: No such file"):
+    with pytest.raises(AccessError, match="none: No such file"):
         digest_file(tmp_path / "none")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from platform_common.errors import UnreadableError
+from platform_common.errors import AccessError
 from release_tools.distribution.layout import unexpected_files
 from release_tools.distribution.manifest_location import (
     ManifestLocation,
@@ -76,9 +76,9 @@ def test_every_channel_of_a_root_is_found(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_manifest_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableError, match=r"holds no manifest\.json"):
+    with pytest.raises(AccessError, match=r"holds no manifest\.json"):
         found_at(str(tmp_path))
-    with pytest.raises(UnreadableError, match="does not exist"):
+    with pytest.raises(AccessError, match="does not exist"):
         found_at(str(tmp_path / "none"))
 
 
@@ -119,13 +119,13 @@ def test_a_manifest_at_a_root_url_is_fetched_once(folder: str) -> None:
 
 
 def test_a_server_without_any_manifest_is_an_error() -> None:
-    with serving({}) as server, pytest.raises(UnreadableError, match="no channel has one either"):
+    with serving({}) as server, pytest.raises(AccessError, match="no channel has one either"):
         found_at(server.url)
 
 
 def test_a_location_that_is_not_a_url_is_an_error() -> None:
     for location in ("http://[bad", "https://[::1", "http://\u2102\u2100/stable", "file://[x"):
-        with pytest.raises(UnreadableError, match="not a valid URL"):
+        with pytest.raises(AccessError, match="not a valid URL"):
             found_at(location)
 
 

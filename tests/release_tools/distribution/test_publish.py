@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from platform_common.errors import UnreadableError
+from platform_common.errors import AccessError
 from release_tools.building.copy_and_digest import digest_file
 from release_tools.distribution.publish import (
-    BuildError,
+    DistributionError,
     channel_folder,
     distribution_lock,
     publish_staged,
@@ -65,30 +65,34 @@ def test_a_release_is_not_signed_while_another_build_is_at_work(
 
 def test_the_lock_ends_with_the_block_and_needs_a_folder(tmp_path: Path) -> None:
     for _ in range(2):
-        with distribution_lock(tmp_path), pytest.raises(BuildError), distribution_lock(tmp_path):
+        with (
+            distribution_lock(tmp_path),
+            pytest.raises(DistributionError),
+            distribution_lock(tmp_path),
+        ):
             pass
     (tmp_path / "dist").touch()
     with (
-        pytest.raises(UnreadableError, match="Not a directory"),
+        pytest.raises(AccessError, match="Not a directory"),
         distribution_lock(tmp_path / "dist"),
     ):
         pass
 
 
 def _fail_after(_: object) -> None:
-    raise BuildError(["no"])
+    raise DistributionError(["no"])
 
 
 def test_a_folder_that_was_made_goes_when_the_build_fails_and_only_then(tmp_path: Path) -> None:
     channel = tmp_path / "a" / "dist" / "stable"
-    with pytest.raises(BuildError), channel_folder(channel):
+    with pytest.raises(DistributionError), channel_folder(channel):
         _fail_after(channel.joinpath("..").resolve(strict=True))
     assert tree(tmp_path) == {}
     with channel_folder(channel):
         pass
     assert channel.is_dir()
     # One that holds something stays, too.
-    with pytest.raises(BuildError), channel_folder(tmp_path / "dist" / "stable"):
+    with pytest.raises(DistributionError), channel_folder(tmp_path / "dist" / "stable"):
         _fail_after((tmp_path / "dist" / "notes.txt").write_bytes(b""))
     assert list(tree(tmp_path / "dist")) == ["notes.txt"]
 
@@ -101,7 +105,7 @@ def test_a_full_disk_is_reported_for_the_channel_and_not_for_a_hidden_folder(
         raise OSError(28, "No space left on device", str(staging / "artefact"))
 
     with (
-        pytest.raises(UnreadableError) as caught,
+        pytest.raises(AccessError) as caught,
         staging_folder(tmp_path, CalVer.parse(VERSION)) as staging,
     ):
         write(staging)
@@ -116,7 +120,7 @@ def test_a_release_that_exists_gets_new_signatures_and_keeps_its_artefacts(
     staged = write_artefacts(tmp_path / "staged", {"a": b"1", "a.minisig": b"new"})
     # Its signatures are no strangers to it.
     require_same_artefacts(there, {"a": digest_file(staged / "a")})
-    with pytest.raises(BuildError, match=r"has no a\.minisig2; .*a has different bytes$"):
+    with pytest.raises(DistributionError, match=r"has no a\.minisig2; .*a has different bytes$"):
         require_same_artefacts(
             there, dict.fromkeys(("a", "a.minisig2"), digest_file(there / "a.minisig"))
         )

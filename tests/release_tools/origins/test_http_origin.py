@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from platform_common.errors import UnreadableError
+from platform_common.errors import AccessError
 from release_tools.hashing import TooLongError, digest_stream
 from release_tools.origins.origin import Origin
 from release_tools.origins.stream import MissingError, RefusedUrlError, SlowError
@@ -126,21 +126,21 @@ def test_reading_skipped_bytes_again_counts_as_progress() -> None:
 
 @pytest.mark.parametrize("ranges", [True, False], ids=["ranges", "no-ranges"])
 def test_rel_18_a_file_that_was_replaced_is_not_joined(*, ranges: bool) -> None:
-    with pytest.raises(UnreadableError, match="changed while it was being read"):
+    with pytest.raises(AccessError, match="changed while it was being read"):
         fetch(cut(70_000, tags=iter((TAG, '"two"')), ranges=ranges))
 
 
 def test_another_range_than_the_one_asked_for_or_a_denial_is_unreadable() -> None:
     tag = {"ETag": TAG}
-    with pytest.raises(UnreadableError, match="sent another range"):
+    with pytest.raises(AccessError, match="sent another range"):
         fetch(broken(part(0, tag), tag))
-    with pytest.raises(UnreadableError, match="answers 403"):
+    with pytest.raises(AccessError, match="answers 403"):
         fetch(broken(response(b"", "403 Forbidden"), tag))
 
 
 def test_a_download_that_always_breaks_at_once_is_given_up() -> None:
     with RawServer(cut(0, times=100)) as server:
-        with pytest.raises(UnreadableError, match="broke after 0 of 200,000 bytes"):
+        with pytest.raises(AccessError, match="broke after 0 of 200,000 bytes"):
             Origin().read(f"{server.url}/file", LIMIT)
         assert len(server.requests) == 6
 
@@ -213,7 +213,7 @@ _BROKEN: dict[str, Answer] = {
 
 @pytest.mark.parametrize("answer", _BROKEN.values(), ids=_BROKEN)
 def test_a_response_that_is_not_http_is_unreadable(answer: Answer) -> None:
-    with pytest.raises(UnreadableError, match=r"^http://127\.0\.0\.1:[0-9]+/file: .{5,80}$"):
+    with pytest.raises(AccessError, match=r"^http://127\.0\.0\.1:[0-9]+/file: .{5,80}$"):
         fetch(answer)
 
 
@@ -229,18 +229,18 @@ def test_a_file_that_is_not_there_is_missing(status: str) -> None:
      "416 Range", "429 Slow down", "500 Oops", "503 Busy"],
 )  # fmt: skip
 def test_any_other_answer_is_unreadable(status: str) -> None:
-    with pytest.raises(UnreadableError, match=f"answers {status[:3]}") as caught:
+    with pytest.raises(AccessError, match=f"answers {status[:3]}") as caught:
         fetch(_send(response(b"", status)))
     assert not isinstance(caught.value, MissingError)
 
 
 def test_pub_11_a_re_encoded_answer_is_refused() -> None:
-    with pytest.raises(UnreadableError, match=r"re-encodes it \('gzip'\)"):
+    with pytest.raises(AccessError, match=r"re-encodes it \('gzip'\)"):
         fetch(_send(response(BODY, headers={"Content-Encoding": "gzip"})))
 
 
 def test_a_file_larger_than_its_limit_is_refused() -> None:
-    with pytest.raises(UnreadableError, match="larger than 1,048,576 bytes"):
+    with pytest.raises(AccessError, match="larger than 1,048,576 bytes"):
         fetch(_send(response(bytes(LIMIT + 1))))
 
 
@@ -293,7 +293,7 @@ def test_three_redirects_are_followed() -> None:
     "onward", [("/a", "/b", "/c", "/d"), ("/file", "/file")], ids=["4", "loop"]
 )
 def test_rel_16_more_redirects_are_refused(onward: tuple[str, ...]) -> None:
-    with pytest.raises(UnreadableError, match="more than 3 redirects"):
+    with pytest.raises(AccessError, match="more than 3 redirects"):
         fetch(redirecting(*onward))
 
 
@@ -308,6 +308,6 @@ def test_rel_16_a_redirect_to_another_scheme_is_refused(onward: str) -> None:
 def test_a_refused_connection_is_reported_without_the_password() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    with pytest.raises(UnreadableError, match=r":[0-9]+/file: Connection refused$") as caught:
+    with pytest.raises(AccessError, match=r":[0-9]+/file: Connection refused$") as caught:
         Origin().read(f"http://user:hidden@127.0.0.1:{port}/file?token=hidden", LIMIT)
     assert "hidden" not in caught.value.message

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from platform_common.errors import UnreadableError
+from platform_common.errors import AccessError
 from release_tools.origins.origin import Origin
 from release_tools.origins.stream import MissingError, RefusedUrlError
 from release_tools.origins.urls import local_path, show_url
@@ -18,7 +18,7 @@ def test_a_file_that_is_not_regular_is_refused(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to("/etc/hostname")
     for name in ("fifo", "folder", "link"):
-        with pytest.raises(UnreadableError, match="regular file"):
+        with pytest.raises(AccessError, match="regular file"):
             Origin().read((tmp_path / name).as_uri(), 10)
 
 
@@ -57,10 +57,10 @@ def test_a_file_is_read_whole_up_to_its_limit_whatever_its_folder_is_called(
     # A manifest in a folder may name files.
     for of in (None, "file:///elsewhere/manifest.json"):
         assert Origin().read(path.as_uri(), 7, of=of) == b"content"
-    with pytest.raises(UnreadableError, match="larger than 6 bytes"):
+    with pytest.raises(AccessError, match="larger than 6 bytes"):
         Origin().read(path.as_uri(), 6)
     for missing in (path.with_name("none"), path / "below"):
-        with pytest.raises((MissingError, UnreadableError)):
+        with pytest.raises((MissingError, AccessError)):
             Origin().read(missing.as_uri(), 10)
 
 

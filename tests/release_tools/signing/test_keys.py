@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import pytest
 
-from platform_common.errors import PlatformError, UnreadableError
+from platform_common.errors import AccessError, PlatformError
 from release_tools.signing.keys import (
     KeyExistsError,
     KeyFileError,
@@ -74,10 +74,10 @@ def test_rel_25_a_public_key_that_cannot_be_read_is_refused(tmp_path: Path) -> N
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "large").write_bytes(b"x" * ((64 << 10) + 1))
     for name in ("missing", "folder", "fifo", "large"):
-        with pytest.raises(UnreadableError, match=name):
+        with pytest.raises(AccessError, match=name):
             load_public_key(str(tmp_path / name))
     # A damaged line is taken for a path.
-    with pytest.raises(UnreadableError, match="No such file"):
+    with pytest.raises(AccessError, match="No such file"):
         load_public_key("RW" + "A" * 53)
 
 
@@ -125,7 +125,7 @@ DAMAGED = KEY_LINE[:100] + "!" + KEY_LINE[101:]
     [
         (" \n\t", KeyFileError, "is set but empty"),
         *(
-            (value, UnreadableError, "neither a minisign secret key nor a file")
+            (value, AccessError, "neither a minisign secret key nor a file")
             for value in ("/nowhere/key", DAMAGED, KEY_LINE[:-5], KEY_LINE * 30, "a\0b", "\udcff")
         ),
         *(
@@ -203,6 +203,6 @@ def test_the_two_keys_need_two_files(tmp_path: Path) -> None:
 
 
 def test_a_secret_key_alone_is_not_left_behind(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableError, match=r"/proc/release\.pub: "):
+    with pytest.raises(AccessError, match=r"/proc/release\.pub: "):
         generate(tmp_path / "k", Path("/proc/release.pub"), "")
     assert list(tmp_path.iterdir()) == []

@@ -13,7 +13,7 @@ import pytest
 
 from release_tools.signing.keys import load_public_key
 from release_tools.signing.minisign import Signature, SignatureError, prehash
-from release_tools.verifying.verifiers import open_verifier
+from release_tools.verifying.verifier_choice import open_verifier
 from tests.support.releases import VERSION, KeyPair, Tools
 from tests.support.resigning import change_manifest, sign_bytes, sign_file
 from tests.support.stand_in import path_without, stand_in

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.wizard_app.conftest import Clock
-from wizard_app.access.secret_expiry import ALONE_S, Wiping
-from wizard_app.access.sessions import LIFETIME_S, Access, boot_time, new_token
+from wizard_app.access.secret_expiry import ALONE_S, SecretExpiry
+from wizard_app.access.sessions import LIFETIME_S, SessionStore, boot_time, new_token
 from wizard_app.access.token_file import TokenFile
 
 THREADS, ROUNDS = 20, 50
@@ -39,11 +39,11 @@ def tokens() -> Held:
 
 
 @pytest.fixture
-def access(tokens: Held, clock: Clock) -> Access:
-    return Access(tokens, clock=clock)
+def access(tokens: Held, clock: Clock) -> SessionStore:
+    return SessionStore(tokens, clock=clock)
 
 
-def entered(access: Access, tokens: Held) -> str:
+def entered(access: SessionStore, tokens: Held) -> str:
     """A new session for a new token."""
     tokens.token = new_token()
     session = access.enter(tokens.token)
@@ -63,7 +63,7 @@ def test_a_token_that_could_not_be_removed_is_spent_all_the_same(clock: Clock) -
             return matches(self.token)
 
     tokens = Stuck(new_token())
-    access = Access(tokens, clock=clock)
+    access = SessionStore(tokens, clock=clock)
     assert access.enter(tokens.token) is not None
     assert access.was_used(tokens.token)
     assert access.enter(tokens.token) is None
@@ -72,7 +72,7 @@ def test_a_token_that_could_not_be_removed_is_spent_all_the_same(clock: Clock) -
 def test_tok_02_of_20_threads_exactly_one_gets_a_session(tmp_path: Path) -> None:
     file = TokenFile(tmp_path / "run/wizard.token")
     # Two doors to one file: two processes could do no more.
-    doors = [Access(file), Access(file)]
+    doors = [SessionStore(file), SessionStore(file)]
     together = threading.Barrier(THREADS)
 
     def enter(number: int) -> str | None:
@@ -87,7 +87,9 @@ def test_tok_02_of_20_threads_exactly_one_gets_a_session(tmp_path: Path) -> None
             assert len([session for session in sessions if session]) == 1
 
 
-def test_tok_03_tok_05_ten_thousand_wrong_tries_spend_nothing(access: Access, tokens: Held) -> None:
+def test_tok_03_tok_05_ten_thousand_wrong_tries_spend_nothing(
+    access: SessionStore, tokens: Held
+) -> None:
     wrong = ["\ud800", "é" * 64, "x" * (1 << 20), *(f"{number:064x}" for number in range(10_000))]
     assert not any(map(access.enter, wrong))
     assert access.enter(tokens.token) is not None
@@ -98,13 +100,13 @@ def test_ses_02_its_age_does_not_depend_on_a_clock_that_can_be_set() -> None:
     assert before <= boot_time() <= time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-def test_sessions_are_bounded_in_number(access: Access, tokens: Held) -> None:
+def test_sessions_are_bounded_in_number(access: SessionStore, tokens: Held) -> None:
     sessions = [entered(access, tokens) for _ in range(100)]
     assert sum(access.is_live([session]) for session in sessions) == 64
     assert access.is_live([sessions[-1]])
 
 
-def test_neither_token_nor_session_is_kept_in_memory(access: Access, tokens: Held) -> None:
+def test_neither_token_nor_session_is_kept_in_memory(access: SessionStore, tokens: Held) -> None:
     token = tokens.token
     session = access.enter(token)
     assert session is not None
@@ -113,7 +115,9 @@ def test_neither_token_nor_session_is_kept_in_memory(access: Access, tokens: Hel
     assert session not in told
 
 
-def test_wiz_07_an_hour_alone_wipes_secrets(access: Access, tokens: Held, clock: Clock) -> None:
+def test_wiz_07_an_hour_alone_wipes_secrets(
+    access: SessionStore, tokens: Held, clock: Clock
+) -> None:
     wiped = threading.Event()
     # Each look is ten minutes later.
     looks: list[float] = []
@@ -123,15 +127,17 @@ def test_wiz_07_an_hour_alone_wipes_secrets(access: Access, tokens: Held, clock:
         clock.now += 600
 
     session = entered(access, tokens)
-    Wiping(access.alone_s, wiped.set, sleep=sleep).watch()
+    SecretExpiry(access.alone_s, wiped.set, sleep=sleep).watch()
     assert wiped.wait(120)
     assert clock.now - 1000 == LIFETIME_S + ALONE_S
     assert not access.is_live([session])
 
 
-def test_wiz_07_nothing_is_wiped_too_early(access: Access, tokens: Held, clock: Clock) -> None:
+def test_wiz_07_nothing_is_wiped_too_early(
+    access: SessionStore, tokens: Held, clock: Clock
+) -> None:
     wipes: list[None] = []
-    wiping = Wiping(access.alone_s, lambda: wipes.append(None))
+    wiping = SecretExpiry(access.alone_s, lambda: wipes.append(None))
     assert not wiping.check()
     entered(access, tokens)
     clock.now += LIFETIME_S + ALONE_S - 1
@@ -176,7 +182,7 @@ def test_tok_09_a_planted_link_is_replaced_not_followed(file: TokenFile, tmp_pat
 
 def test_tok_05_an_invalid_token_file_opens_nothing(file: TokenFile) -> None:
     file.write("a")
-    access = Access(file)
+    access = SessionStore(file)
     for content in (b"", b"\xff" * 64, b"a" * 2000, b"\n"):
         file.path.write_bytes(content)
         assert access.enter(content.decode("latin-1")) is None
@@ -189,7 +195,7 @@ def test_tok_05_an_invalid_token_file_opens_nothing(file: TokenFile) -> None:
 def test_only_the_token_that_is_named_is_removed(file: TokenFile) -> None:
     file.write("a" * 64)
     file.write("b" * 64)
-    assert Access(file).enter("a" * 64) is None
+    assert SessionStore(file).enter("a" * 64) is None
     file.remove("a" * 64)
     assert file.read() == "b" * 64
     file.remove("b" * 64)

@@ -14,7 +14,7 @@ import pytest
 from dev.gateway import Manner
 from platform_common.errors import PlatformError
 from platform_common.formats.decode import DecodingError
-from platform_common.net.errors import UnwantedError
+from platform_common.net.errors import ClientGoneError
 from platform_common.records.profiles import Profile
 from platform_common.secret import Secret
 from tests.support.gateways import (
@@ -312,7 +312,7 @@ def test_an_unwanted_answer_is_not_waited_for() -> None:
     with stand_in(Manner(slow_s=30)) as url:
         pieces = ask(profile(url), HELLO, None, is_wanted=lambda: False)
         began = time.monotonic()
-        with pytest.raises(UnwantedError):
+        with pytest.raises(ClientGoneError):
             next(pieces)
         assert time.monotonic() - began < 25
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from platform_common.errors import PlatformError, UnreadableError
+from platform_common.errors import AccessError, PlatformError
 from platform_common.paths import Paths
 from tests.support.gateways import profile
 from tests.support.odd_files import LINKS, NOT_REGULAR, make, picture
@@ -186,7 +186,7 @@ def test_fs_07_and_chat_05_nothing_is_read_or_written_through_a_special_file(
         lambda: history.append(turn("user", "x")),
         history.clear,
     ):
-        with pytest.raises(UnreadableError, match=r"chat-history\.jsonl.*(link|not a regular)"):
+        with pytest.raises(AccessError, match=r"chat-history\.jsonl.*(link|not a regular)"):
             work()
         assert picture(tmp_path) == before
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import segno
 
-from platform_common.errors import PlatformError, UnreadableError
+from platform_common.errors import AccessError, PlatformError
 from wizard_app.access.token_file import TokenFile
 from wizard_app.launch import console, launch_url
 from wizard_app.launch.console_text import Screen, text
@@ -200,13 +200,13 @@ def test_tok_09_root_trusts_the_owner_of_the_tokens_folder(
     token_file: Path, owners: Owners
 ) -> None:
     assert launch_url.waiting_token(token_file) == TOKEN
-    with pytest.raises(UnreadableError, match="another user"):
+    with pytest.raises(AccessError, match="another user"):
         TokenFile(token_file).read()
     # For their own file alone, and not where everybody may write.
     for user, mode in ((NOBODY - 1, 0o1770), (NOBODY, 0o1777)):
         owners.give(token_file, user, user)
         token_file.parent.chmod(mode)
-        with pytest.raises(UnreadableError, match="another user"):
+        with pytest.raises(AccessError, match="another user"):
             launch_url.waiting_token(token_file)
 
 
@@ -216,5 +216,5 @@ def test_tok_09_root_follows_no_link_in_the_tokens_place(token_file: Path, tmp_p
     for plant, kind in ((token_file.symlink_to, "symbolic link"), (token_file.hardlink_to, "hard")):
         token_file.unlink()
         plant(victim)
-        with pytest.raises(UnreadableError, match=kind):
+        with pytest.raises(AccessError, match=kind):
             launch_url.waiting_token(token_file)

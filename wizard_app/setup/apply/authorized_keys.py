@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from platform_common.errors import PlatformError, UnreadableError
+from platform_common.errors import AccessError, PlatformError
 from platform_common.storage.atomic_write import (
     Owner,
     confirm,
@@ -33,7 +33,7 @@ def add_keys(path: Path, lines: Sequence[str], *, mode: int, owner: Owner) -> No
     """Append those of `lines` that are not yet in the file at `path`.
 
     Its folder is created if necessary and only accessible to `owner`. Raises
-    `UnreadableError`, after which the file is unchanged.
+    `AccessError`, after which the file is unchanged.
     """
     make_folder(path.parent.parent)
     with _own_folder(path.parent, owner) as folder:
@@ -48,7 +48,7 @@ def add_keys(path: Path, lines: Sequence[str], *, mode: int, owner: Owner) -> No
             write_atomic(place, _added(before, lines), mode=mode, owner=owner)
         except PlatformError as error:
             said = error.message.replace(str(place.parent), str(path.parent))
-            raise UnreadableError(said, hint=error.advice or "") from error
+            raise AccessError(said, hint=error.advice or "") from error
 
 
 def _added(before: bytes, lines: Sequence[str]) -> bytes:
@@ -70,7 +70,7 @@ def _own_folder(path: Path, owner: Owner) -> Iterator[int]:
             folder = os.open(path.name, _FOLDER, dir_fd=above)
             try:
                 if os.fstat(folder).st_uid not in (os.geteuid(), user):
-                    raise UnreadableError(
+                    raise AccessError(
                         f"{path} belongs to another user",
                         hint="Change its owner to its user, then set up again.",
                     )
@@ -82,8 +82,8 @@ def _own_folder(path: Path, owner: Owner) -> Iterator[int]:
                 close(folder)
     except OSError as error:
         if error.errno in (errno.ENOTDIR, errno.ELOOP):
-            raise UnreadableError(
+            raise AccessError(
                 f"{path} is a symbolic link or not a folder",
                 hint="Move it away, then set up again.",
             ) from error
-        raise UnreadableError.of(path, error) from error
+        raise AccessError.of(path, error) from error

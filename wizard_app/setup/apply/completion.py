@@ -49,7 +49,7 @@ def completion(device: Paths) -> Completion | None:
         return None
     # Any file counts: it may have been made by hand.
     with contextlib.suppress(PlatformError):
-        found = Found(device.writable(SETUP_COMPLETE))
+        found = Found(device.path_of(SETUP_COMPLETE))
         return record_file.read(found, lambda data: from_json(data, Completion))
     return Completion()
 
@@ -59,22 +59,22 @@ def alone(device: Paths) -> contextlib.AbstractContextManager[None]:
 
     Its folder is root's, so that no other user can remove the lock. Raises `PlatformError`.
     """
-    path = device.writable(SETUP_COMPLETE)
+    path = device.path_of(SETUP_COMPLETE)
     make_folder(path.parent)
     return changing(path, wait_s=_LOCK_WAIT_S)
 
 
 def complete(device: Paths, snapshot: Snapshot, plan: Plan) -> None:
     """Write the completion marker; within `alone`. Raises `PlatformError`."""
-    path, state = device.writable(SETUP_COMPLETE), snapshot.state
+    path, state = device.path_of(SETUP_COMPLETE), snapshot.state
     made = Completion(state.started_at, plan_digest(plan), _digest(state), now())
     remove_left_overs(path.parent, of_name=path.name)
     write_atomic(path, msgspec.json.encode(made) + b"\n", mode=_MODE, owner=ROOT)
 
 
 def take_back(device: Paths) -> None:
-    """Remove the completion marker durably; within `alone`. Raises `UnreadableError`."""
-    remove_file(device.writable(SETUP_COMPLETE))
+    """Remove the completion marker durably; within `alone`. Raises `AccessError`."""
+    remove_file(device.path_of(SETUP_COMPLETE))
 
 
 def _digest(state: WizardState) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from platform_common.errors import PlatformError, unreadable
+from platform_common.errors import PlatformError, access_error
 from platform_common.message import Sentence
 from platform_common.paths import SECRETS, Paths
 from platform_common.records.key_store import store_keys
@@ -71,7 +71,7 @@ def execute(
     """
     for sweep in _sweeps(device):
         sweep()
-    journal = Journal(device.writable(JOURNAL))
+    journal = Journal(device.path_of(JOURNAL))
     journal.begin(setup, [_entry(item) for item in plan])
     for number, item in enumerate(plan):
         if not item.kept:
@@ -83,9 +83,9 @@ def execute(
 def one_at_a_time(device: Paths) -> contextlib.AbstractContextManager[None]:
     """Keep other wizards from setting up `device` until the block ends.
 
-    Raises `LockedError`, and `UnreadableError` if the disk does not support locks.
+    Raises `LockedError`, and `AccessError` if the disk does not support locks.
     """
-    journal = device.writable(JOURNAL)
+    journal = device.path_of(JOURNAL)
     make_folder(journal.parent)
     return changing(journal.with_name("apply"), wait_s=_LOCK_WAIT_S)
 
@@ -175,11 +175,11 @@ def _sweeps(device: Paths) -> Iterator[Callable[[], None]]:
         path = device.on_device(name)
         yield partial(remove_left_overs, path.parent, of_name=path.name)
     yield partial(remove_file, device.on_device(MESH_VPN_KEY))
-    yield partial(_sweep_keys, device.writable(SECRETS))
+    yield partial(_sweep_keys, device.path_of(SECRETS))
 
 
 def _sweep_keys(keys: Path) -> None:
-    with unreadable(keys.parent):
+    with access_error(keys.parent):
         if not keys.parent.is_dir():
             return
     # A writer that changes them sweeps there too.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from platform_common.errors import PlatformError, UnreadableError
+from platform_common.errors import AccessError, PlatformError
 from platform_common.paths import Paths
 from platform_common.storage.safe_read import read_own
 from wizard_app.setup.settings import WizardSettings
@@ -60,7 +60,7 @@ def _of_sshd(device: Paths, problems: list[str]) -> Iterator[int]:
         try:
             paths += sorted(file.parent.glob(f"{file.name}.d/*.conf"))
         except OSError as error:
-            problems.append(_unread(UnreadableError.of(file.parent, error)))
+            problems.append(_unread(AccessError.of(file.parent, error)))
         for path in paths:
             text = _text(path, problems)
             for pattern in patterns:

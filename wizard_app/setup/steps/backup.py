@@ -28,7 +28,7 @@ from wizard_app.setup.steps.backup_stores import (
     Store,
     store_b_endpoint,
 )
-from wizard_app.setup.steps.base import Accepted, Again, Form, Question, Step, in_memory
+from wizard_app.setup.steps.base import Accepted, Form, FormErrors, Question, Step, in_memory
 
 SKIP = "skip"
 _REMOTE = "backup"
@@ -82,12 +82,12 @@ class BackupStep(Step[BackupAnswer]):
             fields |= STORES[answer.backup_kind].filled(answer.backup_meta)
         return fields
 
-    def parse(self, form: Form, asked: Question) -> Accepted[BackupAnswer] | Again:
+    def parse(self, form: Form, asked: Question) -> Accepted[BackupAnswer] | FormErrors:
         kind = next(filter(None, map(form.get, _KINDS)), "")
         if kind == SKIP:
             return Accepted(BackupAnswer(SKIP))
         if (store := STORES.get(kind)) is None:
-            return Again({"kind": Sentence("Select where backups go")})
+            return FormErrors({"kind": Sentence("Select where backups go")})
         kept = _kept(store, asked) if form.get("keep") == "1" else {}
         values = {field.name: form.get(field.name) for field in store.fields}
         asked_for = [
@@ -99,7 +99,7 @@ class BackupStep(Step[BackupAnswer]):
             if (problem := field.problem(values[field.name])) is not None
         }
         if errors:
-            return Again(errors)
+            return FormErrors(errors)
         typed = {field.name: Secret(values[field.name]) for field in asked_for if field.secret}
         return Accepted(BackupAnswer(kind, store.meta(values)), {**kept, **typed})
 

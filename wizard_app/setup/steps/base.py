@@ -1,6 +1,6 @@
 """What a step is: a page with a question, its rules, and its answer.
 
-A step is pure: facts about the device come as a `Machine`, and the form as a `Form`. Slow
+A step is pure: facts about the device come as a `DeviceFacts`, and the form as a `Form`. Slow
 work, such as a key test, is left to `Accepted.test`. docs/reference/wizard-steps.md has the
 fields and rules of each.
 """
@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Generic, NamedTuple
 from platform_common.message import Sentence
 from platform_common.secret import Secret, parse_secret
 from wizard_app.setup.answers import A, Answers
-from wizard_app.setup.device_facts import Machine
-from wizard_app.setup.pending import Held
+from wizard_app.setup.device_facts import DeviceFacts
+from wizard_app.setup.pending import HeldSecrets
 from wizard_app.setup.plan.actions import Planned
 
 Errors = Mapping[str, Sentence]
@@ -57,7 +57,7 @@ class Form:
         return {name: list(values) for name, values in self._fields.items() if name not in hidden}
 
 
-class Again(NamedTuple):
+class FormErrors(NamedTuple):
     """The page is shown again, with errors by field or with more choices.
 
     An error of the field `""` is about the page as a whole. `more` goes to the template.
@@ -68,13 +68,13 @@ class Again(NamedTuple):
     more: Mapping[str, Any] = MappingProxyType({})
 
 
-class Passed(NamedTuple):
+class CheckResult(NamedTuple):
     """The result of a test: `again` if it failed, else a note to keep with the secrets.
 
     A `doubtful` note is a warning.
     """
 
-    again: Again | None = None
+    again: FormErrors | None = None
     note: Sentence | None = None
     doubtful: bool = False
 
@@ -87,7 +87,7 @@ class Accepted(NamedTuple, Generic[A]):
 
     answer: A
     secrets: Mapping[str, Secret] | None = MappingProxyType({})
-    test: Callable[[], Passed] | None = None
+    test: Callable[[], CheckResult] | None = None
 
 
 class Question(NamedTuple):
@@ -96,9 +96,9 @@ class Question(NamedTuple):
     `stored` if the secrets that are no longer in memory are already on the device.
     """
 
-    machine: Machine
+    machine: DeviceFacts
     answers: Answers
-    held: Held = Held({})
+    held: HeldSecrets = HeldSecrets({})
     stored: bool = False
 
 
@@ -143,7 +143,7 @@ class Step(ABC, Generic[A]):
         return {}
 
     @abstractmethod
-    def parse(self, form: Form, asked: Question) -> Accepted[A] | Again:
+    def parse(self, form: Form, asked: Question) -> Accepted[A] | FormErrors:
         """Parse a form."""
 
     def typed(self, form: Form) -> Mapping[str, list[str]]:

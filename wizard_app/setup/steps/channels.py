@@ -17,7 +17,7 @@ from wizard_app.setup.plan.actions import Planned, RunCommand, WriteFile
 from wizard_app.setup.plan.firewall import RULES
 from wizard_app.setup.plan.phases import Phase
 from wizard_app.setup.sentence_list import listed
-from wizard_app.setup.steps.base import Accepted, Again, Errors, Form, Question, Step
+from wizard_app.setup.steps.base import Accepted, Errors, Form, FormErrors, Question, Step
 from wizard_app.setup.steps.profile import ProfileAnswer
 
 _MOST_NAMED = 5
@@ -73,21 +73,21 @@ class ChannelsStep(Step[ChannelsAnswer]):
     def filled(self, answer: ChannelsAnswer) -> Mapping[str, list[str]]:
         return {"channels": list(answer.channels)}
 
-    def parse(self, form: Form, asked: Question) -> Accepted[ChannelsAnswer] | Again:
+    def parse(self, form: Form, asked: Question) -> Accepted[ChannelsAnswer] | FormErrors:
         profile = _profile(asked)
         if profile is None:
-            return Again(
+            return FormErrors(
                 {"": Sentence("Choose a profile first: it determines which channels are available")}
             )
         chosen = [channel.strip() for channel in form.all("channels") if channel.strip()]
         if (disabled := _disabled(chosen, asked)) is not None:
-            return Again({"channels": disabled}, status=422)
+            return FormErrors({"channels": disabled}, status=422)
         if (unsupported := _unsupported(chosen, profile)) is not None:
-            return Again({"channels": unsupported})
+            return FormErrors({"channels": unsupported})
         in_order = dict.fromkeys(one for one in profile.channels if one in chosen)
         if len(in_order) > MOST_CHANNELS:
             said = Sentence("Choose at most {most} channels", most=MOST_CHANNELS)
-            return Again({"channels": said})
+            return FormErrors({"channels": said})
         return Accepted(ChannelsAnswer(tuple(in_order)))
 
     def check(self, answer: ChannelsAnswer, asked: Question) -> Errors:

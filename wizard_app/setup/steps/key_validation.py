@@ -12,7 +12,7 @@ from platform_common.provider_key.result import KeyCheck, Outcome
 from platform_common.records.catalogue import Provider
 from platform_common.secret import Secret
 from wizard_app.setup.sentence_list import listed
-from wizard_app.setup.steps.base import Again, Passed
+from wizard_app.setup.steps.base import CheckResult, FormErrors
 from wizard_app.setup.steps.key_prefixes import looks_like
 from wizard_app.setup.steps.provider_fields import ENDPOINT, MOST_NAMES, is_own, needed
 
@@ -46,21 +46,23 @@ def try_key(
     endpoint: str,
     model: str,
     others: Iterable[Provider],
-) -> Passed:
+) -> CheckResult:
     """Test the key, which may belong to one of `others`; this waits for the provider."""
     try:
         found = check_key(provider, secrets, endpoint=endpoint, model=model)
     except BusyError as busy:
-        return Passed(Again({"": _whole(busy.said, busy.advice)}, status=_TOO_MANY))
+        return CheckResult(FormErrors({"": _whole(busy.said, busy.advice)}, status=_TOO_MANY))
     if found.check.ok:
         unproved = not (found.check.proved or provider.takes_address)
         doubtful = unproved or found.advice is not None
-        return Passed(note=_whole(found.said, found.advice), doubtful=doubtful)
+        return CheckResult(note=_whole(found.said, found.advice), doubtful=doubtful)
     names = looks_like(secrets[provider.key_env_var], provider, others)
     others_named = listed(names[:MOST_NAMES]) if names else None
     server = server_of(found.check.endpoint)
     failure = Failure(found.check, found.advice, server, others_named)
-    return Passed(Again({_blamed(provider, found.check): found.said}, more={"failure": failure}))
+    return CheckResult(
+        FormErrors({_blamed(provider, found.check): found.said}, more={"failure": failure})
+    )
 
 
 def _blamed(provider: Provider, check: KeyCheck) -> str:

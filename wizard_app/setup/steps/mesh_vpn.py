@@ -10,7 +10,7 @@ from msgspec import Struct
 from platform_common.message import Sentence
 from wizard_app.setup.plan.actions import MESH_VPN_KEY, NOT_HELD, KeyFile, Planned, RunCommand
 from wizard_app.setup.plan.phases import Phase
-from wizard_app.setup.steps.base import Accepted, Again, Form, Question, Step, in_memory
+from wizard_app.setup.steps.base import Accepted, Form, FormErrors, Question, Step, in_memory
 from wizard_app.setup.steps.typed_secret import typed_secret
 
 _SHORTEST = 8
@@ -38,17 +38,17 @@ class MeshVpnStep(Step[MeshVpnAnswer]):
     def filled(self, answer: MeshVpnAnswer) -> Mapping[str, list[str]]:
         return {"keep": ["1"]}
 
-    def parse(self, form: Form, asked: Question) -> Accepted[MeshVpnAnswer] | Again:
+    def parse(self, form: Form, asked: Question) -> Accepted[MeshVpnAnswer] | FormErrors:
         text = form.get(_KEY)
         if form.has("skip") or not (text or form.get("keep") == "1"):
             return Accepted(MeshVpnAnswer(mesh_vpn_enabled=False))
         if not text:
             return _kept(asked)
         if len(text) < _SHORTEST:
-            return Again({_KEY: Sentence("Auth key must be 8 characters or more")})
+            return FormErrors({_KEY: Sentence("Auth key must be 8 characters or more")})
         key = typed_secret(text, _NAME)
         if isinstance(key, Sentence):
-            return Again({_KEY: key})
+            return FormErrors({_KEY: key})
         return Accepted(MeshVpnAnswer(mesh_vpn_enabled=True), {_KEY: key})
 
     def secrets(self, answer: MeshVpnAnswer, asked: Question) -> Mapping[str, Sentence]:
@@ -75,9 +75,9 @@ class MeshVpnStep(Step[MeshVpnAnswer]):
             yield Phase.MESH_VPN, RunCommand(words, _LIMIT_S, files=(MESH_VPN_KEY,), key_file=key)
 
 
-def _kept(asked: Question) -> Accepted[MeshVpnAnswer] | Again:
+def _kept(asked: Question) -> Accepted[MeshVpnAnswer] | FormErrors:
     if not asked.held.secrets:
-        return Again(
+        return FormErrors(
             {_KEY: Sentence("The auth key is no longer in memory: enter it again, or select Skip")}
         )
     return Accepted(MeshVpnAnswer(mesh_vpn_enabled=True), secrets=None)

@@ -14,7 +14,7 @@ from platform_common.records.channel_names import channel_name
 from platform_common.validation import check_id
 from wizard_app.setup.plan.actions import Planned, RunCommand, write
 from wizard_app.setup.plan.phases import Phase
-from wizard_app.setup.steps.base import Accepted, Again, Errors, Form, Question, Step
+from wizard_app.setup.steps.base import Accepted, Errors, Form, FormErrors, Question, Step
 
 # systemd allows a unit 90 s to start and 90 s to stop; a restart is both.
 _LIMIT_S = 200.0
@@ -53,14 +53,16 @@ class ProfileStep(Step[ProfileAnswer]):
         found = [one.id for one in asked.machine.profiles]
         return {"profile": found if len(found) == 1 else []}
 
-    def parse(self, form: Form, asked: Question) -> Accepted[ProfileAnswer] | Again:
+    def parse(self, form: Form, asked: Question) -> Accepted[ProfileAnswer] | FormErrors:
         if not asked.machine.profiles:
-            return Again({"": Sentence("No profile is installed, so there is nothing to select")})
+            return FormErrors(
+                {"": Sentence("No profile is installed, so there is nothing to select")}
+            )
         wanted = form.get("profile")
         chosen = asked.machine.profile(wanted)
         if chosen is None:
             gone = Sentence("Select a profile that is installed")
-            return Again({"profile": gone if wanted else Sentence("Select a profile")})
+            return FormErrors({"profile": gone if wanted else Sentence("Select a profile")})
         return Accepted(ProfileAnswer(chosen.id))
 
     def check(self, answer: ProfileAnswer, asked: Question) -> Errors:

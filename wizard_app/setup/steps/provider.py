@@ -16,7 +16,15 @@ from platform_common.records.catalogue import Provider
 from platform_common.validation import check_base_url, check_id
 from wizard_app.setup.plan.actions import Planned, RemoveFile, SetVariables, held, write
 from wizard_app.setup.plan.phases import Phase
-from wizard_app.setup.steps.base import Accepted, Again, Errors, Form, Question, Step, in_memory
+from wizard_app.setup.steps.base import (
+    Accepted,
+    Errors,
+    Form,
+    FormErrors,
+    Question,
+    Step,
+    in_memory,
+)
 from wizard_app.setup.steps.key_validation import CheckKey, try_key
 from wizard_app.setup.steps.provider_choices import shown
 from wizard_app.setup.steps.provider_fields import (
@@ -86,13 +94,13 @@ class ProviderStep(Step[ProviderAnswer]):
     def suggested(self, asked: Question) -> Mapping[str, list[str]]:
         return {_PROVIDER: [_SUGGESTED]}
 
-    def parse(self, form: Form, asked: Question) -> Accepted[ProviderAnswer] | Again:
+    def parse(self, form: Form, asked: Question) -> Accepted[ProviderAnswer] | FormErrors:
         provider = _find(form.get(_PROVIDER), asked)
         if provider is None:
             missing = {_PROVIDER: Sentence("Select a provider")}
             if not (form.get(KEY) or form.get(ENDPOINT)):
                 missing[KEY] = ENTER_KEY
-            return Again(missing)
+            return FormErrors(missing)
         keeps = form.get("keep") == "1" and _held_for(asked) == provider.id
         read = read_secrets(form, provider, asked.held.secrets if keeps else {})
         before = asked.answers.of(ProviderAnswer)
@@ -102,7 +110,7 @@ class ProviderStep(Step[ProviderAnswer]):
             endpoint = ""
         errors = _errors(provider, read.errors, model, endpoint)
         if errors:
-            return Again(errors)
+            return FormErrors(errors)
         answer = ProviderAnswer(provider.id, model, endpoint)
         if form.get("skip_validation") != "1":
             given = (self._check_key, provider, read.secrets, endpoint, model, _offered(asked))

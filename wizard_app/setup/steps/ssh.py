@@ -12,11 +12,11 @@ from platform_common.formats.decode import check_member
 from platform_common.message import Sentence
 from platform_common.paths import AGENT_HOME
 from wizard_app.setup import ssh_keys
-from wizard_app.setup.device_facts import Machine
+from wizard_app.setup.device_facts import DeviceFacts
 from wizard_app.setup.plan.actions import AddKeys, Planned
 from wizard_app.setup.plan.phases import Phase
 from wizard_app.setup.ssh_keys import MOST_KEYS, Key
-from wizard_app.setup.steps.base import Accepted, Again, Form, Passed, Question, Step
+from wizard_app.setup.steps.base import Accepted, CheckResult, Form, FormErrors, Question, Step
 
 _MOST_SHOWN = 10
 
@@ -50,8 +50,8 @@ class SshStep(Step[SshAnswer]):
         answer = asked.answers.of(SshAnswer)
         return {
             "host": asked.machine.code_host,
-            "examined": asked.machine.examined,
-            "stored": asked.machine.examined(answer.ssh_keys) if answer else (),
+            "examined": asked.machine.examine,
+            "stored": asked.machine.examine(answer.ssh_keys) if answer else (),
             "offered": (),
             "left_out": 0,
             "looked_up": "",
@@ -67,16 +67,16 @@ class SshStep(Step[SshAnswer]):
         }
         return shown | {"fetched": _fit(form)}
 
-    def parse(self, form: Form, asked: Question) -> Accepted[SshAnswer] | Again:
+    def parse(self, form: Form, asked: Question) -> Accepted[SshAnswer] | FormErrors:
         found = list(ssh_keys.lines(form.raw("ssh_keys")))
         if (private := ssh_keys.private_among(found)) is not None:
-            return Again({"ssh_keys": private})
+            return FormErrors({"ssh_keys": private})
         user = form.get("code_host_user")
         # A user who types a name and continues without fetching wants its keys too.
         if form.has("fetch") or user not in ("", form.get("looked_up")):
             return _fetched(user, form, asked.machine)
         if (wrong := ssh_keys.wrong_among(found)) is not None:
-            return Again({"ssh_keys": wrong})
+            return FormErrors({"ssh_keys": wrong})
         keys = ssh_keys.stored([*(line.text for line in found), *_fit(form)])
         if len(keys) > MOST_KEYS:
             many = Sentence(
@@ -84,13 +84,13 @@ class SshStep(Step[SshAnswer]):
                 count=len(keys),
                 most=MOST_KEYS,
             )
-            return Again({"ssh_keys": many})
+            return FormErrors({"ssh_keys": many})
         return Accepted(SshAnswer(keys), test=partial(_examined, keys, asked.machine))
 
     def summary(self, answer: SshAnswer, asked: Question) -> Iterable[tuple[Sentence, Any]]:
         if not answer.ssh_keys:
             yield self.short, Sentence("None: you won't be able to log in over SSH")
-        for key in asked.machine.examined(answer.ssh_keys[:_MOST_SHOWN]):
+        for key in asked.machine.examine(answer.ssh_keys[:_MOST_SHOWN]):
             yield Sentence("SSH key"), _described(key)
         if (more := len(answer.ssh_keys) - _MOST_SHOWN) > 0:
             yield Sentence("More keys"), more
@@ -105,27 +105,27 @@ def _fit(form: Form) -> list[str]:
     return [line for line in form.all("fetched") if ssh_keys.wrong_with(line) is None]
 
 
-def _fetched(user: str, form: Form, machine: Machine) -> Again:
+def _fetched(user: str, form: Form, machine: DeviceFacts) -> FormErrors:
     """The page with the keys of `user` to tick, beside those already ticked."""
     found = machine.keys_of(user)
     looked_up = ssh_keys.without_private(user)
     if isinstance(found, Sentence):
-        return Again({"code_host_user": found}, more={"looked_up": looked_up})
+        return FormErrors({"code_host_user": found}, more={"looked_up": looked_up})
     offered = ssh_keys.stored([*_fit(form), *found.keys])
-    return Again(more={"offered": offered, "left_out": found.left_out, "looked_up": looked_up})
+    return FormErrors(more={"offered": offered, "left_out": found.left_out, "looked_up": looked_up})
 
 
-def _examined(keys: tuple[str, ...], machine: Machine) -> Passed:
+def _examined(keys: tuple[str, ...], machine: DeviceFacts) -> CheckResult:
     """Accept every line; the note names those that this device's `ssh-keygen` refuses."""
-    doubtful = sum(key.doubtful for key in machine.examined(keys))
+    doubtful = sum(key.doubtful for key in machine.examine(keys))
     if not doubtful:
-        return Passed()
+        return CheckResult()
     note = Sentence(
         "The keys are kept, but this device's ssh-keygen does not recognise {count} of them. "
         "Check them, or logging in may not work.",
         count=doubtful,
     )
-    return Passed(note=note, doubtful=True)
+    return CheckResult(note=note, doubtful=True)
 
 
 def _described(key: Key) -> Sentence | str:

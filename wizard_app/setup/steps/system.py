@@ -14,7 +14,7 @@ from platform_common.message import Sentence
 from wizard_app.setup.device_facts import zones
 from wizard_app.setup.plan.actions import Planned, RunCommand, write
 from wizard_app.setup.plan.phases import Phase
-from wizard_app.setup.steps.base import Accepted, Again, Errors, Form, Question, Step
+from wizard_app.setup.steps.base import Accepted, Errors, Form, FormErrors, Question, Step
 
 LONGEST_NAME = 63
 _NAME = re.compile(r"[a-z0-9-]+")
@@ -58,7 +58,7 @@ class SystemStep(Step[SystemAnswer]):
         fits = _problem_of_name(name) is None and name != "localhost"
         return {"hostname": [name if fits else ""], "timezone": [asked.machine.time_zone]}
 
-    def parse(self, form: Form, asked: Question) -> Accepted[SystemAnswer] | Again:
+    def parse(self, form: Form, asked: Question) -> Accepted[SystemAnswer] | FormErrors:
         # The button with a suggested name sends it in place of the typed one.
         name = form.get("better_name") or _line(form, "hostname")
         zone = _line(form, "timezone")
@@ -68,7 +68,7 @@ class SystemStep(Step[SystemAnswer]):
         if zone not in zones():
             errors["timezone"] = Sentence("Enter a time zone, like Europe/Berlin")
         if errors:
-            return Again(errors, more={"better_name": _better_name(name)})
+            return FormErrors(errors, more={"better_name": _better_name(name)})
         return Accepted(SystemAnswer(name, zone))
 
     def check(self, answer: SystemAnswer, asked: Question) -> Errors:

@@ -22,7 +22,7 @@ from wizard_app.setup.plan.actions import (
     WriteFile,
 )
 from wizard_app.setup.plan.phases import Phase
-from wizard_app.setup.steps.base import Accepted, Again, Form, Question, Step, in_memory
+from wizard_app.setup.steps.base import Accepted, Form, FormErrors, Question, Step, in_memory
 
 SKIP, QUICK, NAMED = "skip", "quick", "named"
 _MOST_BYTES = 64 << 10
@@ -68,22 +68,22 @@ class TunnelStep(Step[TunnelAnswer]):
     def filled(self, answer: TunnelAnswer) -> Mapping[str, list[str]]:
         return {"choice": [answer.tunnel_choice], "keep": ["1"]}
 
-    def parse(self, form: Form, asked: Question) -> Accepted[TunnelAnswer] | Again:
+    def parse(self, form: Form, asked: Question) -> Accepted[TunnelAnswer] | FormErrors:
         choice = form.get("choice")
         if choice in (SKIP, QUICK):
             return Accepted(TunnelAnswer(choice))
         if choice != NAMED:
-            return Again({"choice": Sentence("Select how you want to reach this device")})
+            return FormErrors({"choice": Sentence("Select how you want to reach this device")})
         pasted, file = form.raw(_CREDENTIALS), form.file(_FILE)
         if pasted.strip() and file:
             both = Sentence("Paste the credentials or choose the credentials file, not both")
-            return Again({_CREDENTIALS: both})
+            return FormErrors({_CREDENTIALS: both})
         if not (pasted.strip() or file):
             return _kept(form, asked)
         data = file or pasted.encode()
         name = tunnel_of(data)
         if isinstance(name, Sentence):
-            return Again({_CREDENTIALS: name})
+            return FormErrors({_CREDENTIALS: name})
         return Accepted(TunnelAnswer(NAMED, name), {_CREDENTIALS: Secret(data.decode())})
 
     def secrets(self, answer: TunnelAnswer, asked: Question) -> Mapping[str, Sentence]:
@@ -170,12 +170,12 @@ def _held(asked: Question) -> str:
     return "" if held is None else str(tunnel_of(held.reveal().encode()))
 
 
-def _kept(form: Form, asked: Question) -> Accepted[TunnelAnswer] | Again:
+def _kept(form: Form, asked: Question) -> Accepted[TunnelAnswer] | FormErrors:
     name = _held(asked)
     if form.get("keep") == "1" and name:
         return Accepted(TunnelAnswer(NAMED, name), secrets=None)
     missing = Sentence("Paste your tunnel's credentials or choose the credentials file")
-    return Again({_CREDENTIALS: missing})
+    return FormErrors({_CREDENTIALS: missing})
 
 
 def _check_choice(choice: str) -> None:

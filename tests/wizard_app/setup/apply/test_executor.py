@@ -167,7 +167,7 @@ def device(tmp_path: Path) -> Paths:
     ],
 )
 def test_wiz_16_the_keys_of_others_stay(device: Paths, before: str | None, after: str) -> None:
-    keys = device.writable(SECRETS)
+    keys = device.path_of(SECRETS)
     if before is not None:
         keys.parent.mkdir(parents=True)
         keys.write_text(before)
@@ -178,7 +178,7 @@ def test_wiz_16_the_keys_of_others_stay(device: Paths, before: str | None, after
 
 def test_wiz_17_the_keys_are_never_for_more_than_their_owner_and_group(device: Paths) -> None:
     store_keys(device, {"A": _API_KEY}, mode=0o600)
-    keys, over = device.writable(SECRETS), threading.Event()
+    keys, over = device.path_of(SECRETS), threading.Event()
     seen: set[int] = set()
 
     def look() -> None:

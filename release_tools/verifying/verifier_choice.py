@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from release_tools.signing.minisign import PublicKey, Signature, SignatureError
 from release_tools.signing.signature_check import check_signature, matching_keys
 from release_tools.verifying.system_verifier import open_system_verifier
-from release_tools.verifying.verifier import SignatureCheck, Verifier
+from release_tools.verifying.verifier_protocol import SignatureCheck, Verifier
 
 
 @dataclass(frozen=True, slots=True)
