@@ -7,6 +7,8 @@ what no page says any more is removed.
 from __future__ import annotations
 
 import io
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from dev.distributions import ROOT
 from platform_common.web.language import LANGUAGES, SOURCE
 
 LOCALES = ROOT / "platform_common/web/locales"
+_DATA = ROOT / "platform_common/data"
 # The files with texts for people, and how texts are found in them.
 _SOURCES = (
     ("templates", "*.html", "jinja2.ext:babel_extract"),
@@ -27,6 +30,8 @@ _SOURCES = (
 )
 # Names whose first argument is a text to translate.
 _KEYWORDS = DEFAULT_KEYWORDS | {"Sentence": None, "Problem": None}
+# A text of more than one word, not a name or the beginning of a key.
+_WORDS = re.compile(r"\b[a-z]{2,} | [a-z]{2,}\b")
 _OPTIONS = {"trimmed": "true", "newstyle_gettext": "true"}
 _HEADER = """\
 msgid ""
@@ -47,6 +52,9 @@ def collected() -> Catalog:
             method, path, keywords=_KEYWORDS, options=_OPTIONS
         ):
             catalogue.add(message, auto_comments=comments, context=context)
+    for text in _record_texts():
+        if _WORDS.search(text):
+            catalogue.add(text)
     return catalogue
 
 
@@ -74,6 +82,17 @@ def main() -> None:
         catalogue = read_po(io.BytesIO(data), locale=code)
         lacking = sum(1 for message in catalogue if message.id and not message.string)
         print(f"{code}: {len(catalogue)} texts, {lacking} of them not translated yet")
+
+
+def _record_texts() -> Iterator[str]:
+    """What pages show of the records that we ship."""
+    for provider in json.loads((_DATA / "providers.json").read_bytes())["providers"]:
+        yield from (
+            provider[name] for name in ("display_name", "supported_models_hint", "key_format")
+        )
+    for path in sorted(_DATA.glob("limits/*.json")):
+        for limitation in json.loads(path.read_bytes())["limitations"]:
+            yield from (limitation["reason"], limitation["unblock"])
 
 
 def _files() -> Iterator[tuple[Path, str]]:

@@ -61,7 +61,11 @@ _ANSWERS: Mapping[tuple[str, ...], Any] = {
         storage_class="ssd",
         capabilities=Capabilities(channels_disabled_by_ram=("signal",)),
         limitations=(
-            DeviceLimitation("signal-ram", "Signal needs more memory than 4 GB.", "Add memory."),
+            DeviceLimitation(
+                "no-audio",
+                "The virtual machine has no microphone or loudspeaker.",
+                "Use voice on a separate device.",
+            ),
         ),
     ),
     ("doctor", "--json"): Verdict(

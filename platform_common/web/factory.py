@@ -111,6 +111,14 @@ def translate_html(sentence: Sentence) -> Markup:
     return text.format_map(values) if values else text
 
 
+def translate_record(text: str) -> Markup:
+    """A text of a record, translated if we ship it, otherwise marked as English."""
+    translated = translate(text) if text else ""
+    if translated != text or request_language().code == SOURCE:
+        return escape(translated)
+    return Markup('<span lang="{}">{}</span>').format(SOURCE, text)
+
+
 def _gate(allowed: Collection[str]) -> Callable[[], Response | None]:
     def check() -> Response | None:
         host = request.environ.get("HTTP_HOST", "")
@@ -189,6 +197,7 @@ def _set_up_templates(app: Flask) -> None:
     environment.filters.update(
         translate=translate,
         translate_html=translate_html,
+        translate_record=translate_record,
         money=lambda usd: request_language().money(usd),
         number=lambda value: request_language().number(value),
         percent=lambda value: request_language().percent(value),

@@ -67,8 +67,8 @@ def fine() -> dict[str, dict[str, Any]]:
             limitations=(
                 DeviceLimitation(
                     "active-cooling-needed",
-                    "Without a fan the processor slows down when a local model answers.",
-                    "Fit the active cooler, or use a provider in the cloud.",
+                    "Without a fan, the processor slows down while a local model answers.",
+                    "Fit the active cooler, or use a cloud provider.",
                 ),
             ),
         ),

@@ -53,7 +53,7 @@ MODELS = [
     model("google-ai-studio", "Google AI Studio", "GOOGLE_AI_STUDIO_API_KEY", "query-key"),
     model(
         *("local-ollama", "Ollama on this device", "LOCAL_OLLAMA_BASE_URL"),
-        key_format="The address of the server; no key",
+        key_format="The server's address; no key",
         default_model="llama3.2:3b",
         takes_address=True,
     ),
