@@ -1,4 +1,4 @@
-"""Setting up a device, against writing the same bytes; its plan; and a chat with a long history."""
+"""Measures setup against writing the same bytes, its plan, and a chat with a long history."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ _SECRETS = {
 
 
 class Written(NamedTuple):
-    """What setting up left: files in their order, and lines by the file that they are added to."""
+    """The result of setup: files in their order, and appended lines by their file."""
 
     files: list[tuple[str, bytes]]
     lines: list[tuple[str, bytes]]
 
 
 def snapshot(out: Path, *, ssh_keys: int = 1, longest: int = 68, largest: bool = False) -> Snapshot:
-    """Where a wizard stands that sets up the folder `out`, everything answered."""
+    """The snapshot of a wizard for the folder `out`, with every step answered."""
     note = base64.b64encode(bytes(range(256)) * 186).decode() if largest else "0123456789abcdef"
     credentials = json.dumps({"TunnelName": "kitchen", "TunnelSecret": note})
     secrets = _SECRETS | {"tunnel": {"credentials": credentials}}
@@ -94,7 +94,7 @@ def _settings(out: Path) -> WizardSettings:
 
 
 def applying(folder: Path, runs: int) -> Iterator[Row]:
-    """All that one press does, on a disk, and in memory, where nothing hides the work.
+    """All that "Set up this device" does, on a disk, and in memory, where no disk hides the work.
 
     Against it stand the same bytes in the same files: each written beside its place, made
     durable, renamed, and the folder made durable; each line of the journal and of the
@@ -111,7 +111,7 @@ def applying(folder: Path, runs: int) -> Iterator[Row]:
 def _medians(folder: Path, runs: int) -> tuple[float, float]:
     ours, theirs = [], []
     out, bare = folder / "ours", folder / "theirs"
-    # In a thread, as a server answers in one.
+    # In a thread, as in a server.
     with ThreadPoolExecutor(1) as thread:
         thread.submit(_set_up, out).result()
         written = _written(out)
@@ -124,7 +124,7 @@ def _medians(folder: Path, runs: int) -> tuple[float, float]:
 
 
 def _set_up(out: Path) -> float:
-    """How long it takes to plan and to do all, up to the state that says so."""
+    """The time to plan and to do everything, until the state says that it is done."""
     here = snapshot(out)
     act, state_file = executor(_settings(out)), StateFile(_settings(out).state_file, STEPS)
     began = time.perf_counter()
@@ -170,14 +170,14 @@ def _write(out: Path, written: Written) -> float:
 
 
 def _disk() -> Path:
-    """A folder on the disk that the checkout is on."""
+    """A folder on the disk of the checkout."""
     folder = ROOT / "dev-out"
     folder.mkdir(exist_ok=True)
     return folder
 
 
 def planning(folder: Path, runs: int) -> Iterator[Row]:
-    """The plan of the largest answers, which are looked at anew for each; its records are read."""
+    """The plan of the largest answers, parsed again each time; its records are read before."""
     taken, size = [], 0
     for _ in range(PLANS):
         here = snapshot(folder, ssh_keys=_SSH_KEYS, longest=_LONGEST_SSH_KEY, largest=True)
@@ -228,7 +228,7 @@ def chatting(folder: Path, runs: int) -> Iterator[Row]:
 
 
 def _history(folder: Path, turns: int) -> Path:
-    """A history of so many turns; whatever comes before them, the last ones are the same."""
+    """A history of that many turns, of which the last ones are always the same."""
     path = folder / f"history-{turns}.jsonl"
     with path.open("w") as file:
         for number in range(turns, 0, -1):

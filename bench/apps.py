@@ -16,7 +16,7 @@ from pwa_app.stub import StubCli
 
 
 class Instant:
-    """A control CLI whose answers are there already."""
+    """A control CLI with ready answers."""
 
     sample: Sentence | None = None
 
@@ -35,6 +35,6 @@ class Instant:
 
 
 def dashboard() -> Flask:
-    """Our app, its calls answered at once."""
+    """Our app, whose calls are answered at once."""
     cli: ControlCli = Instant()
     return create_app(PwaSettings.from_env(os.environ), cli=cli)

@@ -13,7 +13,7 @@ from pathlib import Path
 from flask import Flask, Response, redirect, request
 from werkzeug import Response as Redirect
 
-# A page as anybody would write it: a row of a table for each thing, three values in a row.
+# A page as anyone would write it: a table with three values in each row.
 _PAGE = """\
 <!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{{ title }}</title></head><body>
@@ -37,7 +37,7 @@ def bare() -> Flask:
     rows = [{"name": f"name {number}", "value": number, "unit": "MiB"} for number in range(count)]
     state_file = Path(os.environ.get("BARE_STATE_FILE", "state.json"))
 
-    # Compiled once, as a file's would be.
+    # Compiled once, as Flask compiles a file.
     template = app.jinja_env.from_string(_PAGE)
 
     def page() -> str:
@@ -59,7 +59,7 @@ def bare() -> Flask:
 
 
 def replace(path: Path, data: bytes) -> None:
-    """Replace a file, so that after a power cut it is the old one or the new one."""
+    """Replace a file so that a power cut leaves the old one or the new one."""
     temporary = f"{path}.new"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:

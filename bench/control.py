@@ -1,4 +1,4 @@
-"""platformctl against the imports that it cannot do without, and a bare loop over a ledger."""
+"""Measures platformctl against the imports that it needs, and against a bare loop over a ledger."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Device:
 
 
 def start_up(folder: Path, runs: int) -> Iterator[Row]:
-    """How long the calls take that the applications make for each page."""
+    """The time of the calls that the apps make for each page."""
     device = Device(folder)
     device.write_ledger(100, datetime.now(UTC))
     imports = python("-c", "import click, json")
@@ -70,7 +70,7 @@ def start_up(folder: Path, runs: int) -> Iterator[Row]:
 
 
 def long_ledger(folder: Path, runs: int) -> Iterator[Row]:
-    """Sum up a ledger of this month, and one of which nothing counts any more."""
+    """Sum up a ledger of this month, and one that is too old to count."""
     device = Device(folder)
     loop = python("-c", _LOOP, str(device.ledger))
     now = datetime.now(UTC)

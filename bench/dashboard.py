@@ -1,4 +1,4 @@
-"""The dashboard as it is served, against a bare Flask app under the same gunicorn."""
+"""Measures the served dashboard against a bare Flask app under the same gunicorn."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def slow_calls(folder: Path, runs: int) -> Iterator[Row]:
 
 
 def health_under_load(server: Server) -> Row:
-    """`/healthz` while pages are asked for and slow clients hold connections."""
+    """`/healthz` while pages are requested and slow clients hold connections."""
     rest = p99([server.seconds("/healthz") for _ in range(300)])
     taken = []
     with slow_clients(server.port), viewing(server) as viewers:
@@ -74,8 +74,8 @@ def health_under_load(server: Server) -> Row:
 
 @contextlib.contextmanager
 def viewing(server: Server) -> Iterator[subprocess.Popen[bytes]]:
-    """A program that asks for the page as many viewers, again and again for some seconds."""
-    # Not threads of ours, which would hold up what is measured beside them.
+    """A program that requests the page like many viewers, repeatedly for some seconds."""
+    # Not threads of this process, which would slow down what it measures.
     load = ("wrk", "--threads", "1", "--connections", f"{VIEWERS}", "--duration", f"{_LOAD_S}s")
     command = [*load, "--timeout", "10s", f"http://127.0.0.1:{server.port}{PAGE}"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
@@ -87,7 +87,7 @@ def viewing(server: Server) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def rendering(folder: Path, runs: int) -> Iterator[Row]:
-    """Pages a second, and memory, against a bare page of the same size."""
+    """Pages per second, and memory, against a bare page of the same size."""
     with running("bench.apps:dashboard()", folder) as ours:
         size = len(ours.get(PAGE))
         with running("bench.bare:bare()", folder, BARE_PAGE_BYTES=str(size)) as bare:
@@ -132,7 +132,7 @@ def on_the_wire(folder: Path, runs: int) -> Iterator[Row]:
 
 
 def lighthouse_scores(folder: Path, runs: int) -> Iterator[Row]:
-    """What Lighthouse takes off its full marks."""
+    """The points that Lighthouse deducts."""
     from bench.lighthouse import scores
 
     with running("bench.apps:dashboard()", folder) as ours:
@@ -152,7 +152,7 @@ def parts(folder: Path, runs: int) -> list[Callable[[], Iterator[Row]]]:
 
 @contextlib.contextmanager
 def slow_clients(port: int, number: int = SLOW_CLIENTS) -> Iterator[None]:
-    """Clients that say nothing, drip a header, or drip a body, until the block ends."""
+    """Clients that send nothing, or a header or a body very slowly, until the block ends."""
     beginnings = (
         b"",
         b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: ",

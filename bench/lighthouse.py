@@ -1,4 +1,4 @@
-"""What Lighthouse says of a page, as a telephone with a slow connection sees it."""
+"""Scores of Lighthouse for a page, as on a phone with a slow connection."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def scores(url: str) -> Mapping[str, float]:
     Raises what `subprocess.run` raises, and `ValueError` where the page could not be rated.
     """
     for _ in range(_TRIES - 1):
-        # Now and then it loses the trace of a page, and asks to be run again.
+        # Sometimes it loses the trace of a page and asks to be run again.
         with contextlib.suppress(subprocess.CalledProcessError):
             return _scores(url)
     return _scores(url)
@@ -33,7 +33,7 @@ def _scores(url: str) -> Mapping[str, float]:
     program = node_modules("lighthouse") / "lighthouse/cli/index.js"
     with tempfile.TemporaryDirectory() as profile:
         flags = ("--headless=new", f"--user-data-dir={profile}", *FLAGS)
-        # A flag of several words would be taken apart.
+        # A flag of several words would be split.
         chromium = " ".join(flag for flag in flags if " " not in flag)
         options = (
             f"--only-categories={','.join(_CATEGORIES)}",

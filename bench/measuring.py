@@ -1,4 +1,4 @@
-"""What every row of the bench is measured with."""
+"""The measurements that all rows of the bench share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-# Installed packages come with their byte code; let a checkout keep its own as well.
+# Installed packages have byte code; let a checkout keep its own as well.
 ENVIRONMENT = {name: os.environ[name] for name in os.environ if name != "PYTHONDONTWRITEBYTECODE"}
 
 
@@ -22,7 +22,7 @@ def program(name: str) -> str:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: what was measured, its value, and what it must not exceed."""
+    """A row of the table: what was measured, its value, and its bound."""
 
     what: str
     value: float
@@ -38,7 +38,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Usage:
-    """What one finished command cost."""
+    """The cost of a finished command."""
 
     wall_s: float
     cpu_s: float
@@ -46,7 +46,7 @@ class Usage:
 
 
 def measure(*commands: Sequence[str], env: dict[str, str] | None = None) -> Usage:
-    """Run commands one after the other; their costs added, their peak memory the largest."""
+    """Run commands one after the other; add their costs, and take the largest peak memory."""
     total = [0.0, 0.0, 0.0]
     for command in commands:
         started = time.perf_counter()
@@ -73,7 +73,7 @@ def measure(*commands: Sequence[str], env: dict[str, str] | None = None) -> Usag
 def paired(
     runs: int, ours: Callable[[], Usage], theirs: Callable[[], Usage]
 ) -> tuple[float, str, list[Usage]]:
-    """The ratio of the median wall times, what they were, and our costs."""
+    """The ratio of the median wall times, the times themselves, and our costs."""
     a, b = [], []
     for _ in range(runs):
         a.append(ours())

@@ -1,4 +1,4 @@
-"""release-tools against sha256sum, minisign and openssl, and against its own imports."""
+"""Measures release-tools against sha256sum, minisign, openssl, and its own imports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GIB, MIB = 1 << 30, 1 << 20
 
 
 def hashed(files: Sequence[Path], names: Sequence[str]) -> Usage:
-    """What the digests of those names cost, one after the other, in this process."""
+    """The cost of the digests with those names, one after the other, in this process."""
     started, cpu = time.perf_counter(), time.process_time()
     for path in files:
         for name in names:
@@ -29,7 +29,7 @@ def hashed(files: Sequence[Path], names: Sequence[str]) -> Usage:
 
 
 def random_file(path: Path, size: int) -> None:
-    """A file of random bytes; a block of them is enough to keep it from being sparse."""
+    """A file of one random block, repeated, so that it is not sparse."""
     block = os.urandom(16 * MIB)
     with path.open("wb") as file:
         for _ in range(size // len(block)):
@@ -105,7 +105,7 @@ def one_large_artefact(folder: Path, size: int, runs: int) -> Iterator[Row]:
     ratio, detail, _ = paired(runs, release.verify, side_by_side)
     against = "against openssl dgst & minisign -V & wait"
     yield Row(f"verify one {what}, {against}", ratio, "x", 0.50, detail)
-    # BLAKE2b-512 is sequential, so that this is the least that any verifier can take.
+    # BLAKE2b-512 is sequential, so no verifier can be faster than this.
     floor, detail, _ = paired(runs, lambda: hashed([release.one], ["blake2b512"]), side_by_side)
     yield Row(f"BLAKE2b-512 of one {what} alone, {against}", floor, "x", ratio, detail)
 
@@ -129,7 +129,7 @@ def eight_artefacts(folder: Path, size: int, runs: int) -> Iterator[Row]:
 
 
 def start_up(folder: Path, runs: int) -> Iterator[Row]:
-    """How long the program takes where there is little to read."""
+    """The time of the program when there is little to read."""
     release = Release(folder, 50, 1000)
     release.build()
 

@@ -1,4 +1,4 @@
-"""Measure the programs against the alternatives, in one run; print and write down the ratios.
+"""Measures the programs against the alternatives, in one run; prints and records the ratios.
 
 Every row runs both sides in turn (A B A B …) on the same files in memory-backed
 storage and compares medians, so that a change in the machine's pace falls on

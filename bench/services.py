@@ -1,4 +1,4 @@
-"""The services as systemd runs them on a machine with the Debian package on it.
+"""Measures the services under systemd, on a machine with the Debian package.
 
 Against a bare Flask app under the same gunicorn with an equal unit, and against the
 machine without us. Needs root.
@@ -57,7 +57,7 @@ def _connection(name: str) -> http.client.HTTPConnection:
 def _get(
     name: str, path: str = "/healthz", headers: dict[str, str] | None = None
 ) -> http.client.HTTPResponse:
-    """A page, read; anything but 200 or a redirect is an error."""
+    """Read a page; anything but 200 or a redirect is an error."""
     with contextlib.closing(_connection(name)) as connection:
         connection.request("GET", path, headers=headers or {})
         answer = connection.getresponse()
@@ -77,7 +77,7 @@ def _installed() -> Iterator[Path]:
 
 
 def size(tree: Path) -> Row:
-    """What was put there when the package was installed, the database of packages as well."""
+    """The files that installing the package added, including the package database."""
     files = [path for path in tree.with_name("upper").rglob("*") if path.is_file()]
     mib = sum(path.lstat().st_blocks for path in files if not path.is_symlink()) * 512 / (1 << 20)
     return Row("package, installed", mib, "MiB", 120, f"{len(files):,} files")
@@ -118,7 +118,7 @@ def booting(tree: Path, runs: int) -> Row:
 
 
 def _bare_alone(tree: Path) -> None:
-    """Has systemd start the bare app at boot, and nothing of ours."""
+    """Let systemd start the bare app at boot, and nothing of ours."""
     wanted = tree / "etc/systemd/system"
     for link in wanted.glob("*.wants/platform-*"):
         link.unlink()
@@ -131,7 +131,7 @@ def _bare_alone(tree: Path) -> None:
 
 
 def _seconds(booted: Machine, name: str, *unit: str) -> float:
-    """When something was, as this machine's clock has it, too."""
+    """The time of an event, also by this machine's clock."""
     return int(booted.run("systemctl", "show", "--value", f"--property={name}", *unit)) / 1e6
 
 
@@ -172,7 +172,7 @@ def starting(booted: Machine, runs: int) -> Iterator[Row]:
     taken: dict[str, list[float]] = {"bare": [], _DASHBOARD: [], _WIZARD: []}
     for _ in range(max(runs, STARTS)):
         for name, times in taken.items():
-            # Its socket stays, as in every restart.
+            # Its socket stays open, as in every restart.
             booted.run("systemctl", "stop", f"{name}.service")
             began = time.perf_counter()
             booted.run("systemctl", "start", f"{name}.service")
@@ -186,7 +186,7 @@ def starting(booted: Machine, runs: int) -> Iterator[Row]:
 
 
 def memory(booted: Machine) -> Row:
-    """What both apps hold together, after some use: pages that several share are counted once."""
+    """The memory of both apps after some use; shared pages are counted once."""
     for _ in range(500):
         _get(_DASHBOARD)
         _get(_WIZARD)
@@ -214,7 +214,7 @@ def slow(booted: Machine) -> Iterator[Row]:
                 taken.append(time.perf_counter() - began)
         what = f"/healthz of the service, 99 of 100, beside {number} slow clients"
         yield Row(what, p99(taken) * 1000, "ms", 50, f"{len(taken):,} asked, none failed")
-        # Those that are left do not count for the next.
+        # Remaining ones must not count for the next.
         booted.run("systemctl", "restart", f"{_DASHBOARD}.service")
 
 
@@ -251,7 +251,7 @@ class _NoDelay(http.client.HTTPConnection):
 
 
 def measured(runs: int) -> Iterator[Row]:
-    """All of it, on one machine."""
+    """All measurements, on one machine."""
     with _installed() as tree:
         yield size(tree)
         yield booting(tree, runs)
@@ -269,7 +269,7 @@ def measured(runs: int) -> Iterator[Row]:
 
 
 def parts(runs: int) -> list[Callable[[], Iterator[Row]]]:
-    """The parts of this bench: none for who is not root, and may boot no machine."""
+    """The parts of this bench: none without root, who alone can boot a machine."""
     if os.geteuid() != 0:
         print("# the services are left out: booting a machine needs root")
         return []

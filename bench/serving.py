@@ -1,4 +1,4 @@
-"""Apps under gunicorn as we ship it, and how they are asked."""
+"""Apps under gunicorn with our settings, and clients that measure them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 class Server:
-    """A program that serves on a port of loopback; `command` is all but the address."""
+    """A program that serves on a loopback port; `command` lacks only the address."""
 
     def __init__(self, command: Sequence[str], variables: Mapping[str, str]) -> None:
         with socket.socket() as probe:
@@ -40,11 +40,11 @@ class Server:
         )
 
     def connect(self) -> http.client.HTTPConnection:
-        """A connection that is not made yet."""
+        """A connection that is not open yet."""
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
 
     def get(self, path: str, headers: Mapping[str, str] | None = None) -> bytes:
-        """The body of a page; anything but 200 is an error."""
+        """The body of a page; any status but 200 is an error."""
         with contextlib.closing(self.connect()) as connection:
             connection.request("GET", path, headers=dict(headers or {}))
             answer = connection.getresponse()
@@ -54,13 +54,13 @@ class Server:
             return body
 
     def seconds(self, path: str, headers: Mapping[str, str] | None = None) -> float:
-        """How long a page takes."""
+        """The time of a page."""
         began = time.perf_counter()
         self.get(path, headers)
         return time.perf_counter() - began
 
     def await_health(self) -> None:
-        """Wait for the first answer; a program that gives none is an error."""
+        """Wait for the first answer; raise an error if there is none."""
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline and self.process.poll() is None:
             with contextlib.suppress(OSError):
@@ -71,7 +71,7 @@ class Server:
         raise SystemExit(f"{self.process.args!r} did not start: {self._said.read().decode()}")
 
     def memory_mib(self) -> float:
-        """What it takes of the machine: the proportional share of its two processes."""
+        """Its memory: the proportional share of its two processes."""
         total = 0
         for process in (self.process.pid, *children(self.process.pid)):
             text = Path(f"/proc/{process}/smaps_rollup").read_text()
@@ -79,7 +79,7 @@ class Server:
         return total / 1024
 
     def end(self) -> None:
-        """End it, and wait until it has."""
+        """End it and wait for that."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGTERM)
         self.process.wait(30)
@@ -94,7 +94,7 @@ def gunicorn(app: str) -> list[str]:
 
 @contextlib.contextmanager
 def serving(command: Sequence[str], **variables: str) -> Iterator[Server]:
-    """A server that answers, and has ended when the block has."""
+    """A server that answers, and is ended after the block."""
     server = Server(command, variables)
     try:
         server.await_health()
@@ -105,13 +105,13 @@ def serving(command: Sequence[str], **variables: str) -> Iterator[Server]:
 
 @contextlib.contextmanager
 def running(app: str, folder: Path, **variables: str) -> Iterator[Server]:
-    """The same of a WSGI app, for the device in `folder`."""
+    """The same for a WSGI app, with the device in `folder`."""
     with serving(gunicorn(app), **{"PLATFORM_ROOT": str(folder)} | variables) as server:
         yield server
 
 
 def children(process: int) -> list[int]:
-    """The processes that a process started and that are alive."""
+    """The living child processes of a process."""
     found = []
     for thread in Path(f"/proc/{process}/task").glob("*/children"):
         with contextlib.suppress(OSError):
@@ -120,13 +120,13 @@ def children(process: int) -> list[int]:
 
 
 def rate(server: Server, path: str) -> float:
-    """Pages a second that wrk gets in two seconds over eight connections."""
+    """Pages per second that wrk gets in two seconds over eight connections."""
     said = wrk(server, path, "--duration", "2s")
     return float(re.findall(r"Requests/sec: +([0-9.]+)", said)[0])
 
 
 def ask(server: Server, path: str, count: int, *options: str) -> None:
-    """Ask `count` times, at least."""
+    """Send at least `count` requests."""
     done = 0
     while done < count:
         said = wrk(server, path, "--duration", "2s", *options)
@@ -134,7 +134,7 @@ def ask(server: Server, path: str, count: int, *options: str) -> None:
 
 
 def wrk(server: Server, path: str, *options: str) -> str:
-    """What wrk says of one run; failed requests are an error."""
+    """The output of one run of wrk; failed requests are an error."""
     url = f"http://127.0.0.1:{server.port}{path}"
     finished = subprocess.run(
         ["wrk", "--threads", "1", "--connections", "8", *options, url],
@@ -149,12 +149,12 @@ def wrk(server: Server, path: str, *options: str) -> str:
 
 
 def p99(taken: Sequence[float]) -> float:
-    """The time within which 99 of 100 ended."""
+    """The 99th percentile."""
     return _within(taken, 0.99)
 
 
 def p95(taken: Sequence[float]) -> float:
-    """The time within which 95 of 100 ended."""
+    """The 95th percentile."""
     return _within(taken, 0.95)
 
 
@@ -163,7 +163,7 @@ def _within(taken: Sequence[float], share: float) -> float:
 
 
 def at_once(count: int, work: Callable[[], float]) -> list[float]:
-    """The results of `work` done by `count` threads that begin together."""
+    """The results of `work` in `count` threads that start together."""
     results: list[float] = []
     ready = threading.Barrier(count)
 
@@ -181,7 +181,7 @@ def at_once(count: int, work: Callable[[], float]) -> list[float]:
 
 @contextlib.contextmanager
 def sampling(look: Callable[[], int]) -> Iterator[list[int]]:
-    """What `look` finds, every few milliseconds until the block ends."""
+    """The results of `look`, called every few milliseconds until the block ends."""
     found: list[int] = []
     over = threading.Event()
 

@@ -1,4 +1,4 @@
-"""The wizard as `wizard-app serve` runs it, against a bare Flask app under the same gunicorn."""
+"""Measures `wizard-app serve` against a bare Flask app under the same gunicorn."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Visitor:
             self.headers = _session(server, token)
 
     def post(self, path: str, fields: Mapping[str, str]) -> float:
-        """How long a form takes; anything but a redirect is an error."""
+        """The time of a form; anything but a redirect is an error."""
         body = urllib.parse.urlencode(fields)
         began = time.perf_counter()
         self._connection.request("POST", path, body, self.headers | _FORM)
@@ -50,7 +50,7 @@ class Visitor:
         return taken
 
     def close(self) -> None:
-        """Leave."""
+        """Close the connection."""
         self._connection.close()
 
 
@@ -74,7 +74,7 @@ def wizard(folder: Path, **variables: str) -> Iterator[tuple[Server, str]]:
 
 
 def posting(folder: Path, runs: int) -> Iterator[Row]:
-    """A step's answer, stored durably: on a disk, and in memory, where nothing hides the work."""
+    """A step's answer, stored durably: on a disk, and in memory, where no disk hides the work."""
     in_memory = p95s(folder)
     with tempfile.TemporaryDirectory(dir=_disk(), prefix="bench-") as name:
         ours, theirs = p95s(Path(name))
@@ -88,14 +88,14 @@ def _milliseconds(ours: float, theirs: float) -> str:
 
 
 def _disk() -> Path:
-    """A folder on the disk that the checkout is on."""
+    """A folder on the disk of the checkout."""
     folder = ROOT / "dev-out"
     folder.mkdir(exist_ok=True)
     return folder
 
 
 def p95s(folder: Path) -> tuple[float, float]:
-    """How long a form takes that is stored in `folder`: the wizard's, and a bare one."""
+    """The time of a form that is stored in `folder`: the wizard's, and a bare one."""
     fields = {"hostname": "kitchen-agent", "timezone": "Europe/Berlin"}
     state = folder / "bare/state.json"
     state.parent.mkdir()
@@ -107,7 +107,7 @@ def p95s(folder: Path) -> tuple[float, float]:
     ):
         ours, theirs = [], []
         for number in range(POSTS):
-            # Another answer each time, so that it is one that has to be written.
+            # A different answer each time, so that it must be written.
             changed = fields | {"hostname": f"agent-{number}"}
             ours.append(visitor.post(PAGE, changed))
             theirs.append(other.post("/form", changed))
@@ -151,7 +151,7 @@ def memory(folder: Path, runs: int) -> Iterator[Row]:
 
 
 def key_tests(folder: Path, runs: int) -> Iterator[Row]:
-    """Four key tests that wait for a server without words; what others notice of it."""
+    """Four key tests that wait for a silent server, and what others notice of them."""
     with silent_server() as (port, taken):
         (folder / "device").mkdir()
         providers = folder / "device/providers.json"
@@ -164,7 +164,7 @@ def key_tests(folder: Path, runs: int) -> Iterator[Row]:
                 busy = {path: _asked(server, path, session, 3) for path in rest}
                 if len(taken) != KEY_TESTS:
                     raise SystemExit("the key tests did not wait")
-            # Once more, so that a change in the machine's pace falls on both.
+            # Once more, so that a change in the machine's speed affects both.
             for path, before in rest.items():
                 before.extend(_asked(server, path, session, 2))
     for path, at_rest in rest.items():
@@ -187,7 +187,7 @@ def _provider(port: int) -> dict[str, str]:
 
 @contextlib.contextmanager
 def silent_server() -> Iterator[tuple[int, list[socket.socket]]]:
-    """The port of a server that takes connections and says nothing, and those that it took."""
+    """The port of a server that accepts connections and sends nothing, and its connections."""
     taken: list[socket.socket] = []
     with socket.create_server(("127.0.0.1", 0)) as listening, contextlib.ExitStack() as stack:
 
@@ -207,7 +207,7 @@ def silent_server() -> Iterator[tuple[int, list[socket.socket]]]:
 
 @contextlib.contextmanager
 def _testing(server: Server, session: Mapping[str, str]) -> Iterator[None]:
-    """Keys in their tests, until these have ended."""
+    """Run key tests for the block, and wait for their end."""
     body = urllib.parse.urlencode({"provider": "silent", "api_key": "sk-0123456789abcdef"})
 
     def test() -> None:
@@ -235,7 +235,7 @@ def _until(reached: Callable[[], bool]) -> None:
 
 
 def _asked(server: Server, path: str, session: Mapping[str, str], seconds: float) -> list[float]:
-    """How long each answer took, asked one after the other for some seconds."""
+    """The time of each answer, requested one after the other for some seconds."""
     taken = []
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""Draw who imports whom, from the imports themselves, into docs/architecture.md.
+"""Draws who imports whom, from the imports themselves, into docs/architecture.md.
 
 `make docs` runs this; a test fails when the page or the picture is out of date.
 """
@@ -22,7 +22,7 @@ Rooms = Mapping[str, Collection[str]]
 
 
 def rooms(modules: Mapping[str, Collection[str]]) -> Rooms:
-    """Each room, which is a part or a folder in one, and the other rooms that it imports."""
+    """Every part and every folder in one (a "room"), with the other rooms that it imports."""
     found: dict[str, set[str]] = {}
     for module, imported in modules.items():
         of_module = found.setdefault(_room(module, modules), set())
@@ -38,7 +38,7 @@ def _room(module: str, modules: Collection[str]) -> str:
 
 
 def page(text: str, found: Rooms) -> str:
-    """The page `text` with the tables that `found` makes."""
+    """Return the page `text` with the tables for `found`."""
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n{''.join(_tables(found))}\n{END}{after}"
@@ -61,7 +61,7 @@ def _tables(found: Rooms) -> Iterator[str]:
         )
         yield _row([f"`{part}`", *words])
     yield "\n"
-    yield _row(["folder", "imports from its own part", "from other parts, but the common one"])
+    yield _row(["folder", "imports from its own part", "from other parts, except the common one"])
     yield _row(["---"] * 3)
     for room, others in found.items():
         if not _is_common(room):
@@ -69,12 +69,12 @@ def _tables(found: Rooms) -> Iterator[str]:
             far = [other for other in others if other not in own and not _is_common(other)]
             yield _row([f"`{room}`", _listed(map(_short, own)), _listed(far)])
     yield "\n"
-    yield _row(["folder of the common part", "is imported by", "and inside that part by"])
+    yield _row(["folder of the common part", "is imported by", "and inside the common part by"])
     yield _row(["---"] * 3)
     for room in filter(_is_common, found):
         users = [other for other, imported in found.items() if room in imported]
         far = sorted({part_of(user) for user in users if not _is_common(user)})
-        own = [_short(user) for user in users if _is_common(user)]
+        own = [_within_common(user) for user in users if _is_common(user)]
         yield _row([f"`{room}`", _listed(far), _listed(own)])
 
 
@@ -89,6 +89,11 @@ def _listed(names: Iterable[str]) -> str:
 def _short(room: str) -> str:
     """The name of a folder; `top` for the modules that are in no folder of a part."""
     return room.removeprefix(f"{part_of(room)}.") if room != part_of(room) else "top"
+
+
+def _within_common(room: str) -> str:
+    """The name of a folder below the common package, of which `web` is a part of its own."""
+    return room.removeprefix(_COMMON).lstrip(".") or "top"
 
 
 def _row(cells: Collection[str]) -> str:
@@ -107,7 +112,7 @@ _CHARACTERS = 40
 
 
 def picture(found: Rooms) -> str:
-    """The parts as boxes with their rooms, each above all that it imports."""
+    """Draw the parts as boxes with their rooms, each above everything that it imports."""
     imports = _between_parts(found)
 
     @cache
@@ -140,7 +145,7 @@ def picture(found: Rooms) -> str:
 def _arrows(
     imports: Mapping[str, Collection[str]], corners: Mapping[str, tuple[int, int]]
 ) -> Iterator[str]:
-    """An arrow for each import between parts, but where a longer way leads there as well."""
+    """Yield an arrow for each import between parts, unless a longer path leads there too."""
     for part, others in imports.items():
         x, y = corners[part]
         for other in sorted(others):
@@ -168,7 +173,7 @@ def _boxes(found: Rooms, corners: Mapping[str, tuple[int, int]]) -> Iterator[str
 
 
 def main() -> None:
-    """Write both."""
+    """Write the page and the picture."""
     found = rooms(graph())
     PAGE.write_text(page(PAGE.read_text("utf-8"), found), "utf-8")
     PICTURE.write_text(picture(found), "utf-8")

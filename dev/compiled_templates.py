@@ -1,4 +1,4 @@
-"""The templates as Python modules, so that the first page after a start need not compile them.
+"""Compiles the templates to Python modules, so that the first page after a start is not slow.
 
 `python3 -m dev.compiled_templates` puts them beside the templates, where the apps look for them.
 """

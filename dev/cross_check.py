@@ -22,7 +22,7 @@ _AUTHORITY = "0.11"
 
 
 def refusal_of(folder: Path, case: dict[str, Any], *, legacy: bool) -> str:
-    """Why we refuse the signature of `case`; empty when we accept it."""
+    """Why we refuse the signature of `case`; empty if we accept it."""
     try:
         key = load_public_key(str(folder / case["pubkey_file"]))
         with byte_progress("", shown=False) as start:
@@ -34,7 +34,7 @@ def refusal_of(folder: Path, case: dict[str, Any], *, legacy: bool) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Print every disagreement and the count; 1 when there is one."""
+    """Print every disagreement and the count; return 1 if there is one."""
     folder = Path(arguments[0])
     failed = 0
     cases = json.loads((folder / "index.json").read_text("utf-8"))

@@ -1,6 +1,6 @@
 """`make deb`: the Debian package of this project, the same bytes for the same commit.
 
-With Python's standard library alone, as whoever builds packages needs no environment of ours.
+It uses only Python's standard library, so that building packages needs no virtual environment.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _MAINTAINER = re.compile(r"^Maintainer: (.*)$", re.MULTILINE)
 
 
 def build_deb(output: Path, *, commit: str | None = None) -> Path:
-    """Build the package of `commit`, or of the tracked files as they are; returns its path.
+    """Build the package of `commit`, or of the tracked files as they are; return its path.
 
-    Raises `subprocess.CalledProcessError`, once it has said what failed.
+    Prints what failed and raises `subprocess.CalledProcessError`.
     """
     with tempfile.TemporaryDirectory() as scratch:
         sources = Path(scratch, _NAME)
@@ -45,9 +45,10 @@ def build_deb(output: Path, *, commit: str | None = None) -> Path:
 
 
 def changelog(text: str, maintainer: str) -> str:
-    """Our changelog, whose text is given, as Debian writes its own.
+    """Convert the text of our changelog to Debian's format.
 
-    A version is the day of its release; a suffix makes it an earlier one, as it is for us.
+    A version is the day of its release. With a suffix it is older than without, which Debian
+    writes with a tilde.
     """
     return "\n".join(
         entry
@@ -85,7 +86,7 @@ def _build(sources: Path, moment: int) -> None:
 
 
 def main() -> None:
-    """Build it, and say how large it is."""
+    """Build the package and print its size."""
     parser = argparse.ArgumentParser(prog="make deb", description="Build the Debian package.")
     parser.add_argument("--output", type=Path, default=ROOT / "dist", help="dist by default")
     parser.add_argument("--commit", help="the tracked files as they are by default")

@@ -1,4 +1,4 @@
-"""The sdist and the wheel of this project, the same bytes for the same sources."""
+"""Builds the sdist and the wheel of this project, with the same bytes for the same sources."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def commit_time(commit: str) -> int:
 
 
 def tracked_files() -> list[str]:
-    """The files of this tree that git knows and that are there."""
+    """The tracked files of this tree that exist."""
     names = git("ls-files", "-z").decode().split("\0")
     return [name for name in names if name and (ROOT / name).is_file()]
 
@@ -67,7 +67,7 @@ def copy_sources(target: Path, commit: str | None) -> None:
 
 
 def git(*arguments: str) -> bytes:
-    """What git says about this tree, whoever owns its folder."""
+    """Run git in this tree, whoever owns it, and return its output."""
     return subprocess.run(
         ["git", "-c", "safe.directory=*", *arguments],
         cwd=ROOT,
@@ -79,7 +79,7 @@ def git(*arguments: str) -> bytes:
 
 
 def write_tar_gz(path: Path, files: Iterable[tuple[tarfile.TarInfo, bytes]], moment: int) -> Path:
-    """A tar.gz whose bytes depend on the files' names, contents and executable bits alone."""
+    """A tar.gz that depends only on the files' names, contents and executable bits."""
     with (
         path.open("wb") as raw,
         gzip.GzipFile("", "wb", 9, raw, mtime=moment) as packed,
@@ -104,8 +104,8 @@ def _extract(commit: str, sources: Path) -> None:
 
 
 def _build(kind: str, sources: Path, output: Path, moment: int) -> None:
-    # Without isolation: the lock file, not the day, decides what builds. With a safe path:
-    # modules come from the environment, not from the folder that this happens to run in.
+    # Without isolation, so that the lock file decides which versions build it. With a safe path,
+    # so that modules come from the environment, not from the current folder.
     finished = subprocess.run(
         [sys.executable, "-m", "build", "--no-isolation", kind, "--outdir", output, sources],
         env=os.environ | {"SOURCE_DATE_EPOCH": str(moment), "PYTHONSAFEPATH": "1"},
@@ -123,7 +123,7 @@ def _build(kind: str, sources: Path, output: Path, moment: int) -> None:
 
 
 def _rewritten(sdist: Path, target: Path, moment: int) -> Path:
-    """`sdist` at `target`, without the times and owners of this build."""
+    """Copy `sdist` to `target` without the times and owners of this build."""
     with tarfile.open(sdist) as archive:
         members = [
             (member, reader.read() if (reader := archive.extractfile(member)) else b"")

@@ -37,12 +37,12 @@ _TIMEOUT_S, _END_TIMEOUT_S = 900, 60
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _SUMMARY = re.compile(r"^=+ (.*\b\d+ (?:passed|failed|errors?)\b.* in \d.*?) =+$")
 
-# What a machine needs to reach its registries, wherever they are.
+# The variables that a machine needs to reach its registries.
 _PROXIES = ("http_proxy", "https_proxy", "no_proxy")
 _APT = re.compile(r"Acquire::(https?::(?!Proxy-Auto)|Check-|ForceIP|Retries)")
 _CERTIFICATES = Path("/usr/local/share/ca-certificates")
 
-# Where systemd's own tree of control groups is, on older hosts and on newer ones.
+# The folders of systemd's own tree of control groups, on older and newer hosts.
 _CONTROL_GROUPS = ("/sys/fs/cgroup/unified", "/sys/fs/cgroup/systemd", "/sys/fs/cgroup")
 _JOIN = 'for group in $OWN_GROUPS; do echo $$ >"$group/cgroup.procs"; done; exec "$@"'
 _ENDING = ("--mount", "--pid", "--fork", "--kill-child")
@@ -52,7 +52,7 @@ mount --bind "$1" "$1"
 cd "$1"
 mount -t proc proc proc
 mount --rbind /sys sys
-# Of all control groups it sees its own alone, so that no name is taken.
+# It only sees its own control groups, so no name is taken.
 for group in $OWN_GROUPS; do mount --bind "$group" ".${group%/*}"; done
 unset OWN_GROUPS
 mount --bind /dev dev
@@ -60,13 +60,13 @@ mount -t devpts -o newinstance,ptmxmode=666,mode=620,gid=5 devpts dev/pts
 mount -t tmpfs -o "mode=1777,size=$2" tmpfs dev/shm
 mount -t tmpfs -o mode=755 tmpfs run
 mkdir -m 1777 run/lock
-# Not chroot, within which no user namespace can be made.
+# Not chroot, inside which no user namespace can be made.
 pivot_root . mnt
 umount --lazy /mnt
 cd "$HOME/platform"
 umask "$3"
 set +e
-# This shell stays, as the machine's first process: it reaps those that lost their parent.
+# This shell stays as the machine's first process, and reaps orphaned processes.
 sh -c "$4"
 exit $?
 """
@@ -74,7 +74,7 @@ exit $?
 
 @dataclass(frozen=True)
 class Manager:
-    """Where a package manager has its settings, and which of them say how to reach packages."""
+    """The settings of a package manager, and which of them say how to reach packages."""
 
     prefix: str
     files: tuple[str, ...]
@@ -103,7 +103,7 @@ NPM = Manager(
 
 @dataclass(frozen=True)
 class Machine:
-    """How the machine differs from what this one happens to be."""
+    """How the new machine differs from this one."""
 
     variables: Mapping[str, str] = field(default_factory=dict)
     umask: str = "022"
@@ -121,13 +121,13 @@ MACHINES = {
 }
 
 
-# How packages are reached.
+# How to reach packages.
 
 
 def settings(
     manager: Manager, texts: Iterable[str], variables: Mapping[str, str]
 ) -> dict[str, str]:
-    """What matters of its files' texts and of its variables, each overriding what is before it.
+    """The relevant settings in its files and variables; later ones override earlier ones.
 
     Folders of this machine are left out: the new machine does not have them.
     """
@@ -156,7 +156,7 @@ def _is_folder(word: str) -> bool:
 
 
 def mirrors(targets: str) -> list[str]:
-    """The lines of a sources.list for Debian's own packages, from what apt says of its indexes."""
+    """The lines of a sources.list for Debian's own packages, from apt's list of its indexes."""
     found = [line.split() for line in targets.splitlines()]
     return [
         f"deb {place} {suite} main"
@@ -166,12 +166,12 @@ def mirrors(targets: str) -> list[str]:
 
 
 def apt_options(dump: str) -> list[str]:
-    """Those lines of what `apt-config dump` prints that say how packages are fetched."""
+    """The lines of `apt-config dump` that say how packages are fetched."""
     return [line for line in dump.splitlines() if _APT.match(line)]
 
 
 def _give_settings(tree: Path) -> None:
-    """Tell the new machine how packages are reached from here."""
+    """Give the new machine the settings with which this one reaches packages."""
     for name in ("resolv.conf", "hosts"):
         with contextlib.suppress(FileNotFoundError):
             shutil.copyfile(f"/etc/{name}", tree / "etc" / name)
@@ -195,10 +195,10 @@ def _give_settings(tree: Path) -> None:
 
 @contextlib.contextmanager
 def _kept_or_new(kept: Path | None, packages: Sequence[str]) -> Iterator[Path]:
-    """The tree: the one at `kept`, or else one that is gone when the block has ended."""
+    """The tree at `kept`, or else one that is removed after the block."""
     with contextlib.ExitStack() as undo:
         if kept is None:
-            # On a disk, as it holds gigabytes by the end.
+            # On a disk, because it grows to gigabytes.
             place = os.environ.get("TMPDIR", "/var/tmp")
             scratch = Path(tempfile.mkdtemp(prefix="platform-fresh-", dir=place))
             undo.callback(_remove, scratch)
@@ -225,12 +225,12 @@ def _make(tree: Path, packages: Sequence[str]) -> None:
     command = ["mmdebstrap", "--quiet", "--variant=minbase", include, *options]
     _checked([*command, SUITE, tree, *sources])
     _give_settings(tree)
-    # Like every container's: a service that a package starts would be in the host's network.
+    # As in every container: a service that a package starts would be in the host's network.
     policy = tree / "usr/sbin/policy-rc.d"
     policy.write_text("#!/bin/sh\nexit 101\n")
     policy.chmod(0o755)
     with tempfile.NamedTemporaryFile("w", suffix=".gitconfig") as config:
-        # Whoever owns the checkout; git asks its own child, whom no option reaches.
+        # For any owner of the checkout: git passes no option on to its child process.
         config.write("[safe]\n\tdirectory = *\n")
         config.flush()
         clone = ["git", "-c", "advice.detachedHead=false", "clone", "--quiet", "--no-hardlinks"]
@@ -238,7 +238,7 @@ def _make(tree: Path, packages: Sequence[str]) -> None:
 
 
 def _checked(command: Sequence[str | Path], variables: Mapping[str, str] | None = None) -> str:
-    """What a command prints, which must succeed; it is not shown, as settings are among it."""
+    """The output of a command that must succeed; not shown, because it contains settings."""
     own = ["unshare", *_ENDING, "--mount-proc", *map(str, command)]
     with _started(own, os.environ | {"LC_ALL": "C"} | dict(variables or {})) as process:
         printed, _ = process.communicate(timeout=_TIMEOUT_S)
@@ -247,14 +247,14 @@ def _checked(command: Sequence[str | Path], variables: Mapping[str, str] | None 
     return printed
 
 
-# Running in it.
+# Running commands in it.
 
 
 @contextlib.contextmanager
 def _started(
     command: Sequence[str], variables: Mapping[str, str], *, shown: bool = False
 ) -> Iterator[subprocess.Popen[str]]:
-    """Run a command that makes a namespace of processes, of which none is left after the block."""
+    """Run a command that makes a process namespace, and end all its processes after the block."""
     process = subprocess.Popen(
         command,
         env=variables,
@@ -272,7 +272,7 @@ def _started(
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """End a machine by its first process, with which the kernel ends all others."""
+    """Kill the first process of a machine, and so all others."""
     try:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     except OSError:
@@ -286,7 +286,7 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 @contextlib.contextmanager
 def _own_groups() -> Iterator[list[Path]]:
-    """Control groups for the machine, which are gone when the block has ended."""
+    """Control groups for the machine, removed after the block."""
     there = (Path(place) for place in _CONTROL_GROUPS)
     groups = [
         place / f"platform-fresh-{os.getpid()}"
@@ -304,14 +304,14 @@ def _own_groups() -> Iterator[list[Path]]:
 
 
 def inside(tree: Path, machine: Machine, command: str) -> list[str]:
-    """The command that makes the machine of `tree` and runs `command` in the clone there."""
+    """The command that starts the machine in `tree` and runs `command` in its clone."""
     cores = ["taskset", "--cpu-list", f"0-{machine.cores - 1}"] if machine.cores else []
     enter = ["sh", "-ec", _ENTER, "sh", str(tree), machine.shared_memory, machine.umask, command]
     return ["sh", "-ec", _JOIN, "sh", *cores, "unshare", *_OWN, *enter]
 
 
 def environment(machine: Machine, variables: Mapping[str, str]) -> dict[str, str]:
-    """All the variables of that machine; proxies, the terminal and `CI` are those of here."""
+    """All variables of that machine; proxies, the terminal and `CI` are as here."""
     kept = {name for name in variables if name in ("CI", "TERM") or name.lower() in _PROXIES}
     here = {name: variables[name] for name in kept}
     return {"PATH": _PATH, "HOME": _HOME} | here | dict(machine.variables)
@@ -321,7 +321,7 @@ def environment(machine: Machine, variables: Mapping[str, str]) -> dict[str, str
 def _running(
     tree: Path, machine: Machine, command: str, *, shown: bool = False
 ) -> Iterator[subprocess.Popen[str]]:
-    """Run `command`, a line for a shell, in the clone on that machine."""
+    """Run `command`, a shell command line, in the clone on that machine."""
     with _own_groups() as groups:
         own = environment(machine, os.environ) | {"OWN_GROUPS": " ".join(map(str, groups))}
         with _started(inside(tree, machine, command), own, shown=shown) as process:
@@ -330,7 +330,7 @@ def _running(
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one command."""
+    """The result of one command."""
 
     status: int
     seconds: float
@@ -338,7 +338,7 @@ class Outcome:
 
 
 def _timed(tree: Path, machine: Machine, command: str) -> Outcome:
-    """Run a command, showing what it prints."""
+    """Run a command and show its output."""
     print(f"\n$ {command}", flush=True)
     begun, summary = time.monotonic(), ""
     with _running(tree, machine, f"exec 2>&1; {command}") as process:
@@ -351,13 +351,13 @@ def _timed(tree: Path, machine: Machine, command: str) -> Outcome:
 
 
 def summary_of(line: str) -> str:
-    """What the last line of pytest says, or nothing."""
+    """The last line of pytest, or nothing."""
     match = _SUMMARY.fullmatch(_COLOUR.sub("", line).strip())
     return match[1] if match else ""
 
 
 def report(outcomes: Mapping[str, Outcome]) -> str:
-    """A line for each of them, and for what pytest said within."""
+    """A line for each command, and for each last line of pytest in its output."""
     lines = []
     for name, outcome in outcomes.items():
         failed = f"   failed with {outcome.status}" if outcome.status else ""
@@ -378,7 +378,7 @@ def main() -> int:
     if os.geteuid() != 0:
         print("`make test-fresh` mounts file systems and boots machines: run it as root.")
         return 1
-    # A shell that starts this in the background has it ignore Ctrl-C.
+    # A shell starts a background process with Ctrl-C ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _ended)

@@ -1,7 +1,7 @@
 """A stand-in for the gateway of an assistant: `python -m dev.gateway --port 8080`.
 
-It speaks both protocols of the chat and answers the profiles' checks of health. It thinks
-nothing: it repeats what it is told, and every answer says so.
+It speaks both protocols of the chat and answers the profiles' health checks. It has no model:
+it repeats each message, and every answer says so.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _MOST_READS = 10_000
 class Manner(NamedTuple):
     """How the stand-in behaves.
 
-    `only` leaves it one protocol, `token` is asked for, `slow_s` goes by before an answer to a
-    message and `pause_s` between the pieces of a streamed one.
+    `only` limits it to one protocol, `token` is required from clients, `slow_s` is the delay before
+    an answer to a message, and `pause_s` the one between the pieces of a streamed answer.
     """
 
     only: str = ""
@@ -42,7 +42,7 @@ class Manner(NamedTuple):
 
 
 class RefusedError(Exception):
-    """A request gets this status, and a sentence, instead of what it asks for."""
+    """A request that is refused, with a status and a sentence."""
 
     def __init__(self, status: HTTPStatus, reason: str, **headers: str) -> None:
         super().__init__(reason)
@@ -50,7 +50,7 @@ class RefusedError(Exception):
 
 
 class Gateway(ThreadingHTTPServer):
-    """The server; a thread for each connection."""
+    """The server, with a thread for each connection."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -61,17 +61,17 @@ class Gateway(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Where it is found."""
+        """Its URL."""
         return f"http://{self.server_name}:{self.server_port}"
 
     def server_bind(self) -> None:
-        """Listen, without asking for this machine's name as the library does."""
+        """Listen, without looking up the name of this machine as the library does."""
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
         self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing of a client that went away in the midst of its answer."""
+        """Log nothing when a client leaves before its answer is complete."""
 
 
 class _Connection(BaseHTTPRequestHandler):
@@ -82,7 +82,7 @@ class _Connection(BaseHTTPRequestHandler):
 
     def _handle(self) -> None:
         try:
-            # Read whatever becomes of it, or the next request would begin in it.
+            # Read it in any case: the next request on this connection begins after it.
             body = self._body()
         except RefusedError as error:
             self.close_connection = True
@@ -95,7 +95,7 @@ class _Connection(BaseHTTPRequestHandler):
             self._refuse(error)
 
     def __getattr__(self, name: str) -> Callable[[], None]:
-        """What answers a method: the library asks for `do_<METHOD>`, whatever the method is."""
+        """Handle every method: the library looks up `do_<METHOD>`."""
         if name.startswith("do_"):
             return self._handle
         raise AttributeError(name)
@@ -113,7 +113,7 @@ class _Connection(BaseHTTPRequestHandler):
             self.wfile.write(data)
 
     def send_events(self, events: Iterator[str]) -> None:
-        """Answer with a stream of events, each sent when it comes."""
+        """Answer with a stream of events, and send each at once."""
         self.send_response(HTTPStatus.OK)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Cache-Control", "no-cache")
@@ -125,20 +125,20 @@ class _Connection(BaseHTTPRequestHandler):
         self.wfile.write(b"0\r\n\r\n")
 
     def log_request(self, code: object = "", size: object = "") -> None:
-        """Say nothing: what people ask is theirs."""
+        """Log nothing, because messages are private."""
 
     def _body(self) -> bytes:
         length = self.headers.get("Content-Length", "0")
         if "Transfer-Encoding" in self.headers or not (length.isascii() and length.isdigit()):
             raise RefusedError(HTTPStatus.LENGTH_REQUIRED, "Say the length of the body.")
-        # More digits than any length has are not worth reading as a number.
+        # Python refuses to parse a number with thousands of digits.
         if len(length) > 12 or int(length) > LIMIT_BYTES:
             reason = f"A body has {LIMIT_BYTES:,} bytes at most."
             raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, reason)
         return self.rfile.read(int(length))
 
     def _linger(self) -> None:
-        """Take in what still comes: who is cut off while sending may not see the answer."""
+        """Read what the client still sends: if we closed now, it might not see the answer."""
         self.connection.settimeout(_LINGER_S)
         with contextlib.suppress(OSError):
             for _ in range(_MOST_READS):
@@ -152,7 +152,7 @@ class _Connection(BaseHTTPRequestHandler):
             raise RefusedError(HTTPStatus.NOT_FOUND, f"There is nothing at {path[:80]}.")
         if self.command not in route.methods:
             allowed = ", ".join(route.methods)
-            reason = f"Here is only {allowed}."
+            reason = f"Only {allowed} is allowed here."
             raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, reason, Allow=allowed)
         given = self.headers.get("Authorization", "").encode("latin-1", "replace")
         wanted = f"Bearer {manner.token}".encode()
@@ -199,7 +199,7 @@ def _completions(connection: _Connection, body: bytes) -> None:
 
 @dataclass(frozen=True)
 class _Route:
-    """What answers at a path; without a protocol it is for whoever asks."""
+    """How a path is answered; without a protocol it needs no token."""
 
     answer: Callable[[_Connection, bytes], None]
     methods: tuple[str, ...] = ("GET", "HEAD")
@@ -234,21 +234,23 @@ def _text(value: object, member: str) -> str:
 @click.command()
 @click.option("--bind", default="127.0.0.1", help="The address to listen on.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=8080, help="The port; 0 is one that is free."
+    "--port", type=click.IntRange(0, 65535), default=8080, help="The port; 0 means any free one."
 )
 @click.option("--only", type=click.Choice(PROTOCOLS), default=None, help="Speak one protocol.")
-@click.option("--token", default="", help="Answer only who has this token.")
-@click.option("--slow", default=0.0, help="Seconds before each answer to a message.")
-@click.option("--pause", default=0.03, help="Seconds between the pieces of a streamed answer.")
+@click.option("--token", default="", help="Require this token.")
+@click.option("--slow", default=0.0, help="Delay before each answer to a message, in seconds.")
+@click.option(
+    "--pause", default=0.03, help="Delay between pieces of a streamed answer, in seconds."
+)
 def main(bind: str, port: int, only: str | None, token: str, slow: float, pause: float) -> None:
-    """Serve a stand-in for an assistant's gateway until Ctrl-C; it only repeats what it is told."""
+    """Serve a stand-in for an assistant's gateway until Ctrl-C; it only repeats messages."""
     try:
         server = Gateway(bind, port, Manner(only or "", token, slow, pause))
     except OSError as error:
         reason = f"Cannot listen on {bind}, port {port}: {error.strerror}"
         raise click.ClickException(reason) from None
     with server as gateway:
-        click.echo(f"A stand-in for a gateway, which thinks nothing: {gateway.url}")
+        click.echo(f"A stand-in for a gateway, without a model: {gateway.url}")
         try:
             gateway.serve_forever()
         except KeyboardInterrupt:

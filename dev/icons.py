@@ -14,7 +14,7 @@ from dev.distributions import ROOT
 SVG = ROOT / "platform_common" / "web" / "static" / "icon.svg"
 FOLDER = ROOT / "pwa_app" / "static"
 CHROMIUM = "/usr/bin/chromium"
-# Name to width and whether the ground fills the corners, which a system then cuts itself.
+# Name to width, and whether the background fills the corners, for systems that round them.
 ICONS = {
     "icon-180.png": (180, True),
     "icon-192.png": (192, False),

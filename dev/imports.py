@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping
 
 from dev.distributions import ROOT
 
-# What each part may import of ours, beside itself. A module belongs to the longest part that
-# fits. Parts stand from left to right as the picture has them.
+# The parts that each part may import beside itself. A module belongs to the longest part that
+# matches. The order is that of the picture, from left to right.
 PARTS: Mapping[str, frozenset[str]] = {
     "platformctl": frozenset({"platform_common", "release_tools", "wizard_app.setup"}),
     "wizard_app": frozenset({"platform_common", "platform_common.web", "wizard_app.setup"}),
@@ -22,7 +22,7 @@ PARTS: Mapping[str, frozenset[str]] = {
     "platform_common": frozenset(),
 }
 PACKAGES = frozenset(part for part in PARTS if "." not in part)
-# Test code, tools and the mapped folders are no modules of a package.
+# Tests, tools and the mapped folders are not modules of a package.
 NEVER = frozenset({"tests", "dev", "bench", "schemas", "systemd", "templates"})
 
 
@@ -59,9 +59,9 @@ def imported(node: ast.AST) -> list[str]:
         case ast.ImportFrom(module=str(module), level=0, names=names):
             return [f"{module}.{alias.name}" for alias in names]
         case ast.ImportFrom():
-            return ["tests"]  # A relative import: ours are absolute.
+            return ["tests"]  # A relative import; ours are absolute.
         case ast.Call(func=ast.Name("__import__") | ast.Attribute(attr="import_module")):
-            return ["tests"]  # An import that no reader of the text can follow.
+            return ["tests"]  # An import that cannot be followed in the text.
     return []
 
 

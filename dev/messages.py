@@ -1,4 +1,4 @@
-"""`make messages`: collect what pages say, and bring each language's catalogue up to date.
+"""`make messages`: collects the texts of the pages and updates the catalogue of each language.
 
 What is new in a catalogue is left empty for a person to put into that language;
 what no page says any more is removed.
@@ -21,7 +21,7 @@ from platform_common.web.language import LANGUAGES, SOURCE
 
 LOCALES = ROOT / "platform_common/web/locales"
 _DATA = ROOT / "platform_common/data"
-# Where people are spoken to: each folder's files, and how texts are found in them.
+# The files with texts for people, and how texts are found in them.
 _SOURCES = (
     ("templates", "*.html", "jinja2.ext:babel_extract"),
     ("platform_common", "*.py", "python"),
@@ -45,7 +45,7 @@ msgstr ""
 
 
 def collected() -> Catalog:
-    """All that the pages can say."""
+    """All texts of the pages."""
     catalogue = Catalog(charset="utf-8")
     for path, method in _files():
         for _, message, comments, context in extract_from_file(
@@ -59,21 +59,21 @@ def collected() -> Catalog:
 
 
 def updated(code: str) -> bytes:
-    """The catalogue of the language `code`, with just what is said today."""
+    """The catalogue of the language `code`, with only the texts in use."""
     path = LOCALES / f"{code}.po"
     with path.open("rb") as source:
         catalogue = read_po(source, locale=code)
     catalogue.update(collected(), no_fuzzy_matching=True)
     catalogue.obsolete.clear()
     written = io.BytesIO()
-    # The usual header holds the day and who ran this; places would change with every edit.
+    # The usual header has a date and an author; line numbers would change with every edit.
     write_po(written, catalogue, width=100, omit_header=True, sort_output=True, no_location=True)
     header = _HEADER.format(code=code, plurals=catalogue.plural_forms)
     return header.encode() + written.getvalue().rstrip(b"\n") + b"\n"
 
 
 def main() -> None:
-    """Bring every catalogue up to date, and say how much each lacks."""
+    """Update every catalogue and print how many translations are missing."""
     for code in LANGUAGES:
         if code == SOURCE:
             continue

@@ -20,7 +20,7 @@ _TIMEOUT_S = 900
 # Where Debian keeps programs that are not on every user's PATH.
 _MORE_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 
-# Package to what shows that it is there: a program, a file, or a Python module.
+# Package to a sign that it is installed: a program, a file, or a Python module.
 SIGNS = {
     "alsa-utils": "arecord",
     "build-essential": "g++",
@@ -117,7 +117,7 @@ NEEDS: Mapping[str, Sequence[str]] = {
 
 
 def missing(packages: Sequence[str]) -> list[str]:
-    """Those of `packages` of which this machine shows no sign."""
+    """The packages that do not seem to be installed."""
     return sorted(package for package in packages if not _present(SIGNS[package]))
 
 
@@ -142,7 +142,7 @@ def install(packages: Sequence[str]) -> None:
 
 
 def main(arguments: Sequence[str], *, root: bool) -> int:
-    """Provide what the verb needs; returns the exit code."""
+    """Install what the verb needs, or name it; return the exit code."""
     if len(arguments) != 1 or arguments[0] not in NEEDS:
         print(f"usage: python3 dev/packages.py {'|'.join(NEEDS)}", file=sys.stderr)
         return 2

@@ -49,7 +49,7 @@ class Service:
 
     @property
     def url(self) -> str:
-        """Where a browser finds it."""
+        """Its URL."""
         return f"http://{LOOPBACK}:{self.port}"
 
 
@@ -69,7 +69,7 @@ RELEASES = Service(
         *("--bind", LOOPBACK, "--directory", "{folder}/dist"),
     ),
 )
-# Where the shipped profiles have theirs.
+# The port of the shipped profiles' gateways.
 GATEWAY = Service(
     "gateway",
     8080,
@@ -158,7 +158,7 @@ def _make_release(folder: Path) -> None:
 
 
 def _open(url: str) -> None:
-    """Fetch a page once; a failure ends the program."""
+    """Fetch a page; a failure ends the program."""
     answer, page = _answer_to(urllib.request.Request(url))
     click.echo(f"{answer.geturl()}: {len(page):,} bytes of {answer.headers.get_content_type()}")
 
@@ -173,7 +173,7 @@ def _answer_to(request: urllib.request.Request) -> tuple[urllib.response.addinfo
 
 
 def _talk(gateway: str) -> None:
-    """Say something to the stand-in, as the chat will; a failure ends the program."""
+    """Send the stand-in a message, as the chat does; a failure ends the program."""
     body = json.dumps({"message": "Hello"})
     click.echo(f"POST {gateway}/chat  {body}")
     request = urllib.request.Request(f"{gateway}/chat", body.encode())
@@ -182,7 +182,7 @@ def _talk(gateway: str) -> None:
 
 
 def _launch_link(folder: Path) -> str:
-    """The address that opens the wizard; asking for it leaves it unused."""
+    """The link that opens the wizard; reading it does not use it up."""
     command = [_program("wizard-app"), "launch-url", "--dev-out", str(folder)]
     _show_command(_line(command, {}))
     try:
@@ -197,7 +197,7 @@ def _launch_link(folder: Path) -> str:
 def _prepare_terminal(context: click.Context) -> None:
     if os.environ.get("NO_COLOR"):
         context.color = False
-    # A shell that starts this in the background has it ignore Ctrl-C.
+    # A shell starts a background process with Ctrl-C ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _ended)
@@ -216,7 +216,7 @@ def _step(command: Sequence[object], variables: Mapping[str, Path] | None = None
     words = [str(word) for word in command]
     settings = {name: str(value) for name, value in (variables or {}).items()}
     _show_command(_line(words, settings))
-    # A proxy is for other machines.
+    # The services are on this machine, so no proxy is used.
     environment = os.environ | {"NO_PROXY": LOOPBACK, "no_proxy": LOOPBACK} | settings
     try:
         subprocess.run(words, env=environment, timeout=_STEP_TIMEOUT_S, check=True)
@@ -238,7 +238,7 @@ def _line(command: Sequence[str], variables: Mapping[str, str]) -> str:
 
 
 def _shown(path: Path) -> str:
-    """`path` as one would type it here."""
+    """`path` as you would type it in the current folder."""
     path = path.absolute()
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
@@ -250,7 +250,7 @@ def _fail(message: str) -> NoReturn:
 
 @contextlib.contextmanager
 def _running(services: Sequence[Service], folder: Path) -> Iterator[list[Running]]:
-    """Start the services, each on its port or a free one; they have ended when the block has."""
+    """Start the services, each on its port or a free one, and end them after the block."""
     with contextlib.ExitStack() as stack:
         started = []
         for service in services:
@@ -278,7 +278,7 @@ def _process(service: Service, folder: Path) -> Iterator[subprocess.Popen[bytes]
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            # Ctrl-C is for us; the services end when we say so.
+            # Ctrl-C must only reach us; we end the services ourselves.
             start_new_session=True,
         )
     try:
@@ -298,9 +298,9 @@ def _log(service: Service, folder: Path) -> Path:
 
 @contextlib.contextmanager
 def _free_port(wanted: int) -> Iterator[int]:
-    """`wanted` or another free port, which no other run takes until the block has ended."""
+    """`wanted` or another free port, which no other run takes until the block ends."""
     for port in (wanted, 0, 0, 0):
-        # A name that is gone with its process, in a space of names without files.
+        # An abstract socket name, which is not a file and goes away with its process.
         with socket.socket() as probe, socket.socket(socket.AF_UNIX) as claim:
             try:
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

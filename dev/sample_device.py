@@ -1,4 +1,4 @@
-"""Make a small sample device in a folder, for the dashboard to show something.
+"""Makes a small sample device in a folder, so that the dashboard has something to show.
 
 A folder that holds a device, or anything in the places of one, is left as it is, but for
 the address of the gateway in the profiles that were made here. What is made up says so: the
@@ -31,9 +31,9 @@ _NOT_A_KEY = "sk-sample-this-is-not-a-real-key"
 _DAYS = 30
 _TIMEOUT_S = 60
 _PROFILES = PROFILES.device.lstrip("/")
-# By this first line a profile is known again as one that was made here.
+# The first line of a profile that was made here, to recognise it later.
 _MARK = b"# As shipped, but its gateway is the stand-in of `make run`.\n"
-# Provider, model, and dollars for a thousand tokens; None is left to the rate sheet.
+# Provider, model, and dollars per thousand tokens; with None the rate sheet decides.
 _MODELS = (
     ("openai", "gpt-4o", 0.009),
     ("openai", "gpt-4o-mini", None),
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def is_there(folder: Path) -> bool:
-    """Whether the folder holds a device; what the wizard alone left in it is none yet."""
+    """Whether the folder holds a device; the wizard's own files alone do not make one."""
     state = (path for place in _STATE for path in (folder / place).rglob("*"))
     return any((folder / part).exists() for part in _PARTS) or any(
         "wizard" not in path.name for path in state if not path.is_dir()
@@ -69,7 +69,7 @@ def is_there(folder: Path) -> bool:
 
 
 def make(root: Path, version: str, update_url: str, now: datetime) -> None:
-    """Write the records of the device that `root` is to be."""
+    """Write the records of a device into `root`."""
     records = {
         "etc/hostname": "sample-device",
         "etc/platform/active-profile": "openclaw",
@@ -90,7 +90,7 @@ def make(root: Path, version: str, update_url: str, now: datetime) -> None:
 
 
 def make_profiles(root: Path) -> None:
-    """Give the device the shipped profiles as files of its own."""
+    """Copy the shipped profiles to the device."""
     folder = root / _PROFILES
     folder.mkdir()
     for shipped in sorted(data_path(PROFILES.shipped).glob("*.toml")):
@@ -98,7 +98,7 @@ def make_profiles(root: Path) -> None:
 
 
 def place_gateway(root: Path, url: str) -> bool:
-    """Have the profiles that were made here name the gateway at `url`; whether there is one."""
+    """Point the profiles that were made here to the gateway at `url`; whether there is any."""
     found = False
     for path in (root / _PROFILES).glob("*.toml"):
         data = path.read_bytes()
@@ -116,11 +116,11 @@ def place_gateway(root: Path, url: str) -> bool:
 
 
 def ledger(now: datetime) -> Iterator[str]:
-    """A month of messages, some dear, some days with none, and some today."""
+    """A month of messages: some expensive, some days without any, and some today."""
     chance = random.Random(2026)
     for age in range(_DAYS - 1, -1, -1):
         began = (now - timedelta(days=age)).replace(hour=0, minute=0, second=0, microsecond=0)
-        # Of today no more has gone by than until now.
+        # A message of today must not be later than now.
         seconds = max(1, int((now - began).total_seconds())) if age == 0 else 86_400
         number = 9 if age == 0 else chance.choice((0, 4, 7, 9, 12, 16))
         for second in sorted(chance.randrange(seconds) for _ in range(number)):
@@ -140,7 +140,7 @@ def ledger(now: datetime) -> Iterator[str]:
 
 
 def control(root: Path, *words: str, stdin: str = "") -> None:
-    """Have the control CLI do it; a failure ends the program."""
+    """Run the control CLI; a failure ends the program."""
     subprocess.run(
         [Path(sys.executable).with_name("platformctl"), *words],
         env=os.environ | {"PLATFORM_ROOT": str(root)},

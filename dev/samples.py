@@ -1,4 +1,4 @@
-"""Make small artefacts of every kind with the tools that make real ones.
+"""Makes small artefacts of every kind with the tools that make real ones.
 
 A root filesystem holding this project is packed as a disk image, a compressed
 image and an archive; a fourth artefact is a reference. Files that exist are kept.
@@ -23,7 +23,7 @@ _TIMEOUT_S = 300
 
 
 def main() -> None:
-    """Make what is missing in the folder given."""
+    """Make the missing files in the given folder."""
     if len(sys.argv) != 4:
         raise SystemExit("usage: samples.py FOLDER VERSION CHANNEL")
     folder, version, channel = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
@@ -59,7 +59,7 @@ def _tar_gz(artefact: Path) -> None:
 
 
 def _oci(artefact: Path) -> None:
-    # The reference is shown and never fetched, so nothing need lie behind it.
+    # The reference is shown and never fetched, so it need not exist.
     digest = hashlib.sha256(artefact.name.encode()).hexdigest()
     artefact.write_text(f"oci://registry.example/platform/openclaw@sha256:{digest}\n")
 
@@ -104,7 +104,7 @@ def _root_filesystem(scratch: Path) -> Path:
 
 
 def _run(name: str, *arguments: str | Path) -> None:
-    # mkfs.ext4 is for everyone, and its folder is on root's PATH alone.
+    # Everyone may run mkfs.ext4, but its folder is only on root's PATH.
     program = shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
     if program is None:
         raise SystemExit(f"{name} is not installed: see README.md, 'What it needs'.")

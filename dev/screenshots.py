@@ -1,4 +1,4 @@
-"""Make the pictures in docs/screenshots: pages of sample devices, as Chromium shows them."""
+"""Makes the pictures in docs/screenshots: pages of sample devices in Chromium."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _LOG = (
 
 
 class Picture(NamedTuple):
-    """A page of a device in some state, and how it is shown."""
+    """A page of a device in a given state, and how to show it."""
 
     name: str
     address: str
@@ -54,7 +54,7 @@ class Picture(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A page of the wizard, with what is before it answered; `chosen` is ticked on it."""
+    """A page of the wizard, with all earlier pages answered; `chosen` is ticked on it."""
 
     name: str
     step: str
@@ -74,7 +74,7 @@ PICTURES = (
     Picture("system", "/app/system"),
 )
 
-# Of one device that is set up, talked to, and looked at.
+# Pictures of one device that is set up, then used in the chat and the dashboard.
 DONE = Picture("wizard-done", "/wizard/done", phone=True)
 CHAT = Picture("chat", "/chat")
 SET_UP = Picture("set-up", "/app/dashboard")
@@ -181,7 +181,7 @@ def _page(browser: Browser, picture: Picture | Step) -> Page:
 
 
 def _taken(page: Page) -> bytes:
-    """What the page looks like, as WebP of the best quality that is small enough."""
+    """The page as WebP, in the best quality that is small enough."""
     session = page.context.new_cdp_session(page)
     for quality in _QUALITIES:
         options = {"format": "webp", "quality": quality}
@@ -192,7 +192,7 @@ def _taken(page: Page) -> bytes:
 
 
 def main() -> None:
-    """Make all of them."""
+    """Make all pictures."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as scratch:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)

@@ -1,4 +1,4 @@
-"""What the stand-in gateway says, as Markdown and in the shapes of both protocols."""
+"""The answers of the stand-in gateway, in Markdown and in the format of each protocol."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ It came
 
 
 def answer(told: str, path: str, turns: int) -> str:
-    """What the stand-in says to `told`, the last of `turns`: Markdown with a bit of everything."""
+    """The answer to `told`, the last of `turns` messages: Markdown with a bit of everything."""
     before = f"after {turns - 1} messages" if turns > 1 else "without what was said before"
     return _ANSWER.format(
         quoted="\n".join(f"> {line}" for line in told.splitlines()),

@@ -18,7 +18,7 @@ def now() -> str:
 
 
 def local_time(text: str) -> datetime | None:
-    """The moment of a text such as `2026-11-03T10:00:00Z`, in the device's zone; None for none."""
+    """Parse a time such as `2026-11-03T10:00:00Z`, into the device's zone; None if it is none."""
     try:
         return datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError):
@@ -26,11 +26,11 @@ def local_time(text: str) -> datetime | None:
 
 
 def is_implausible(day: date) -> bool:
-    """Whether `day` is before the release of this software."""
-    return day < release_day()
+    """Whether `day` is before the month of this version, as on a clock that was never set."""
+    return day < release_month()
 
 
-def release_day() -> date:
-    """The first day of the month in which this software was made."""
+def release_month() -> date:
+    """The first day of the month of this version; not its day, as tests run before the release."""
     year, month, *_ = VERSION.split(".")
     return date(int(year), int(month), 1)

@@ -37,7 +37,7 @@ def allowed_hosts(value: str) -> frozenset[str]:
 def host_is_ours(
     header: str, allowed: Collection[str], own_name: Callable[[], str] = socket.gethostname
 ) -> bool:
-    """Whether a request with this `Host` header is meant for us (contract, section 5).
+    """Whether a request with this `Host` header is meant for us (ADR 17).
 
     Allowed are addresses, because another site's name cannot be one; names of loopback and of
     the local network; the machine's own name; and those in `allowed`.

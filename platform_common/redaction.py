@@ -16,7 +16,7 @@ from platform_common.secret import Secret
 
 MASK = "•••"
 # Shorter values also occur as ordinary words.
-_SHORTEST_KNOWN = 8
+SHORTEST_KNOWN = 8
 # Values in the file of keys that are not secret: server addresses, region names.
 _NO_SECRET = re.compile(r"https?://[\w.:\[\]-]+(?:/v\d+)?/*|[a-z]{2}(?:-[a-z]+){1,3}-\d{1,2}")
 
@@ -95,7 +95,7 @@ class Redactor:
 
 def _forms(value: str) -> Iterator[str]:
     """The forms of a secret in a text: plain, URL-encoded, base64."""
-    if len(value) < _SHORTEST_KNOWN or _NO_SECRET.fullmatch(value):
+    if len(value) < SHORTEST_KNOWN or _NO_SECRET.fullmatch(value):
         return
     yield value
     in_address = quote(value, safe="")

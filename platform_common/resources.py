@@ -36,7 +36,7 @@ def units() -> Path:
 
 
 def _folder(package: str) -> Path:
-    # Here, because at the top the bench row of `platformctl version` misses.
+    # Imported here: at the top it makes `platformctl version` miss its benchmark.
     from importlib.resources import files
 
     return Path(str(files(package)))

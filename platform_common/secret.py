@@ -52,7 +52,7 @@ def parse_secret(text: str, what: str = "The key") -> Secret:
     """Parse `text`, without the blanks at its ends.
 
     1 to 4,096 printable ASCII characters without blanks, quotes, backslash or
-    back-tick (contract of `secrets.env`). Raises `SecretError`.
+    back-tick (docs/reference/records.md, "secrets.env"). Raises `SecretError`.
     """
     secret = Secret(text.strip(" \t\r\n"))
     # So that no variable of the traceback holds the value.

@@ -103,7 +103,7 @@ class TriedAction(Struct, frozen=True):
 
 
 class SetupStatus(Struct, frozen=True):
-    """`setup status`: whether the device is set up, and how far the last try to came.
+    """`setup status`: whether the device is set up, and how far the last attempt came.
 
     `outcome` is none, unfinished, failed or done; unfinished is what goes on, or was
     interrupted. Once `complete`, no wizard starts any more; `completed_at` is empty where

@@ -50,7 +50,7 @@ class ProfileVerdict(Struct, frozen=True):
 
 
 def line_of(place: Place) -> Callable[[Paths], str]:
-    """What reads the one line of a record; empty when there is none."""
+    """Return a reader for a one-line record; its result is empty if there is no record."""
     return lambda paths: record_file.read_line(paths.path_of(place)) or ""
 
 

@@ -23,7 +23,7 @@ from pwa_app.voice import page as voice
 
 
 def create_app(settings: PwaSettings, *, cli: ControlCli | None = None) -> Flask:
-    """The dashboard app (spec, dashboard web app; contract, section 5).
+    """The dashboard app (docs/reference/pwa-app.md).
 
     `cli` replaces the control CLI that the settings name.
     """

@@ -6,6 +6,7 @@ import os
 
 import click
 
+from platform_common import ports
 from platform_common.cli.group import CommandGroup, prepare, run_and_leave
 from platform_common.errors import PlatformError
 from platform_common.version import VERSION
@@ -36,7 +37,7 @@ Examples:
 )
 @click.option(
     "--bind",
-    default="127.0.0.1:8089",
+    default=f"127.0.0.1:{ports.DASHBOARD}",
     show_default=True,
     metavar="HOST:PORT",
     help="Address to listen on; [IPV6]:PORT and unix:/PATH are addresses too.",

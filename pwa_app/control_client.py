@@ -76,7 +76,7 @@ class SubprocessCli:
         try:
             return processes.run(
                 [self._program, *words],
-                timeout_s=round(deadline - time.monotonic(), 1) or limit_s,
+                timeout_s=max(0.1, round(deadline - time.monotonic(), 1)),
                 stdin=stdin,
                 variables=self._variables,
             )

@@ -22,7 +22,7 @@ class DeviceLimitation(Struct, frozen=True):
 
 
 class DeviceLimits(Struct, frozen=True):
-    """`limits`: the limits record; its values may differ from those of our own."""
+    """`limits`: the limits record; another control CLI may have words that ours does not know."""
 
     target: str = ""
     tier: str = ""
@@ -41,7 +41,7 @@ class _Providers(Struct, frozen=True):
 
 
 def read_models(tree: Any) -> tuple[Model, ...]:
-    """Parse the answer to `model list`: an array, or an object with it as `providers`."""
+    """Parse the answer to `model list`: an array, or, from another control CLI, an object."""
     if isinstance(tree, dict):
         return shaped(tree, _Providers).providers
     return shaped(tree, tuple[Model, ...])

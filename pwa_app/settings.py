@@ -28,7 +28,7 @@ class PwaSettings(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> PwaSettings:
-        """The settings in `env` (contract, sections 1 and 5)."""
+        """The settings in `env` (docs/reference/pwa-app.md, "Settings")."""
         control_cli = shutil.which(env.get("PLATFORM_CTL") or _CONTROL_CLI, path=env.get("PATH"))
         journal_dir = env.get("PLATFORM_JOURNAL_DIR")
         return cls(

@@ -1,4 +1,4 @@
-"""Removing what this process did not finish."""
+"""Removes what this process did not finish."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from platform_common.storage.stale_files import remove_left_overs, signals_held
 def nothing_left_in(*directories: Path) -> Iterator[None]:
     """Remove this process's own left-overs when the block fails or is interrupted.
 
-    A signal may come in the midst of any clean-up inside the block, and skip it.
+    A signal may interrupt and skip any clean-up inside the block.
     """
     try:
         yield

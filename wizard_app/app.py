@@ -14,7 +14,7 @@ from platform_common.web.factory import new_application
 from wizard_app.access import gate
 from wizard_app.access.sessions import boot_time, new_token
 from wizard_app.access.token_file import TokenFile
-from wizard_app.apply_job import ApplyJob, executor
+from wizard_app.apply_job import ApplyJob, executor, remove_old_secrets
 from wizard_app.chat import routes
 from wizard_app.chat.conversation import Chat
 from wizard_app.pages import another_device, answers_file, done, review
@@ -31,7 +31,7 @@ def create_app(
     steps: Sequence[AnyStep] = STEPS,
     clock: Callable[[], float] = boot_time,
 ) -> Flask:
-    """The wizard app (spec, first-boot wizard; contract, section 6).
+    """The wizard app (docs/reference/wizard-app.md).
 
     When this returns, the launch token is written. `steps` replaces the usual steps, and
     `clock`, in seconds, measures the age of sessions. Raises `PlatformError` if the token cannot
@@ -46,6 +46,7 @@ def create_app(
         device_name=lambda: device_name(settings.paths, settings.device),
     )
     wizard = Wizard(settings, steps)
+    remove_old_secrets(settings)
     review.install(app, ApplyJob(wizard, settings.paths, executor(settings)))
     routes.install(app, Chat(settings))
     gate.install(app, settings, forget=wizard.forget_secrets, clock=clock)

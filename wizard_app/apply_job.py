@@ -114,15 +114,18 @@ def _needless(snapshot: Snapshot) -> Outcome | None:
     return Outcome() if snapshot.lacks() else None
 
 
+def remove_old_secrets(settings: WizardSettings) -> None:
+    """Remove secrets that a killed wizard left behind; each attempt looks for them too."""
+    with contextlib.suppress(PlatformError), _root_alone(settings):
+        tidy(settings.paths)
+
+
 def executor(settings: WizardSettings) -> Execute:
     """How this wizard sets up a device: the machine, or a folder that only records commands.
 
     On a machine, a wizard without root asks the root helper if there is one.
     """
     device = settings.paths
-    # A killed wizard may have left secrets behind; each attempt looks for them too.
-    with contextlib.suppress(PlatformError), _root_alone(settings):
-        tidy(device)
     run = on_machine(device) if settings.production else recorded(device.root / COMMANDS)
 
     def act(snapshot: Snapshot, plan: Plan, on_progress: OnProgress) -> None:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from platform_common import ports
 from platform_common.cli.group import CommandGroup, prepare, print_json, run_and_leave
 from platform_common.errors import PlatformError, WrongUsageError
 from platform_common.version import VERSION
@@ -64,7 +65,7 @@ Examples:
 )
 @click.option(
     "--bind",
-    default="127.0.0.1:8088",
+    default=f"127.0.0.1:{ports.WIZARD}",
     show_default=True,
     metavar="HOST:PORT",
     help="Address to listen on; [IPV6]:PORT and unix:/PATH are addresses too.",
@@ -163,7 +164,7 @@ def new_token(*, as_json: bool, **options: Any) -> None:
     epilog="""\b
 Examples:
   wizard-app console --production
-""",
+"""
 )
 @_device
 def console(**options: Any) -> None:

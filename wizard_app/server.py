@@ -78,6 +78,7 @@ def _serve(
     with launch_url.announced(settings.token_file, serving):
         app = create_app(msgspec.structs.replace(settings, token=token, bind=bind))
         show(serving, token)
+        # More than one come from systemd, whose sockets replace this address.
         serve(app, served[0], settings=gunicorn)
 
 

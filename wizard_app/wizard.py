@@ -12,7 +12,6 @@ from platform_common import clock
 from platform_common.errors import PlatformError
 from platform_common.message import Sentence
 from platform_common.web.flash import Flash, FlashStore
-from wizard_app.pages.step_page import Page, shown
 from wizard_app.setup.answers import Answers
 from wizard_app.setup.apply import journal
 from wizard_app.setup.device_facts import DeviceFacts
@@ -23,6 +22,7 @@ from wizard_app.setup.state import DONE, REVIEW, WizardState, order
 from wizard_app.setup.state_file import StateFile
 from wizard_app.setup.steps.base import Accepted, AnyStep, CheckResult, Form, FormErrors
 from wizard_app.state_store import StateStore, not_saved
+from wizard_app.step_page import Page, shown
 
 # The field of a form and of a URL that says where to continue.
 RETURN = "return"
@@ -111,8 +111,10 @@ class Wizard:
         shapes = [step.answer_type for step in self.steps.values()]
         with self._changing:
             before = self.snapshot(machine)
-            if before.state.step == DONE or self.settled:
-                return DONE if before.state.step == DONE else REVIEW
+            if before.state.step == DONE:
+                return DONE
+            if self.settled:
+                return REVIEW
             if any(before.answered()) and not replace:
                 return Refused(Sentence("Tick the box to replace the answers given so far"))
             others = before.state.answers.without(shapes)
@@ -120,7 +122,7 @@ class Wizard:
                 before.state, answers=Answers({**others.values, **answers.values})
             )
             found = Snapshot(self.steps, machine, StoredState(state))
-            step = next((lack.step.slug for lack in found.unanswered()), REVIEW)
+            step = next((step.slug for step in found.unanswered()), REVIEW)
             same = {one.slug for one in found.answered() if found.answer(one) == before.answer(one)}
             unsaved = self._store.keep(
                 msgspec.structs.replace(state, step=step), before.pending.only(same)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import signal
 import sys
@@ -117,6 +118,19 @@ def print_json(document: Any) -> None:
     click.echo(json.dumps(document, indent=2))
 
 
+class Number(click.FloatRange):
+    """An option value that is a number in a range, and not "nan", which every range accepts."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Parse `value`; a usage error if it is not a number in the range."""
+        number: float = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return number
+
+
 def prepare(ctx: click.Context) -> None:
     """Prepare for any command: no core files, colour settings, SIGTERM as an ordinary exit."""
     keep_out_of_core_files()
@@ -128,8 +142,8 @@ def prepare(ctx: click.Context) -> None:
 def run_and_leave(main: Callable[[], object]) -> NoReturn:
     """Run `main` and end the process with its exit status.
 
-    The interpreter is not torn down object by object: with that the bench row of
-    `platformctl version` misses. `main` must have closed and removed its own files.
+    The interpreter is not torn down object by object, which makes `platformctl version` miss
+    its benchmark. `main` must have closed and removed its own files.
     Whatever `main` raises other than `SystemExit` is raised.
     """
     ended: SystemExit = SystemExit()

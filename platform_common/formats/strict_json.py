@@ -38,10 +38,7 @@ def load_strict(data: bytes) -> Any:
         raise JsonError(Sentence("the JSON is not UTF-8 (byte {at})", at=error.start)) from None
     try:
         value = json.loads(
-            text,
-            object_pairs_hook=_members,
-            parse_constant=_refuse_constant,
-            parse_float=_finite,
+            text, object_pairs_hook=_members, parse_constant=_refuse_constant, parse_float=_finite
         )
     except json.JSONDecodeError as error:
         raise JsonError(

@@ -15,13 +15,14 @@ from collections.abc import Collection, Iterator
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from platform_common import ports
 from platform_common.errors import PlatformError
 from platform_common.message import Sentence
 from platform_common.net.networks import IPV4_SUFFIXES, REFUSED, Address, is_in
 
 _SocketAddress = tuple[socket.AddressFamily, tuple[Any, ...]]
 
-OWN_PORTS = frozenset({8088, 8089})
+OWN_PORTS = frozenset({ports.WIZARD, ports.DASHBOARD})
 # Documentation addresses; connecting a datagram socket to them sends nothing.
 _OUTSIDE = {socket.AF_INET: "192.0.2.1", socket.AF_INET6: "2001:db8::1"}
 FAMILIES = frozenset(_OUTSIDE)
@@ -51,7 +52,7 @@ def connect(host: str, port: int, deadline: float, *, loopback: bool = False) ->
                 Sentence(
                     "Nothing is sent to {address}: it is a link-local or reserved address",
                     address=ip,
-                ),
+                )
             )
         if port in OWN_PORTS and _is_this_machine(ip):
             raise _own_page(host, port)
@@ -88,10 +89,7 @@ def own_addresses(families: Collection[socket.AddressFamily] = FAMILIES) -> list
     found = []
     for family, outside in _OUTSIDE.items():
         if family in families:
-            with (
-                contextlib.suppress(OSError),
-                socket.socket(family, socket.SOCK_DGRAM) as probe,
-            ):
+            with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
                 probe.connect((outside, 9))
                 found.append(str(probe.getsockname()[0]))
     return found

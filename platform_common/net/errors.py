@@ -66,21 +66,27 @@ def exchange_error(
                 Sentence("{server} sent a response that is too large", server=server)
             )
         case TimeoutError():
-            said, hint = Sentence("{server} did not answer within {seconds} s"), _TRY_AGAIN
+            seconds, hint = f"{round(limit_s, 1):g}", _TRY_AGAIN
+            said = Sentence(
+                "{server} did not answer within {seconds} s", server=server, seconds=seconds
+            )
         case ConnectionRefusedError():
-            said = Sentence("{server} refused the connection")
+            said = Sentence("{server} refused the connection", server=server)
         case ConnectionError() | http.client.IncompleteRead() | ssl.SSLEOFError():
-            said = Sentence("{server} closed the connection before its answer was complete")
+            said = Sentence(
+                "{server} closed the connection before its answer was complete", server=server
+            )
             hint = _TRY_AGAIN
         case ssl.SSLError():
-            said = Sentence("This device could not set up a TLS connection to {server}")
+            said = Sentence(
+                "This device could not set up a TLS connection to {server}", server=server
+            )
             hint = Sentence("Does its address start with http:// instead?")
         case http.client.HTTPException() | ValueError():
-            said = Sentence("{server} sent an answer that is not HTTP")
+            said = Sentence("{server} sent an answer that is not HTTP", server=server)
         case _:
-            said = Sentence("{server} could not be reached")
-    seconds = f"{round(limit_s, 1):g}"
-    return ExchangeError(Sentence(said.text, server=server, seconds=seconds), hint=hint)
+            said = Sentence("{server} could not be reached", server=server)
+    return ExchangeError(said, hint=hint)
 
 
 def _distrusted(verify_code: int, server: str) -> ExchangeError:

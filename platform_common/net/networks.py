@@ -9,7 +9,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def networks(*texts: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
-    """The networks that are written so."""
+    """Parse networks."""
     return tuple(map(ipaddress.ip_network, texts))
 
 
@@ -30,7 +30,7 @@ IPV4_SUFFIXES = networks("::/96", "::ffff:0:0/96", "64:ff9b::/96")
 
 
 def address_of(text: str) -> Address | None:
-    """The IP address that `text` is, the IPv4 one where IPv6 carries it; None for none."""
+    """Parse an IP address, IPv4 if it is mapped into IPv6; None if it is not one."""
     try:
         found = ipaddress.ip_address(text)
     except ValueError:

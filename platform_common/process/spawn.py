@@ -35,9 +35,10 @@ def hung(name: str, timeout_s: float) -> ProcessError:
     return ProcessError(f"{name} did not finish in {timeout_s:g} s")
 
 
-def not_started(name: str, error: OSError) -> ProcessError:
-    """The error for a program that the system refuses to start."""
-    return ProcessError(f"{name} could not be started: {error.strerror or error}")
+def not_started(name: str, error: Exception) -> ProcessError:
+    """The error for a program that the system or Python refuses to start."""
+    why = getattr(error, "strerror", None) or error
+    return ProcessError(f"{name} could not be started: {why}")
 
 
 def start_program(
@@ -74,7 +75,7 @@ def start_program(
         raise not_started(argv[0], error) from error
     except (ValueError, RuntimeError, subprocess.SubprocessError) as error:
         # For example, a NUL in an argument, or the interpreter is shutting down.
-        raise ProcessError(f"{argv[0]} could not be started: {error}") from None
+        raise not_started(argv[0], error) from None
     process.stdin, process.stdout, process.stderr = our_stdin, our_stdout, our_stderr
     return process
 
@@ -85,8 +86,7 @@ def become(argv: list[str]) -> NoReturn:
     try:
         os.execvpe(argv[0], argv, environment)  # noqa: S606 - without a shell, as it should be
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        raise ProcessError(f"{argv[0]} could not be started: {why}") from error
+        raise not_started(argv[0], error) from error
 
 
 def _environment(passed_on: Sequence[str]) -> dict[str, str]:

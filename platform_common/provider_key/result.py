@@ -212,11 +212,7 @@ def _passed(provider: Provider, server: str, answer: Answer) -> Outcome:
     else:
         said = Sentence("The key works. {available}", available=available)
     return outcome(
-        said,
-        ok=True,
-        proved=not provider.models_public,
-        models=count,
-        http_status=answer.status,
+        said, ok=True, proved=not provider.models_public, models=count, http_status=answer.status
     )
 
 

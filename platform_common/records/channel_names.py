@@ -1,10 +1,14 @@
-"""The names of the channels, for people."""
+"""The channels: a check of a list of their ids, and their names for people."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from platform_common.formats.decode import check_member
 from platform_common.message import Sentence
+from platform_common.validation import check_id
+
+MOST_CHANNELS = 64
 
 # The channels of the shipped profiles and limits records.
 _NAMES: Mapping[str, str | Sentence] = {
@@ -45,6 +49,14 @@ _NAMES: Mapping[str, str | Sentence] = {
     "whatsapp-twilio": Sentence("WhatsApp via Twilio"),
     "zalo": "Zalo",
 }
+
+
+def check_channels(channels: Sequence[str]) -> None:
+    """Raise `ValueError` if the wizard's answers cannot have these channels."""
+    if len(channels) > MOST_CHANNELS:
+        raise ValueError(f"channels: must be at most {MOST_CHANNELS}")
+    for number, channel in enumerate(channels):
+        check_member(f"channels[{number}]", check_id, channel)
 
 
 def channel_name(channel_id: str) -> Sentence:

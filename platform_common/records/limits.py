@@ -37,8 +37,8 @@ class Limitation(Struct, frozen=True):
 class Limits(Struct, frozen=True):
     """The limits of one device.
 
-    Every member has a default, for readers of the control CLI's answer; in the record itself,
-    most are required.
+    Every member has a default, for a device without a readable record; in the record itself, most
+    are required.
     """
 
     target: str = ""

@@ -75,18 +75,14 @@ def replace(path: Path, data: bytes, *, mode: int, owner: Owner | None = None) -
 
 
 def edit(
-    path: Path,
-    change: Callable[[bytes | None], bytes],
-    *,
-    mode: int,
-    owner: Owner | None = None,
+    path: Path, change: Callable[[bytes | None], bytes], *, mode: int, owner: Owner | None = None
 ) -> None:
     """Replace the record at `path` by the result of `change` for its bytes (None: no file).
 
     A lock keeps other writers out, and temporary files of killed writers are removed. Raises
     `RecordError` and whatever the writing raises; the old record then stays.
     """
-    # Here, because at the top the bench row of `platformctl version` misses.
+    # Imported here: at the top it makes `platformctl version` miss its benchmark.
     from platform_common.storage.atomic_write import make_folder, write_atomic
     from platform_common.storage.file_lock import changing
     from platform_common.storage.stale_files import remove_left_overs

@@ -103,7 +103,7 @@ def ask(
             lines = received(connection, limit_bytes, timeout_s, silence_s, "The answer")
             return _answer(lines, shape, path, on_progress)
     except DecodingError as error:
-        raise AccessError(f"The answer of the control helper is not valid: {error}") from None
+        raise AccessError(f"The answer of the root helper is not valid: {error}") from None
     except OSError as error:
         raise AccessError.of(path, error) from None
 
@@ -134,7 +134,7 @@ def received(
         except TimeoutError:
             if time.monotonic() < deadline:
                 raise AccessError(
-                    f"The control helper has said nothing for {silence_s:g} s",
+                    f"The root helper has said nothing for {silence_s:g} s",
                     hint=f"It may still be running: {_SEE}",
                 ) from None
             raise AccessError(f"{what} did not arrive within {timeout_s:g} s") from None
@@ -178,9 +178,7 @@ def _answer(
                 raise DecodingError("unrequested progress")
             if tree["progress"] is not None:
                 on_progress(tree["progress"])
-    raise AccessError(
-        f"The control helper at {path} gave no answer", hint=_SEE[0].upper() + _SEE[1:]
-    )
+    raise AccessError(f"The root helper at {path} gave no answer", hint=_SEE[0].upper() + _SEE[1:])
 
 
 def _result(answer: Answer, shape: type[T]) -> T:

@@ -59,7 +59,7 @@ def _remove_own(entry: os.DirEntry[str], users: Container[int | None], *, folder
         if entry.is_file(follow_symlinks=False):
             Path(entry.path).unlink()
         elif folders and entry.is_dir(follow_symlinks=False):
-            # Here, because at the top the bench row of `platformctl version` misses.
+            # Imported here: at the top it makes `platformctl version` miss its benchmark.
             import shutil
 
             shutil.rmtree(entry.path, ignore_errors=True)

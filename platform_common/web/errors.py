@@ -135,10 +135,6 @@ def _failure(error: Exception) -> Response:
     """Any other exception: log it under a number that the page shows."""
     number = secrets.token_hex(4)
     current_app.logger.error(
-        "problem %s: %s on %s in %s",
-        number,
-        type(error).__name__,
-        request.endpoint,
-        places(error),
+        "problem %s: %s on %s in %s", number, type(error).__name__, request.endpoint, places(error)
     )
     return error_page(500, number=number)

@@ -11,9 +11,10 @@ import ctypes
 import os
 from typing import Any
 
+from platform_common import ports
 from platform_common.web.serving.gunicorn_log import OneLineLog
 
-bind = ["127.0.0.1:8089"]
+bind = [f"127.0.0.1:{ports.DASHBOARD}"]
 workers = 1
 worker_class = "platform_common.web.serving.worker.Worker"
 threads = 1024

@@ -13,7 +13,7 @@ _ORIGIN = re.compile(r"(https?)://(\[[0-9A-Fa-f:.]+\]|[^\[\]/:@?#\s]+)(?::([0-9]
 def comes_from_another_site(
     method: str, site: str | None, origin: str | None, *, scheme: str, host: str
 ) -> bool:
-    """Whether a browser sends this request for another site's page (contract, section 5).
+    """Whether a browser sends this request for another site's page (ADR 17).
 
     `site` and `origin` are its headers `Sec-Fetch-Site` and `Origin`. A client without either is
     not a browser, so no page can misuse it.

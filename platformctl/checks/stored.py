@@ -53,7 +53,7 @@ def records_readable(paths: Paths) -> Finding:
 def _problems(paths: Paths, place: Place) -> Iterator[str]:
     found = paths.find(place)
     if place is places.SECRETS and os.geteuid() != 0 and not os.access(found.path, os.R_OK):
-        return  # No problem.
+        return  # Only root and the gateways may read it, so that says nothing.
     try:
         record = record_file.read(found, RECORDS[place])
     except MissingRecordError as error:

@@ -16,10 +16,7 @@ from platformctl.root_helper.operations import find_operation
 from platformctl.root_helper.server import serve
 
 
-@click.command(
-    hidden=True,
-    epilog="\b\nExample:\n  platformctl control-helper --user platform",
-)
+@click.command(hidden=True, epilog="\b\nExample:\n  platformctl control-helper --user platform")
 @click.option(
     "--root",
     type=click.Path(exists=True, file_okay=False, path_type=Path),

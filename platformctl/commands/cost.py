@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import click
 
-from platform_common.cli.group import print_json, warn
+from platform_common.cli.group import Number, print_json, warn
 from platform_common.control_answers import to_json
 from platform_common.errors import PlatformError, WrongUsageError
 from platform_common.paths import Paths
@@ -20,17 +17,6 @@ from platformctl.prompts import agree, yes_option
 from platformctl.root_helper.remote_operation import NOTHING
 
 _ON_TRIP = ("pause", "warn", "nothing")
-
-
-class _Amount(click.FloatRange):
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        usd: float = super().convert(value, param, ctx)
-        # Comparisons with NaN are false, so it passes every range check.
-        if math.isnan(usd):
-            self.fail(f"{value!r} is not an amount.", param, ctx)
-        return usd
 
 
 @click.group(
@@ -71,13 +57,10 @@ Examples:
 """,
 )
 @click.option(
-    "--daily", type=_Amount(0, MOST_USD), metavar="USD", help="Cap for each day; 0 means no cap."
+    "--daily", type=Number(0, MOST_USD), metavar="USD", help="Cap for each day; 0 means no cap."
 )
 @click.option(
-    "--monthly",
-    type=_Amount(0, MOST_USD),
-    metavar="USD",
-    help="Cap for each month; 0 means no cap.",
+    "--monthly", type=Number(0, MOST_USD), metavar="USD", help="Cap for each month; 0 means no cap."
 )
 @click.option("--on-trip", type=click.Choice(_ON_TRIP), help="What to do when a cap is reached.")
 @click.option(

@@ -11,12 +11,7 @@ from platformctl import printing
 from platformctl.checks import doctor
 from platformctl.printing import styled
 
-_LOOKS = {
-    "Pass": ("✓", "green"),
-    "Warn": ("!", "yellow"),
-    "Fail": ("✗", "red"),
-    "Skip": ("-", ""),
-}
+_LOOKS = {"Pass": ("✓", "green"), "Warn": ("!", "yellow"), "Fail": ("✗", "red"), "Skip": ("-", "")}
 
 
 @click.command(

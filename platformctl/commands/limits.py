@@ -72,10 +72,7 @@ def _print(limits: Limits, *, shipped: bool) -> None:
         if limitation.unblock:
             click.echo(f"    {styled(limitation.unblock, dim=True)}")
     _print_list(
-        "Channels for which it has too little memory",
-        "-",
-        "yellow",
-        able.channels_disabled_by_ram,
+        "Channels for which it has too little memory", "-", "yellow", able.channels_disabled_by_ram
     )
     if shipped:
         note = "This device has no limits of its own; these are the shipped ones."

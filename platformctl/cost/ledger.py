@@ -144,6 +144,7 @@ class _Sums:
         if len(dearest) < DEAREST:
             heapq.heappush(dearest, (usd, message.timestamp, len(dearest), message))
         elif usd > dearest[0][0]:
+            # It takes the number of the entry that it replaces, so no two have the same.
             heapq.heapreplace(dearest, (usd, message.timestamp, dearest[0][2], message))
 
     def spent(self) -> Spent:

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from platform_common.paths import (
-    COST_CAPS,
-    COST_DEFAULTS,
-    COST_LEDGER_VARIABLE,
-    PROFILES,
-    Place,
-)
+from platform_common.paths import COST_CAPS, COST_DEFAULTS, COST_LEDGER_VARIABLE, PROFILES, Place
 from platformctl.answers import Ledger
 from platformctl.cost.caps import MOST_USD, Changes, CostCaps, OnTrip
 from platformctl.cost.summary import Summary, newest, reset, set_caps, summary

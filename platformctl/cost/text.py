@@ -89,7 +89,7 @@ def _bar(pct: float, colour: str) -> str:
 
 def _by_day(cost: Cost) -> str | None:
     """A line with a bar for each day; None without costs, or if the terminal cannot show bars."""
-    most = max(day.usd for day in cost.days)
+    most = max((day.usd for day in cost.days), default=0)
     if not most or not _draws():
         return None
     heights = "".join(

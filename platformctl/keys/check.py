@@ -66,7 +66,7 @@ def run(
 def _test_with_stored(paths: Paths, testing: KeyTestRequest) -> KeyCheck:
     provider = models.named(paths, testing.provider, "")[0]
     if provider.takes_address and testing.given:
-        raise PlatformError("The control helper does not accept an address from its caller")
+        raise PlatformError("The root helper does not accept an address from its caller")
     given = {name: Secret(value) for name, value in testing.given.items()}
     return _check(paths, provider, testing.model, _credentials(paths, provider, given))
 

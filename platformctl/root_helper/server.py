@@ -60,12 +60,12 @@ def serve(
         # If request bytes stay unread, the kernel resets the connection and drops the answer.
         data = _received(connection)
         if user not in (_ROOT, *users):
-            raise PlatformError("This user may not use the control helper")
+            raise PlatformError("This user may not use the root helper")
         request = _request(data)
         operation = find_operation(request.operation)
         if operation is None:
             name = request.operation[:_LONGEST_NAME]
-            raise PlatformError(f"The control helper has no operation {name!a}")
+            raise PlatformError(f"The root helper has no operation {name!a}")
         if len(data) > operation.request_limit_bytes:
             raise too_long("The request", operation.request_limit_bytes)
         arguments = shaped(request.arguments, operation.arguments)
@@ -77,7 +77,7 @@ def serve(
     except PlatformError as error:
         done = _refused(error)
     except Exception as error:  # noqa: BLE001 - its text may hold a secret of the request
-        done = _refused(PlatformError(f"The control helper failed: {type(error).__name__}"))
+        done = _refused(PlatformError(f"The root helper failed: {type(error).__name__}"))
     reporter.end(done.answer)
     return f"{what} by user {user}: {done.said}"
 

@@ -62,12 +62,17 @@ def files(programs: Path) -> Iterator[tuple[Path, bytes]]:
 
     `programs` is the folder of our programs on the device.
     """
+    for place, source in _sources():
+        yield place, source.read_bytes().replace(_PROGRAMS, bytes(programs))
+
+
+def _sources() -> Iterator[tuple[Path, Path]]:
+    """Each file to install: its path below systemd's folder, and the shipped file."""
     for source in sorted(units().iterdir()):
-        place = _OTHERS.get(source.name)
         if source.suffix in _SUFFIXES:
-            place = f"{_UNITS}/{source.name}"
-        if place is not None:
-            yield Path(place), source.read_bytes().replace(_PROGRAMS, bytes(programs))
+            yield _UNITS / source.name, source
+        elif place := _OTHERS.get(source.name):
+            yield Path(place), source
 
 
 def install(root: Path, programs: Path, below: Path = LOCAL) -> list[Path]:
@@ -132,8 +137,8 @@ def remove(root: Path, below: Path = LOCAL) -> list[Path]:
     Users and folders stay, with their contents.
     """
     here = root == Path("/")
-    check_inside(root, (below / place.parent for place, _ in files(Path("/"))))
-    there = [path for place, _ in files(Path("/")) if (path := root / below / place).is_file()]
+    check_inside(root, (below / place.parent for place, _ in _sources()))
+    there = [path for place, _ in _sources() if (path := root / below / place).is_file()]
     ours = [one.name for one in there if one.parent.name == _UNITS.name and "@" not in one.name]
     if ours:
         now = ("--now",) if here else ()
@@ -150,7 +155,7 @@ def remove(root: Path, below: Path = LOCAL) -> list[Path]:
 def states() -> list[ServiceState]:
     """The state of each of our units, except templates."""
     names = [
-        path.name for path, _ in files(Path("/")) if path.parent == _UNITS and "@" not in path.name
+        place.name for place, _ in _sources() if place.parent == _UNITS and "@" not in place.name
     ]
     return [
         ServiceState(name, state.active_state, state.enabled)
@@ -190,6 +195,5 @@ def _call(*argv: str) -> None:
     if finished.status:
         said = finished.last_line or f"it ended with status {finished.status}"
         raise PlatformError(
-            f"{argv[0]} failed: {said}",
-            hint="Fix that, then run the command again.",
+            f"{argv[0]} failed: {said}", hint="Fix that, then run the command again."
         )

@@ -43,8 +43,7 @@ def plan(paths: Paths) -> tuple[SetupPlan, list[str]]:
         step=DONE if completion(paths) else snapshot.state.step,
         digest=plan_digest(planned),
         lacks=tuple(
-            Missing(lack.step.slug, str(lack.why))
-            for lack in snapshot.in_order([*snapshot.unanswered(), *snapshot.unfit()])
+            Missing(lack.step.slug, str(lack.why)) for lack in snapshot.lacks(with_secrets=False)
         ),
         secrets=tuple(_secrets(snapshot)),
         actions=tuple(map(_shown, planned)),

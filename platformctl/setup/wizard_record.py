@@ -7,21 +7,17 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from platform_common.formats.decode import check_member, from_json
-from platform_common.validation import check_id
+from platform_common.formats.decode import from_json
+from platform_common.records.channel_names import check_channels
 
 _DONE = "done"
-_MOST = 64
 
 
 class _Answers(Struct, frozen=True):
     channels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if len(self.channels) > _MOST:
-            raise ValueError(f"channels: must be at most {_MOST}")
-        for number, channel in enumerate(self.channels):
-            check_member(f"channels[{number}]", check_id, channel)
+        check_channels(self.channels)
 
 
 class _File(Struct, frozen=True):

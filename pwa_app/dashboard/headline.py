@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import compress
 from typing import Any
 
 from msgspec import Struct
@@ -43,7 +42,7 @@ def headline_of(overview: Overview, gateway: State, spending: Spending, health: 
                 *_health_notes(overview, health),
                 *_silence(overview),
             ),
-            key=lambda note: note.kind,
+            key=lambda note: note.kind != "bad",  # Problems before warnings.
         )
     )
     kind = notes[0].kind if notes else "ok"
@@ -112,6 +111,7 @@ def _cost_notes(spending: Spending) -> Iterator[Note]:
 
 def _health_notes(overview: Overview, health: Health) -> Iterator[Note]:
     link = Sentence("See what to do")
+    # A `Sentence` has one text, so singular and plural are two.
     if health.fails:
         one = Sentence("1 health check found a problem.")
         many = Sentence("{count} health checks found a problem.", count=health.fails)
@@ -127,20 +127,20 @@ def _health_notes(overview: Overview, health: Health) -> Iterator[Note]:
 
 
 def _silence(overview: Overview) -> Iterator[Note]:
-    places = ("#gateway", "#version", "#limits", "#cost", "#health")
     link = Sentence("See why")
-    silent = [_silent(found) for found in overview]
-    for sentence, place in compress(zip(_SILENT, places, strict=True), silent):
-        yield Note("warn", sentence, place, link)
+    for name, (sentence, place) in _SILENT.items():
+        if _silent(getattr(overview, name)):
+            yield Note("warn", sentence, place, link)
 
 
-_SILENT = (
-    Sentence("There is no information about the gateway."),
-    Sentence("There is no information about the version."),
-    Sentence("There is no information about the limits."),
-    Sentence("There is no information about the cost."),
-    Sentence("There is no information about the health of the device."),
-)
+# By the field of `Overview`: what is missing, and where the page says why.
+_SILENT = {
+    "status": (Sentence("There is no information about the gateway."), "#gateway"),
+    "version": (Sentence("There is no information about the version."), "#version"),
+    "limits": (Sentence("There is no information about the limits."), "#limits"),
+    "cost": (Sentence("There is no information about the cost."), "#cost"),
+    "doctor": (Sentence("There is no information about the health of the device."), "#health"),
+}
 
 
 def _silent(found: Slice[Any]) -> bool:

@@ -68,7 +68,7 @@ def key(provider_id: str) -> str:
 
 @blueprint.post("/app/keys/rotate")
 def rotate() -> Response:
-    """Store a new key (spec, dashboard web app); the next page shows the result."""
+    """Store a new key; the next page shows the result."""
     here = context()
     here.flash.put(rotation.rotate(here.cli, request.form))
     here.single_flight.forget(MODELS.words)

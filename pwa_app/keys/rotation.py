@@ -11,7 +11,7 @@ from platform_common.formats.decode import DecodingError, shaped
 from platform_common.message import Sentence
 from platform_common.plain_text import printable
 from platform_common.process.run import Finished, ProcessError
-from platform_common.redaction import MASK, Redactor
+from platform_common.redaction import MASK, SHORTEST_KNOWN, Redactor
 from platform_common.secret import Secret, parse_secret
 from platform_common.validation import check_id, check_variable, passes
 from platform_common.web.flash import Flash
@@ -21,7 +21,6 @@ from pwa_app.overview import MODELS
 # The test itself may take ten seconds, after waiting for others.
 TEST_LIMIT_S = 20.0
 _LONGEST_REASON = 200
-_SHORTEST_REDACTED = 8
 _TOO_MANY = 429
 _SERVER_ERROR = 500
 # The form's fields beside the key, in the order of the provider's further variables.
@@ -75,8 +74,7 @@ def test_stored(cli: ControlCli, provider: str) -> Flash:
         return Flash(Sentence("There is no provider with that id."), good=False)
     if cli.sample is not None:
         return Flash(
-            Sentence("(dev-stub) would test the key of {provider} …", provider=provider),
-            good=False,
+            Sentence("(dev-stub) would test the key of {provider} …", provider=provider), good=False
         )
     outcome, why = run_key_test(cli, provider)
     if outcome == "works":
@@ -185,7 +183,7 @@ def _reason(finished: Finished, values: Sequence[VariableValue]) -> str:
 def _hidden(text: str, values: Sequence[VariableValue]) -> str:
     secrets = [secret for _, secret in values]
     for secret in secrets:  # The redactor does not mask values as short as a word.
-        if len(secret.reveal()) < _SHORTEST_REDACTED:
+        if len(secret.reveal()) < SHORTEST_KNOWN:
             text = text.replace(secret.reveal(), MASK)
     return Redactor(secrets).redact(text)
 

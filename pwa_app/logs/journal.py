@@ -23,9 +23,9 @@ from pwa_app.logs.journal_entries import Entry, read_entries, shown
 from pwa_app.single_flight import SingleFlight
 
 FALLBACK_UNIT = "openclaw.service"
+# The voice relay is installed separately; the voice page names its unit.
 _OWN_UNITS = tuple(
-    f"platform-{name}.service"
-    for name in ("pwa", "wizard", "tunnel", "update", "message-relay", "voice-relay")
+    f"platform-{name}.service" for name in ("pwa", "wizard", "tunnel", "voice-relay")
 )
 FEWEST_LINES, USUAL_LINES, MOST_LINES = 10, 100, 1000
 _AT_ONCE = 4
@@ -179,7 +179,7 @@ class Journal:
         ]
 
     def _refused(self, finished: Finished) -> JournalError:
-        if b"ermission" in finished.errors:
+        if b"permission" in finished.errors.lower():
             return JournalError(
                 Sentence(
                     "This service is not allowed to read the journal. Add its user to the "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 import msgspec
@@ -131,42 +131,46 @@ def _page(status: Slice[Status], units: Units, filters: Filters, reading: Readin
 
 def _after(filters: Filters, cursor: str) -> dict[str, Any] | None:
     """The new lines; None if there are none. An unknown cursor gives the last lines."""
+    now = datetime.now().astimezone()
     place = place_of(cursor)
-    gap = bool(cursor)
-    if place is not None:
-        reading = _read_after(filters, cursor)
-        gap = reading is None or len(reading.entries) >= reading.lines
-    if gap or place is None:
-        place = None
-        lines = min(filters.lines, _MOST_NEW_LINES)
-        reading = context().journal.read(Extract(filters.unit, lines, filters.boot))
-    entries = reading.entries if reading else ()
+    reading = _read_after(filters, cursor) if place else None
+    if place and reading:
+        day = (Entry("", stamp_us=place.stamp_us).time() or now).date()
+        return _update(filters, reading, boot=place.boot, day=day, gap=False)
+    lines = min(filters.lines, _MOST_NEW_LINES)
+    last = context().journal.read(Extract(filters.unit, lines, filters.boot))
+    return _update(filters, last, boot="", day=now.date(), gap=bool(cursor))
+
+
+def _update(
+    filters: Filters, reading: Reading, *, boot: str, day: date, gap: bool
+) -> dict[str, Any] | None:
+    """The lines to add after one of that boot and day; `gap` if some between them are missing."""
+    entries = reading.entries
     # Lines without a cursor come from a stand-in, which prints the same lines each time.
     if not entries or not entries[-1].cursor:
         return None
-    day = datetime.now().astimezone().date()
-    if place is not None:
-        day = (Entry("", stamp_us=place.stamp_us).time() or datetime.now().astimezone()).date()
-    rows = rows_of(entries, filters, boot=place.boot if place else "", day=day)
+    rows = rows_of(entries, filters, boot=boot, day=day)
     kept = newest(rows, PAGE_BYTES)
-    lines_ = [
-        msgspec.structs.replace(row, day=row.day and request_language().day(row.day))
-        for row in kept
-    ]
     return {
         "cursor": entries[-1].cursor,
-        "lines": lines_,
+        "lines": [
+            msgspec.structs.replace(row, day=row.day and request_language().day(row.day))
+            for row in kept
+        ],
         "gap": gap or len(kept) < len(rows),
     }
 
 
 def _read_after(filters: Filters, cursor: str) -> Reading | None:
+    """The lines after `cursor`; None if they are too many, or it is not of this journal."""
     extract = Extract(filters.unit, _MOST_NEW_LINES + 1, filters.boot, cursor)
     try:
-        return context().journal.read(extract)
+        reading = context().journal.read(extract)
     except JournalError:
         # Perhaps the cursor is from another journal; the next read, without it, will show that.
         return None
+    return reading if len(reading.entries) < reading.lines else None
 
 
 def _text(entries: Sequence[Entry]) -> str:

@@ -43,7 +43,7 @@ _INNER_ENDINGS = frozenset(
     ["localhost", "local", "localdomain", "internal", "intranet", "lan", "home", "corp"]
 )
 _INNER_NAMES = ("home.arpa",)
-# All IPv6 addresses that lead on to IPv4 ones, wherever in them those are (NAT64, Teredo, 6to4).
+# IPv6 addresses that contain an IPv4 one, at any position (NAT64, Teredo, 6to4).
 _IPV4_TUNNELS = networks("::/96", "::ffff:0:0/96", "64:ff9b::/32", "2001::/32", "2002::/16")
 
 

@@ -67,18 +67,20 @@ class PushKey:
             raise AccessError.of(self.path, error) from error
 
     def _read(self) -> bytes:
-        with open_regular(self.path, follow_link=False, one_name=True) as descriptor:
-            try:
-                mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
-                if mode & ~MODE:
+        with (
+            open_regular(self.path, follow_link=False, one_name=True) as descriptor,
+            access_error(self.path),
+        ):
+            mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
+            if mode & ~MODE:
+                try:
                     os.fchmod(descriptor, MODE)
+                except OSError:
+                    said = f"has the mode {mode:04o}, and only its owner can change it"
+                    self._warn_once(f"{self.path} {said}")
+                else:
                     _LOG.warning("%s had the mode %04o and now has %04o", self.path, mode, MODE)
-            except OSError:
-                self._warn_once(
-                    f"{self.path} has the mode {mode:04o}, and only its owner can change it"
-                )
-            with access_error(self.path):
-                return os.read(descriptor, _LIMIT_BYTES)
+            return os.read(descriptor, _LIMIT_BYTES)
 
     def _create(self) -> None:
         """Create the file, unless another process just did."""

@@ -32,7 +32,7 @@ from pwa_app.logs.journal import Extract, Journal, units_of
 from pwa_app.overview import COST, DOCTOR, LIMITS, MODELS, STATUS
 from pwa_app.overview import VERSION as VERSIONS
 from pwa_app.settings import PWA_DATA
-from pwa_app.system.masking import Redact, cleaned, masked
+from pwa_app.system.archive_masking import Redact, cleaned, masked
 
 _LOG_LINES = 1000
 # All parts together stay below 4 MiB even if nothing can be compressed.

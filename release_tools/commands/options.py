@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -32,20 +30,6 @@ class Version(click.ParamType["CalVer"]):
             return CalVer.parse(value)
         except CalVerError as error:
             self.fail(f"{error.message}. {error.hint}", param, ctx)
-
-
-class Seconds(click.FloatRange):
-    """An option value that is a time in seconds."""
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Parse `value`; a usage error if it is not a number in the range."""
-        seconds: float = super().convert(value, param, ctx)
-        # "nan" passes every check of a range.
-        if math.isnan(seconds):
-            self.fail(f"{value!r} is not a number.", param, ctx)
-        return seconds
 
 
 def printable_path(path: Path) -> str:

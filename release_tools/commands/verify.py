@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from platform_common.cli.group import print_json
-from release_tools.commands.options import AS_JSON, JOBS, Seconds, Version, progress_shown
+from platform_common.cli.group import Number, print_json
+from release_tools.commands.options import AS_JSON, JOBS, Version, progress_shown
 from release_tools.commands.trusted_keys import PUBLIC_KEYS, load_keys
 from release_tools.manifest.vocabulary import CHANNELS, VERIFIER_NAMES
 from release_tools.progress import byte_progress
@@ -41,7 +41,7 @@ Examples:
 )
 @click.option(
     "--timeout",
-    type=Seconds(0, 86_400, min_open=True),
+    type=Number(0, 86_400, min_open=True),
     default=30.0,
     show_default=True,
     metavar="SECONDS",

@@ -52,7 +52,7 @@ DASHBOARD = App(
     "/app",
     ("openai",),
     r"/app(/[a-z-]+)*(\?[a-z=]+)?",
-    # Its control CLI fails, and the key pair for push is made at first use (spec).
+    # Its control CLI fails, and the key pair for push is made at first use.
     frozenset((200, 204, 302, 405)),
     frozenset({"var", "lib", "platform", "vapid.pem", "calls.jsonl"}),
 )

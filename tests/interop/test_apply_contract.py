@@ -1,6 +1,6 @@
-"""What setting up leaves behind, to the byte (contract, section 7).
+"""What setting up leaves behind, to the byte (docs/reference/setting-up.md).
 
-Written from the specification and the contract alone: forms go in over HTTP, and files and
+Written from the documents alone: forms go in over HTTP, and files and
 commands are compared with what those two say.
 """
 

@@ -84,7 +84,7 @@ def backs_up(device: Path, folder: Path, variables: Mapping[str, str] | None = N
 
 
 def expected(answers: Answers) -> dict[str, str]:
-    """The section of an rclone.conf for a form (contract, section 7)."""
+    """The section of an rclone.conf for a form (docs/reference/setting-up.md)."""
     letter = answers["kind"][-1]
     said = {name.removeprefix(f"{letter}_"): text for name, text in answers.items()}
     if letter == "a":

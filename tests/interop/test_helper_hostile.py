@@ -72,7 +72,7 @@ def test_a_user_whom_the_mode_of_the_socket_lets_in_is_refused_all_the_same(
     before = helped.files()
     with as_user(STRANGER), pytest.raises(PlatformError) as caught:
         ask(helped.socket, operation, {}, object)
-    assert caught.value.message == "This user may not use the control helper"
+    assert caught.value.message == "This user may not use the root helper"
     # It says so once it has answered.
     said = f"refused: request by user {STRANGER}: This user may not"
     wait_until(lambda: said in helped.log.read_text())
@@ -421,7 +421,7 @@ def test_on_a_real_machine_another_user_is_refused_whatever_the_socket_lets_in(
         for user, command in itertools.product(("agent", "nobody"), words):
             done = real.call("runuser", "-u", user, "--", "platformctl", *command, stdin="k")
             assert (done.returncode, done.stdout) == (1, "")
-            assert ("may not use the control helper" if opened else "Permission") in done.stderr
+            assert ("may not use the root helper" if opened else "Permission") in done.stderr
     real.run("chmod", "1770", "/run/platform")
     real.run("chmod", "0660", "/run/platform/control.sock")
 

@@ -58,7 +58,7 @@ MODELS = [
         takes_address=True,
     ),
 ]
-# Only what the contract names: any program may stand in for the control CLI.
+# Only the documented members: any program may stand in for the control CLI.
 _PLAIN = (
     *("id", "display_name", "kind", "configured", "key_env_var", "default_model"),
     "masked_key_prefix",

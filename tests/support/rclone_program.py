@@ -1,4 +1,4 @@
-"""Debian's `rclone`, and its configuration as the contract has it (section 7)."""
+"""Debian's `rclone`, and the configuration that setup writes for it."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from platform_common.clock import release_day, today
+from platform_common.clock import release_month, today
 from platform_common.errors import AccessError, PlatformError
 from platform_common.storage.atomic_write import make_folder, write_atomic
 from platform_common.storage.safe_read import open_regular, read_open
@@ -72,8 +72,8 @@ def _made(name: str, addresses: Iterable[str]) -> bytes:
     """Make a key and its certificate, in this order."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
-    # The clock may stand before the day on which this software was made.
-    begin = datetime.combine(max(today(), release_day()), time(), UTC) - _AHEAD
+    # The clock may be earlier than this release.
+    begin = datetime.combine(max(today(), release_month()), time(), UTC) - _AHEAD
     try:
         certificate = (
             x509.CertificateBuilder(subject, subject, key.public_key())

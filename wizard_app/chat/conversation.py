@@ -135,6 +135,7 @@ class Message:
         except PlatformError as error:
             failure = error
         finally:
+            # Even without a word, if the reader left: the page marks the question as stopped.
             if "".join(came).strip() or failure is None:
                 self._keep(turn("assistant", "".join(came), stopped=not complete))
             if failure is not None:

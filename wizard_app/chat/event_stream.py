@@ -56,18 +56,17 @@ def completion_of(answer: Any) -> str:
 def error_in(answer: Any) -> str:
     """The gateway's own error text, or empty."""
     match answer:
-        case {"error": {"message": str(reason)}} | {"error": str(reason)}:
-            pass
-        case {"error": {"message": {"message": str(reason)}}}:
-            pass
-        case {"detail": {"error": {"message": str(reason)}}} | {"detail": str(reason)}:
-            pass
-        case {"message": str(reason)}:
-            pass
-        case _:
-            return ""
-    line = " ".join(reason.split())
-    return f"{line[:_LONGEST_REASON]}…" if len(line) > _LONGEST_REASON else line
+        case (
+            {"error": {"message": str(reason)}}
+            | {"error": str(reason)}
+            | {"error": {"message": {"message": str(reason)}}}
+            | {"detail": {"error": {"message": str(reason)}}}
+            | {"detail": str(reason)}
+            | {"message": str(reason)}
+        ):
+            line = " ".join(reason.split())
+            return f"{line[:_LONGEST_REASON]}…" if len(line) > _LONGEST_REASON else line
+    return ""
 
 
 def streamed(pieces: Iterable[bytes], on_end: Callable[[], None]) -> Iterator[str]:

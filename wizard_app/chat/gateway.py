@@ -16,13 +16,7 @@ from platform_common.net.errors import ExchangeError
 from platform_common.plain_text import with_line_feeds, without_controls
 from platform_common.records.profiles import Profile, gateway_url
 from platform_common.secret import Secret
-from wizard_app.chat.errors import (
-    AFTERWARDS_S,
-    gateway_error,
-    no_answer,
-    refusal,
-    see,
-)
+from wizard_app.chat.errors import AFTERWARDS_S, gateway_error, no_answer, refusal, see
 from wizard_app.chat.event_stream import (
     ReadingError,
     completion_of,
@@ -124,6 +118,7 @@ def ask(
         failure = gateway_error(profile, error)
     else:
         return
+    # Raised outside the handler, so that the original exception is not chained.
     raise failure
 
 

@@ -37,7 +37,7 @@ Role = Literal["user", "assistant"]
 
 
 class Turn(Struct, frozen=True, omit_defaults=True):
-    """One line (contract, section 8).
+    """One line (docs/reference/chat.md, "The history").
 
     `error` marks a turn that says, in English, why there is no answer, and `stopped` an answer
     that ended before it was complete.
@@ -105,7 +105,7 @@ class ChatHistory:
 
 
 def history_of(paths: Paths, profile: Profile | None) -> ChatHistory:
-    """The history file for `profile`, or for a device without one (contract, section 1)."""
+    """The history file for `profile`, or for a device without one."""
     named = paths.named(_VARIABLE)
     if named is not None or profile is None:
         return ChatHistory(named or paths.path_of(Place(f"/var/lib/platform/{NAME}")))

@@ -66,7 +66,7 @@ def conversation() -> Conversation:
 
 @blueprint.get("/chat")
 def page() -> Response:
-    """The history and a field for a message (spec, wizard endpoints)."""
+    """The history and a field for a message."""
     here = conversation()
     return _page(here, here.said())
 

@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 from flask import Blueprint, Response, redirect, render_template
 from werkzeug import Response as Redirect
 
+from platform_common import ports
 from platform_common.clock import is_implausible
 from platform_common.version import VERSION
 from platform_common.web.factory import device_name
@@ -27,7 +28,6 @@ from wizard_app.setup.steps.tunnel import TunnelAnswer
 
 RECORD = "platform-setup-record"
 _RECORD_VERSION = 1
-_DASHBOARD_PORT = 8089
 # A gateway that has not answered by then is reported as not running.
 _STARTING_S = 60
 _HEALTH_LIMIT_S = 1.0
@@ -116,7 +116,7 @@ def _dashboards() -> Iterator[str]:
     here = asks_for_loopback() and not current_gate().is_production
     hosts = ["127.0.0.1"] if here else []
     hosts += [f"{device_name()}.local", *launch_url.network_addresses()]
-    return (f"http://{host}:{_DASHBOARD_PORT}" for host in hosts)
+    return (f"http://{host}:{ports.DASHBOARD}" for host in hosts)
 
 
 def _gateway(snapshot: Snapshot) -> Gateway:

@@ -9,9 +9,9 @@ from flask import Blueprint, Flask, Response, current_app, redirect, render_temp
 from werkzeug import Response as Redirect
 from werkzeug.routing import AnyConverter, BaseConverter, Map
 
-from wizard_app.pages.step_page import Page
 from wizard_app.setup.state import DONE, REVIEW
 from wizard_app.setup.steps.base import Form
+from wizard_app.step_page import Page
 from wizard_app.wizard import RETURN, Wizard
 
 _NAME = "wizard_app"
@@ -48,7 +48,7 @@ def start() -> Redirect:
 
 @blueprint.get("/wizard/<step:slug>")
 def step(slug: str) -> Response | Redirect:
-    """A step's page (spec, wizard endpoints)."""
+    """A step's page."""
     here = wizard()
     found = here.steps[slug]
     if (elsewhere := _elsewhere(here)) is not None:

@@ -14,7 +14,7 @@ A = TypeVar("A", bound=Struct)
 
 
 class Answers:
-    """The answers by member (spec, wizard state); immutable, the methods return new ones."""
+    """The answers by member; immutable, the methods return new ones."""
 
     __slots__ = ("_found", "values")
 

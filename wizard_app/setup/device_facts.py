@@ -106,7 +106,7 @@ class DeviceFacts:
     def is_enabled(self, unit: str) -> bool:
         """Whether a unit is enabled at boot, as far as that can be determined.
 
-        Disabling a unit that is not enabled does no harm.
+        If not, it counts as enabled: disabling or restarting a unit too often does no harm.
         """
         folder = self._settings.paths.on_device("/etc/systemd/system")
         try:
@@ -148,7 +148,7 @@ class DeviceFacts:
 
 
 def _time_zone(device: Paths) -> str:
-    """What a device says of its time zone; empty when it says nothing."""
+    """The time zone that the device is set to; empty if it does not say."""
     try:
         return str(device.on_device("/etc/localtime").readlink()).partition("zoneinfo/")[2]
     except OSError:

@@ -59,7 +59,7 @@ class WizardSettings(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> WizardSettings:
-        """The settings in `env` (contract, sections 1 and 6)."""
+        """The settings in `env` (docs/reference/wizard-app.md, "Settings")."""
         production = env.get("WIZARD_PRODUCTION") == "1"
         device = Paths.from_env(env)
         out = Path(env.get("WIZARD_DEV_OUT") or DEV_OUT).absolute()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -85,11 +85,9 @@ class Snapshot:
         """The steps that have an answer."""
         return (step for step in self.steps.values() if self.answer(step) is not None)
 
-    def unanswered(self) -> Iterator[MissingStep]:
+    def unanswered(self) -> Iterator[AnyStep]:
         """The steps that have no answer."""
-        for step in self.steps.values():
-            if self.answer(step) is None:
-                yield MissingStep(step, Sentence("Not answered yet"))
+        return (step for step in self.steps.values() if self.answer(step) is None)
 
     def unfit(self) -> Iterator[MissingStep]:
         """The answers that are not valid on this device, or together with the others."""
@@ -114,12 +112,10 @@ class Snapshot:
             used[step.slug] = {name: held[name] for name in needed if name in held}
         return used
 
-    def lacks(self) -> list[MissingStep]:
-        """What must be answered or entered again before setup can run."""
-        return self.in_order([*self.unanswered(), *self.unfit(), *self.lost()])
-
-    def in_order(self, lacks: Iterable[MissingStep]) -> list[MissingStep]:
-        """The same in the order of the steps."""
+    def lacks(self, *, with_secrets: bool = True) -> list[MissingStep]:
+        """What must be answered or entered again before setup can run, by step."""
+        lacks = [MissingStep(step, Sentence("Not answered yet")) for step in self.unanswered()]
+        lacks += [*self.unfit(), *(self.lost() if with_secrets else ())]
         order = list(self.steps)
         return sorted(lacks, key=lambda lack: order.index(lack.step.slug))
 

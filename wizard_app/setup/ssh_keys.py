@@ -15,7 +15,7 @@ from wizard_app.setup.sentence_list import listed
 
 MOST_KEYS = 100
 LONGEST_LINE = 16 << 10
-# The spec: a key starts with exactly one of these.
+# A key starts with exactly one of these (docs/reference/wizard-steps.md, "SSH keys").
 PREFIXES = (
     *("ssh-rsa ", "ssh-ed25519 ", "ssh-ecdsa"),
     *("ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521"),

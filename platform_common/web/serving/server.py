@@ -79,7 +79,7 @@ class _Server(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
             self.cfg.set(name, value)
         self._fit_descriptors()
         self.cfg.set("bind", self._bind)
-        # Created before the fork, so that errors in it were reported by then.
+        # The app is created before the fork, so that its errors appear before the fork.
         self.cfg.set("preload_app", True)
 
     def _fit_descriptors(self) -> None:

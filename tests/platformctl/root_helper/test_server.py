@@ -212,7 +212,7 @@ def test_leak_01_an_internal_error_of_the_helper_is_reported_without_its_text(
     with pytest.raises(PlatformError) as caught:
         ask(helper.path, "do", {}, int)
     helper.thread.join(20)
-    assert caught.value.message == "The control helper failed: RuntimeError"
+    assert caught.value.message == "The root helper failed: RuntimeError"
     assert CANARY not in helper.said
 
 

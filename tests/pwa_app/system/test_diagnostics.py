@@ -21,8 +21,8 @@ from platform_common.redaction import Redactor
 from pwa_app.app import create_app
 from pwa_app.context import context
 from pwa_app.settings import PwaSettings
+from pwa_app.system.archive_masking import masked
 from pwa_app.system.diagnostics import LEFT_OUT, PARTS, archive
-from pwa_app.system.masking import masked
 from tests.pwa_app.conftest import Dashboard
 from tests.support import system_states
 from tests.support.control_cli import FakeCtl

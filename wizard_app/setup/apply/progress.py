@@ -112,12 +112,16 @@ def progress(plan: Plan, reported: Iterable[Reported] = (), *, running: bool = F
     Without `running`, no action counts as running.
     """
     known = {one.id: one for one in reported}
-    rows = [
-        (item.phase, _row(item.action, known.get(item.action.id), item.kept, running))
-        for item in plan
-    ]
-    found = {phase: tuple(row for its, row in rows if its is phase) for phase in Phase}
-    return Progress(tuple(Part(TITLES[phase], of, _of(of, running)) for phase, of in found.items()))
+    found: dict[Phase, list[Row]] = {phase: [] for phase in Phase}
+    for item in plan:
+        row = _row(item.action, known.get(item.action.id), item.kept, running)
+        found[item.phase].append(row)
+    return Progress(
+        tuple(
+            Part(TITLES[phase], tuple(rows), _phase_state(rows, running))
+            for phase, rows in found.items()
+        )
+    )
 
 
 def _row(action: Action, reported: Reported | None, kept: bool, running: bool) -> Row:
@@ -132,8 +136,7 @@ def _row(action: Action, reported: Reported | None, kept: bool, running: bool) -
     return Row(action, state, reported.why if reported else "")
 
 
-def _of(rows: Sequence[Row], running: bool) -> State:
-    """The state of a phase."""
+def _phase_state(rows: Sequence[Row], running: bool) -> State:
     states = {row.state for row in rows}
     if not states:
         return "skipped"

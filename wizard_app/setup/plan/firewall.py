@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from platform_common import ports
 from platform_common.message import Sentence
 from wizard_app.setup.sentence_list import listed
 
@@ -16,8 +17,8 @@ RULES = "/etc/nftables.d/platform.nft"
 # Ports that must stay open for setup, and their purposes.
 ALWAYS: Mapping[str, Sentence] = {
     "22/tcp": Sentence("SSH"),
-    "8088/tcp": Sentence("this setup"),
-    "8089/tcp": Sentence("dashboard"),
+    f"{ports.WIZARD}/tcp": Sentence("this setup"),
+    f"{ports.DASHBOARD}/tcp": Sentence("dashboard"),
 }
 # ICMP, IGMP, without which switches stop passing on mDNS, and ICMPv6.
 _MESSAGES = "1, 2, 58"

@@ -9,7 +9,7 @@ from platform_common.message import Sentence
 
 
 class Phase(IntEnum):
-    """The phases, in order (contract, section 7)."""
+    """The phases, in order (docs/reference/setting-up.md)."""
 
     SYSTEM = 1
     SELECTION = 2

@@ -57,10 +57,9 @@ class BackupAnswer(Struct, frozen=True):
 
 
 class BackupStep(Step[BackupAnswer]):
-    """Back up this device (optional) (spec, validation per step).
+    """The backup store, or none. With `keep=1`, an empty key means the one in memory.
 
-    Beyond the spec: with `keep=1`, an empty key means the one in memory. The kind may be sent
-    as `kind`, `backup_kind` or `choice`.
+    The kind may be sent as `kind`, `backup_kind` or `choice`.
     """
 
     slug = "backup"

@@ -1,4 +1,4 @@
-"""The backup stores, and the fields of each (spec, backup kinds)."""
+"""The backup stores, and the fields of each (docs/reference/wizard-steps.md, "Backup")."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """What a step is: a page with a question, its rules, and its answer.
 
 A step is pure: facts about the device come as a `DeviceFacts`, and the form as a `Form`. Slow
-work, such as a key test, is left to `Accepted.test`.
+work, such as a key test, is left to `Accepted.test`. docs/reference/wizard-steps.md has the
+fields and rules of each.
 """
 
 from __future__ import annotations

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from platform_common.formats.decode import check_member
 from platform_common.message import Sentence
-from platform_common.records.channel_names import channel_name
+from platform_common.records.channel_names import MOST_CHANNELS, channel_name, check_channels
 from platform_common.records.limits import Limitation, Limits
 from platform_common.records.profiles import Profile
 from platform_common.validation import check_id, passes
@@ -21,7 +20,6 @@ from wizard_app.setup.sentence_list import listed
 from wizard_app.setup.steps.base import Accepted, Errors, Form, FormErrors, Question, Step
 from wizard_app.setup.steps.profile import ProfileAnswer
 
-_MOST = 64
 _MOST_NAMED = 5
 _LIMIT_S = 30.0
 
@@ -33,10 +31,7 @@ class ChannelsAnswer(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         """Refuse invalid ids."""
-        if len(self.channels) > _MOST:
-            raise ValueError(f"channels: must be at most {_MOST}")
-        for number, channel in enumerate(self.channels):
-            check_member(f"channels[{number}]", check_id, channel)
+        check_channels(self.channels)
 
 
 class Channel(NamedTuple):
@@ -49,7 +44,7 @@ class Channel(NamedTuple):
 
 
 class ChannelsStep(Step[ChannelsAnswer]):
-    """Choose how you talk to it (spec, validation per step)."""
+    """The channels over which its owner talks to the assistant."""
 
     slug = "channels"
     title = Sentence("Choose how to talk to your assistant")
@@ -90,8 +85,9 @@ class ChannelsStep(Step[ChannelsAnswer]):
         if (unsupported := _unsupported(chosen, profile)) is not None:
             return FormErrors({"channels": unsupported})
         in_order = dict.fromkeys(one for one in profile.channels if one in chosen)
-        if len(in_order) > _MOST:
-            return FormErrors({"channels": Sentence("Choose at most {most} channels", most=_MOST)})
+        if len(in_order) > MOST_CHANNELS:
+            said = Sentence("Choose at most {most} channels", most=MOST_CHANNELS)
+            return FormErrors({"channels": said})
         return Accepted(ChannelsAnswer(tuple(in_order)))
 
     def check(self, answer: ChannelsAnswer, asked: Question) -> Errors:
@@ -114,10 +110,7 @@ class ChannelsStep(Step[ChannelsAnswer]):
         ports |= firewall.ALWAYS
         rules = WriteFile(RULES, (firewall.ruleset(ports),), note=firewall.ports_note(ports))
         yield Phase.FIREWALL, rules
-        yield (
-            Phase.FIREWALL,
-            RunCommand(("nft", "-f", RULES), _LIMIT_S, files=(RULES,)),
-        )
+        yield (Phase.FIREWALL, RunCommand(("nft", "-f", RULES), _LIMIT_S, files=(RULES,)))
 
 
 def _profile(asked: Question) -> Profile | None:

@@ -27,10 +27,7 @@ class MeshVpnAnswer(Struct, frozen=True):
 
 
 class MeshVpnStep(Step[MeshVpnAnswer]):
-    """An auth key, or none (spec, validation per step).
-
-    Beyond the spec: with `keep=1`, an empty key means the one in memory.
-    """
+    """An auth key, or none; with `keep=1`, an empty key means the one in memory."""
 
     slug = "mesh-vpn"
     title = Sentence("Join a private network (optional)")

@@ -31,7 +31,7 @@ class ProfileAnswer(Struct, frozen=True):
 
 
 class ProfileStep(Step[ProfileAnswer]):
-    """A choice among the installed profiles (spec, validation per step)."""
+    """A choice among the installed profiles."""
 
     slug = "profile"
     title = Sentence("Choose your assistant")

@@ -64,11 +64,7 @@ class ProviderAnswer(Struct, frozen=True):
 
 
 class ProviderStep(Step[ProviderAnswer]):
-    """Choose your AI provider (spec, validation per step).
-
-    Beyond the spec: with `keep=1`, empty credentials mean those in memory for the same
-    provider.
-    """
+    """The provider and its credentials; with `keep=1`, empty ones mean those in memory for it."""
 
     slug = "provider"
     title = Sentence("Choose your AI provider")

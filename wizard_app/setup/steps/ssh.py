@@ -35,9 +35,9 @@ class SshAnswer(Struct, frozen=True):
 
 
 class SshStep(Step[SshAnswer]):
-    """Add SSH keys (optional) (spec, validation per step).
+    """The SSH keys that may log in.
 
-    Keys are typed, or fetched from a code host and then ticked: `fetched` has their lines.
+    They are typed, or fetched from a code host and then ticked: `fetched` has their lines.
     `looked_up` is the last user name that was fetched.
     """
 

@@ -39,7 +39,7 @@ class SystemAnswer(Struct, frozen=True):
 
 
 class SystemStep(Step[SystemAnswer]):
-    """Host name and time zone (spec, validation per step)."""
+    """The host name and the time zone."""
 
     slug = "system"
     title = Sentence("Name this device")

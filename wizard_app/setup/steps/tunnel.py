@@ -51,10 +51,9 @@ class TunnelAnswer(Struct, frozen=True):
 
 
 class TunnelStep(Step[TunnelAnswer]):
-    """Reach it from the internet (optional) (spec, validation per step).
+    """The tunnel from the internet, or none.
 
-    Beyond the spec: credentials may come as a file, `credentials_file`; without any, `keep=1`
-    means those in memory.
+    Credentials may come as a file, `credentials_file`; without any, `keep=1` means those in memory.
     """
 
     slug = "tunnel"
@@ -96,9 +95,11 @@ class TunnelStep(Step[TunnelAnswer]):
         return () if is_held else tuple(self.secrets(answer, asked).values())
 
     def secret(self, name: str, text: str) -> Secret:
-        if isinstance(wrong := tunnel_of(text.encode()), Sentence) and name == _CREDENTIALS:
+        if name != _CREDENTIALS:
+            return super().secret(name, text)
+        if isinstance(wrong := tunnel_of(text.encode()), Sentence):
             raise SecretError(wrong)
-        return Secret(text) if name == _CREDENTIALS else super().secret(name, text)
+        return Secret(text)
 
     def summary(self, answer: TunnelAnswer, asked: Question) -> Iterable[tuple[Sentence, Any]]:
         yield Sentence("From the internet"), _WORDS[answer.tunnel_choice]

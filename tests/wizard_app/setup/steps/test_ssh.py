@@ -23,7 +23,7 @@ from wizard_app.setup.ssh_keys import LONGEST_LINE, MOST_KEYS, PREFIXES
 from wizard_app.setup.steps.ssh import SshAnswer
 
 SLUG = "ssh"
-# No key at all, as the spec's rules look at the beginning alone.
+# No key at all, because the rules only look at the beginning.
 BLOB = "AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
 KEY = f"ssh-ed25519 {BLOB} someone@home"
 CANARY = "CaNaRyCaNaRy0123456789CaNaRyCaNaRy0123456789CaNaRyCaNaRy0123456789"
