@@ -135,8 +135,6 @@ def cut_machine(folder: Path, what: str, unsynced: str = "nothing") -> Iterator[
     with ours, its, (folder / "console").open("wb") as console:
         machine = subprocess.Popen(
             [
-                # It emulates every instruction: beside other work, its own limits of time run out.
-                *("nice", "-n", "-10"),
                 *("qemu-system-x86_64", "-accel", "tcg", "-cpu", "max", "-m", "768"),
                 *("-nographic", "-nodefaults", "-serial", "stdio", "-no-reboot"),
                 *("-chardev", f"socket,id=control,fd={its.fileno()}"),

@@ -110,12 +110,15 @@ _values = documents(
 @pytest.mark.parametrize("record", _USES)
 def test_schema_and_code_agree_about_other_values(fuzz: Fuzz, record: str) -> None:
     validator = Draft202012Validator(schema(record))
-    beyond_schemas = {(case.place, repr(case.value)) for case in CASES if case.schema_cannot}
+    # A text can come up at the place of another, too.
+    beyond_schemas = [
+        case.value for case in CASES if case.schema_cannot and isinstance(case.value, str)
+    ]
 
     @fuzz(300, st.sampled_from(list(places(GOOD[record]))), _values)
     def check(place: tuple[str | int, ...], value: Any) -> None:
         document = changed(GOOD[record], place, value)
-        if place[-1] == "id" or (place, repr(value)) in beyond_schemas:
+        if place[-1] == "id" or value in beyond_schemas:
             return
         assert _usable(record, _encoded(record, document)) == validator.is_valid(document)
 

@@ -97,13 +97,14 @@ _values = documents(
     st.booleans() | st.none() | st.integers() | st.sampled_from([0, 1.5, 3]), texts_of(CASES)
 )
 # What only code can tell: that a time is one, and that a key is not a private one.
-_BEYOND_SCHEMAS = {(case.place, repr(case.value)) for case in CASES if case.schema_cannot}
+# Such a time can come up at the place of another.
+_BEYOND_SCHEMAS = {repr(case.value) for case in CASES if case.schema_cannot}
 
 
 def test_schema_and_code_agree_about_other_values(fuzz: Fuzz) -> None:
     @fuzz(2000, st.sampled_from(list(places(GOOD))), _values)
     def check(place: tuple[str | int, ...], value: Any) -> None:
-        if (place, repr(value)) in _BEYOND_SCHEMAS:
+        if repr(value) in _BEYOND_SCHEMAS:
             return
         other = changed(GOOD, place, value)
         found = _parsed(json.dumps(other).encode())

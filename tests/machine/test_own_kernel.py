@@ -92,9 +92,9 @@ def test_what_was_set_up_is_there_although_the_power_went_at_once(device: Device
         assert seen["environ"]["OPENROUTER_API_KEY"] == CANARIES["provider"]
         assert (seen["firewall"], seen["host"]) == (True, "kitchen")
     assert not device.answers(WIZARD_PORT)
-    # What it shows is looked at where a machine is as fast as its host: on one that is emulated
-    # beside other work, the programs that it asks can take longer than it waits for them.
-    assert device.dashboard().ask("/app/dashboard").status == 200
+    # Every call of it takes seconds here, while the machine is still busy with its start.
+    dashboard = device.dashboard()
+    wait_until(lambda: "OpenClaw" in dashboard.ask("/app/dashboard").body, _LONG_S, pause_s=5)
 
 
 def test_no_unit_has_failed_under_a_kernel_of_its_own(device: Device) -> None:
