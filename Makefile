@@ -70,7 +70,7 @@ cross-check: $(VENV)/made
 .PHONY: screenshots
 screenshots: $(VENV)/made
 	@$(PYTHON) dev/packages.py screenshots
-	@$(VENV)/bin/python -m dev.screenshots
+	@$(VENV)/bin/python -m dev.docs.screenshots
 
 .PHONY: bench
 bench: $(VENV)/made ## measure the programs against the alternatives (ARGS=--help: its options)
@@ -79,7 +79,7 @@ bench: $(VENV)/made ## measure the programs against the alternatives (ARGS=--hel
 
 .PHONY: docs
 docs: $(VENV)/made ## build the site of the documents in build/docs; a broken link fails
-	@$(VENV)/bin/python -m dev.architecture
+	@$(VENV)/bin/python -m dev.docs.architecture
 	@$(VENV)/bin/python -m sphinx -qanWT --keep-going -c docs . build/docs
 	@ln -sf README.html build/docs/index.html
 	@echo build/docs/index.html
@@ -91,7 +91,7 @@ release: $(VENV)/made ## make a signed release of this project in dist/ (ARGS=--
 .PHONY: deb
 deb: ## build the Debian package in dist/ (ARGS=--help: its options)
 	@$(PYTHON) dev/packages.py deb
-	@$(PYTHON) -m dev.deb $(ARGS)
+	@$(PYTHON) -m dev.debian_package.deb $(ARGS)
 
 .PHONY: lint
 lint: $(VENV)/made ## check the style and the types

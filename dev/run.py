@@ -73,7 +73,7 @@ RELEASES = Service(
 GATEWAY = Service(
     "gateway",
     8080,
-    (sys.executable, "-m", "dev.gateway", "--bind", LOOPBACK, "--port", "{port}"),
+    (sys.executable, "-m", "dev.samples.gateway", "--bind", LOOPBACK, "--port", "{port}"),
     {"PYTHONPATH": str(ROOT)},
 )
 DASHBOARD = Service(
@@ -123,7 +123,7 @@ def main(context: click.Context, folder: Path, once: bool) -> None:
             _talk(gateway)
             _title(7, "A sample device, where there is none yet")
             device = [folder, VERSION, f"{releases}/{CHANNEL}/", gateway]
-            _step([sys.executable, ROOT / "dev/sample_device.py", *device])
+            _step([sys.executable, ROOT / "dev/samples/device.py", *device])
             _title(8, "The device, in its dashboard and in the wizard that sets it up")
             with _running((DASHBOARD, WIZARD), folder) as second:
                 dashboard, wizard = (service.url for service, _ in second)
@@ -145,7 +145,7 @@ def _make_release(folder: Path) -> None:
     secret, public = folder / "keys/release.key", folder / "keys/release.pub"
     tools = _program("release-tools")
     _title(1, "Sample images, made with real tools")
-    _step([sys.executable, ROOT / "dev/samples.py", artefacts, VERSION, CHANNEL])
+    _step([sys.executable, ROOT / "dev/samples/artefacts.py", artefacts, VERSION, CHANNEL])
     _title(2, "A development key, made once")
     if secret.exists() and public.exists():
         click.echo(f"kept  {secret} and {public}")

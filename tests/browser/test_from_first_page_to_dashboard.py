@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from dev.sample_device import make_profiles, place_gateway
+from dev.samples.device import make_profiles, place_gateway
 from tests.browser.conftest import OpenPage, ServeDashboard, ServeWizard
 from tests.browser.test_wizard_path import expect_step, fill, go_on, told
 from tests.support.gateways import stand_in

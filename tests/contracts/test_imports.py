@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from dev import architecture
 from dev.distributions import ROOT
-from dev.imports import NEVER, PACKAGES, PARTS, graph, imported, module_name, part_of, sources
+from dev.docs import architecture
+from dev.docs.imports import NEVER, PACKAGES, PARTS, graph, imported, module_name, part_of, sources
 
 # The code that speaks HTTP; what it shows comes from modules that do not.
 _PAGES = (

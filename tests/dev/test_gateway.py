@@ -16,7 +16,7 @@ import pytest
 import requests
 
 from dev.distributions import ROOT
-from dev.gateway import LIMIT_BYTES, Manner
+from dev.samples.gateway import LIMIT_BYTES, Manner
 from tests.support.gateways import stand_in
 from tests.support.releases import clean_environment
 from tests.support.running import run
@@ -168,7 +168,7 @@ def test_a_slow_gateway_does_not_block_others() -> None:
 
 def test_the_program_says_where_it_is_and_ends_with_ctrl_c() -> None:
     with subprocess.Popen(
-        [sys.executable, "-m", "dev.gateway", "--port", "0"],
+        [sys.executable, "-m", "dev.samples.gateway", "--port", "0"],
         cwd=ROOT,
         env=clean_environment(),
         stdin=subprocess.DEVNULL,
@@ -191,7 +191,7 @@ def test_an_address_that_it_cannot_listen_on_is_one_sentence(address: str) -> No
     with socket.create_server(("127.0.0.1", 0)) as taken:
         host = "127.0.0.1" if address == "taken" else address
         port = str(taken.getsockname()[1])
-        command = (sys.executable, "-m", "dev.gateway", "--bind", host, "--port", port)
+        command = (sys.executable, "-m", "dev.samples.gateway", "--bind", host, "--port", port)
         ended = run(*command, cwd=ROOT, env=clean_environment())
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr.startswith(f"Error: Cannot listen on {host}, port {port}: ")

@@ -27,7 +27,7 @@ from tests.support.running import printed, run
 from tests.support.waiting import wait_until
 
 RUN = Path(__file__).resolve().parents[2] / "dev/run.py"
-SAMPLE_DEVICE = RUN.with_name("sample_device.py")
+SAMPLE_DEVICE = RUN.parent / "samples/device.py"
 SOON_S, MINUTE_S = 20, 60
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from dev.gateway import Manner
+from dev.samples.gateway import Manner
 from platform_common.secret import Secret
 from tests.interop.conftest import Running
 from tests.support import gateways

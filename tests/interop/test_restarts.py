@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from dev.gateway import Manner
+from dev.samples.gateway import Manner
 from tests.support.appliances import Appliance, appliance
 from tests.support.catalogues import entry
 from tests.support.gateways import definition, stand_in

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from dev.deb import changelog
-from dev.device_files import PROGRAMS
+from dev.debian_package.deb import changelog
+from dev.debian_package.device_files import PROGRAMS
 from dev.distributions import ROOT
 from platform_common.version import VERSION
 from platformctl.services import install as services

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dev.device_files import LIBRARIES
+from dev.debian_package.device_files import LIBRARIES
 from dev.distributions import build_distributions
 from tests.support.debian_package import WORKING, both_answer, built_package, unpacked
 from tests.support.machine import machine, run_in, writable_tree

@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from dev.deb import build_deb
+from dev.debian_package.deb import build_deb
 from dev.distributions import ROOT, tracked_files
 from tests.support.environments import CACHE, one_at_a_time
 from tests.support.machine import Machine

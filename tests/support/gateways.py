@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from dev.gateway import Gateway, Manner
+from dev.samples.gateway import Gateway, Manner
 from platform_common.records.profiles import Profile, parse
 from tests.support.raw_server import Answer, RawServer, Request, response
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from dev.gateway import Manner
+from dev.samples.gateway import Manner
 from platform_common.errors import PlatformError
 from platform_common.formats.decode import DecodingError
 from platform_common.net.errors import ClientGoneError

@@ -1,6 +1,7 @@
 """The files on a device beside the libraries: programs, manual pages, completions.
 
-`python3 -m dev.device_files ROOT` puts them below ROOT. The Debian package is made with it.
+`python3 -m dev.debian_package.device_files ROOT` puts them below ROOT. The Debian
+package is made with it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 import click
 from click.shell_completion import get_completion_class
 
-from dev.manual import page
+from dev.debian_package.manual import page
 
 LIBRARIES = "/usr/lib/platform-appliance"
 # Program to the module with its `main` and `program`.

@@ -1,6 +1,7 @@
 """Who imports whom: read from the syntax trees of the packages.
 
-`tests/contracts/test_imports.py` holds the code to `PARTS`, and `dev/architecture.py` draws it.
+`tests/contracts/test_imports.py` holds the code to `PARTS`, and
+`dev/docs/architecture.py` draws it.
 """
 
 from __future__ import annotations

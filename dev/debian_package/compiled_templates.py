@@ -1,6 +1,7 @@
 """Compiles the templates to Python modules, so that the first page after a start is not slow.
 
-`python3 -m dev.compiled_templates` puts them beside the templates, where the apps look for them.
+`python3 -m dev.debian_package.compiled_templates` puts them beside the
+templates, where the apps look for them.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ _MODELS = (
 def main() -> None:
     """Make the device in the folder given, with the release and the addresses given."""
     if len(sys.argv) != 5:
-        raise SystemExit("usage: sample_device.py FOLDER VERSION UPDATE_URL GATEWAY_URL")
+        raise SystemExit("usage: device.py FOLDER VERSION UPDATE_URL GATEWAY_URL")
     folder, version, update_url, gateway = Path(sys.argv[1]), *sys.argv[2:]
     if is_there(folder):
         print(f"kept  the device in {folder}", flush=True)

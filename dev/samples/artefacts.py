@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 _MODIFIED = 1_793_491_200  # 2026-11-01
 _IMAGE_SIZE = "32M"
 _TIMEOUT_S = 300
@@ -25,7 +25,7 @@ _TIMEOUT_S = 300
 def main() -> None:
     """Make the missing files in the given folder."""
     if len(sys.argv) != 4:
-        raise SystemExit("usage: samples.py FOLDER VERSION CHANNEL")
+        raise SystemExit("usage: artefacts.py FOLDER VERSION CHANNEL")
     folder, version, channel = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".samples-") as scratch:

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from dev import sample_device
 from dev.distributions import ROOT
+from dev.samples import device as sample_device
 from tests.support import dashboard_states, key_states, system_states, wizard_states
 from tests.support.browsers import CHROMIUM, FLAGS, send
 from tests.support.control_cli import FakeCtl

@@ -11,7 +11,7 @@ from functools import cache
 from html import escape
 
 from dev.distributions import ROOT
-from dev.imports import PARTS, graph, part_of
+from dev.docs.imports import PARTS, graph, part_of
 
 PAGE = ROOT / "docs/architecture.md"
 PICTURE = ROOT / "docs/architecture.svg"

@@ -1,6 +1,6 @@
 """Removes the parts of libraries that a device does not need, such as tests and types.
 
-`python3 -m dev.device_libraries FOLDER` tidies a folder that pip has filled.
+`python3 -m dev.debian_package.device_libraries FOLDER` tidies a folder that pip has filled.
 """
 
 from __future__ import annotations

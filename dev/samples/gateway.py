@@ -1,4 +1,4 @@
-"""A stand-in for the gateway of an assistant: `python -m dev.gateway --port 8080`.
+"""A stand-in for the gateway of an assistant: `python -m dev.samples.gateway --port 8080`.
 
 It speaks both protocols of the chat and answers the profiles' health checks. It has no model:
 it repeats each message, and every answer says so.
@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from dev.stand_in import MODEL, answer, completion, streamed
+from dev.samples.gateway_answers import MODEL, answer, completion, streamed
 
 LIMIT_BYTES = 4 << 20
 _SIMPLE, _COMPLETIONS = PROTOCOLS = ("simple", "chat-completions")
