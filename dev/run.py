@@ -115,7 +115,7 @@ def main(context: click.Context, folder: Path, once: bool) -> None:
         _title(4, "Served on loopback: the release, and a stand-in for an assistant's gateway")
         with _running((RELEASES, GATEWAY), folder) as first:
             releases, gateway = (service.url for service, _ in first)
-            click.echo("The stand-in repeats what it is told, and thinks nothing.")
+            click.echo("The stand-in has no model: it repeats what you tell it.")
             _title(5, "Verified over HTTP, with the public key alone")
             public = folder / "keys/release.pub"
             _step([_program("release-tools"), "verify", releases, "-p", public])
@@ -327,14 +327,14 @@ def _await_answer(service: Service, process: subprocess.Popen[bytes], folder: Pa
 
 
 def _invite(link: str, dashboard: str) -> None:
-    """What to do with all this."""
+    """Say what to do next."""
     click.secho("\nSet the device up, in two minutes", bold=True, fg="cyan")
     click.echo("Open this link, which works once, and answer nine short pages:")
     click.secho(f"   {link}", bold=True)
     click.echo(
-        "A provider's key may be any; go on without a test of it. On the last page set up this\n"
-        "device, which here is a folder, and chat with it: a stand-in repeats what you say.\n"
-        "Then see in the dashboard what you chose:"
+        "Any text will do as the provider's key; continue without testing it. On the last page, set\n"
+        "up this device, which here is a folder, and chat with it: a stand-in repeats what you say.\n"
+        "Then see your choices in the dashboard:"
     )
     click.secho(f"   {dashboard}", bold=True)
 

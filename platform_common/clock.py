@@ -18,7 +18,7 @@ def now() -> str:
 
 
 def local_time(text: str) -> datetime | None:
-    """Parse a time such as `2026-11-03T10:00:00Z`, into the device's zone; None if it is none."""
+    """Parse a time such as `2026-11-03T10:00:00Z`, into the device's zone, or return None."""
     try:
         return datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError):

@@ -49,10 +49,10 @@ class KeyFile(Struct, frozen=True):
 
 
 class SetupAction(Struct, frozen=True):
-    """One thing that setting up does; what does not belong to its kind is empty.
+    """One action of the plan; members that its kind does not use are empty.
 
-    `action` is write, set, add-keys, remove or run. `kept` when it was done before a
-    restart of the wizard and is not done again. Secrets are masked.
+    `action` is write, set, add-keys, remove or run. `kept`: it was done before the wizard
+    restarted, and is not repeated. Secrets are masked.
     """
 
     phase: str = ""
@@ -72,17 +72,17 @@ class SetupAction(Struct, frozen=True):
 
 
 class Missing(Struct, frozen=True):
-    """What is missing, and of which step."""
+    """Something that is missing, and the step it belongs to."""
 
     step: str = ""
     what: str = ""
 
 
 class SetupPlan(Struct, frozen=True):
-    """`setup plan`: all that applying the answers will do, in its order.
+    """`setup plan`: everything that applying the answers will do, in this order.
 
-    `step` is where the wizard stands; `digest` tells this plan from any other. `lacks` must
-    be answered first; `secrets` are not on the device, so that the wizard must hold them.
+    `step` is the wizard's current step; `digest` identifies the plan. `lacks` must be
+    answered first; `secrets` are not on the device, so the wizard must have them in memory.
     """
 
     step: str = ""
@@ -93,7 +93,7 @@ class SetupPlan(Struct, frozen=True):
 
 
 class TriedAction(Struct, frozen=True):
-    """What became of an action: `state` is waiting, running, done, failed or kept."""
+    """The last state of an action: waiting, running, done, failed or kept."""
 
     id: str = ""
     said: str = ""
@@ -105,9 +105,9 @@ class TriedAction(Struct, frozen=True):
 class SetupStatus(Struct, frozen=True):
     """`setup status`: whether the device is set up, and how far the last attempt came.
 
-    `outcome` is none, unfinished, failed or done; unfinished is what goes on, or was
-    interrupted. Once `complete`, no wizard starts any more; `completed_at` is empty where
-    that is not told.
+    `outcome` is none, unfinished, failed or done; an unfinished attempt is still running or
+    was interrupted. Once `complete`, no wizard starts any more; `completed_at` is empty if
+    the time is unknown.
     """
 
     complete: bool = False

@@ -43,7 +43,7 @@ Examples:
     help="Address to listen on; [IPV6]:PORT and unix:/PATH are addresses too.",
 )
 def serve(bind: str) -> None:
-    """Serve the dashboard until it is told to end.
+    """Serve the dashboard until it is stopped.
 
     Runs gunicorn with one process and many threads. The settings are environment
     variables, which docs/reference/pwa-app.md lists.

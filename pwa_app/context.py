@@ -60,7 +60,7 @@ def context() -> Context:
     return cast("Context", current_app.extensions[_NAME])
 
 
-def take_flash(shot: FlashStore) -> Flash | None:
+def take_flash(store: FlashStore) -> Flash | None:
     """Take the waiting message, but only if somebody will see the page: it is shown once."""
     looks = request.method == "GET" and "prefetch" not in request.headers.get("Sec-Purpose", "")
-    return shot.take() if looks else None
+    return store.take() if looks else None

@@ -91,7 +91,7 @@ Examples:
     help="A proxy provides https, and says so with X-Forwarded-Proto.",
 )
 def serve(bind: str, certfile: Path | None, keyfile: Path | None, **options: Any) -> None:
-    """Serve the wizard until it is told to end.
+    """Serve the wizard until it is stopped.
 
     Runs gunicorn with one process and many threads, and prints the link that opens the
     wizard. Further settings are environment variables, which
@@ -171,7 +171,7 @@ def console(**options: Any) -> None:
     """Show the link and its QR code on the screen of the device.
 
     The text appears before each login, on screens and on serial lines, until the device
-    is set up or this program is told to end. It follows the addresses of the device, and
+    is set up or this program is stopped. It follows the addresses of the device, and
     disappears when the link has been used.
     """
     keep_shown(_settings(**options))

@@ -25,6 +25,8 @@ PARTS: Mapping[str, frozenset[str]] = {
 PACKAGES = frozenset(part for part in PARTS if "." not in part)
 # Tests, tools and the mapped folders are not modules of a package.
 NEVER = frozenset({"tests", "dev", "bench", "schemas", "systemd", "templates"})
+# An import whose name is not in the text.
+UNKNOWN = "importlib.import_module"
 
 
 def sources() -> dict[str, str]:
@@ -43,7 +45,7 @@ def graph() -> dict[str, set[str]]:
 
 
 def _of_ours(tree: ast.Module, modules: Collection[str]) -> set[str]:
-    names = {name for node in ast.walk(tree) for name in imported(node)}
+    names = {name for node in ast.walk(tree) for name in (*imported(node), *_named(node))}
     # `from a.b import c` names a module `a.b.c`, or something in the module `a.b`.
     return {
         found
@@ -62,7 +64,15 @@ def imported(node: ast.AST) -> list[str]:
         case ast.ImportFrom():
             return ["tests"]  # A relative import; ours are absolute.
         case ast.Call(func=ast.Name("__import__") | ast.Attribute(attr="import_module")):
-            return ["tests"]  # An import that cannot be followed in the text.
+            return [UNKNOWN]
+    return []
+
+
+def _named(node: ast.AST) -> list[str]:
+    """What a table of commands or operations names, to be imported on demand."""
+    match node:
+        case ast.Constant(value=str(text)) if part_of(text) and text.count(".") > 1:
+            return [text]
     return []
 
 

@@ -32,8 +32,8 @@ def remove_left_overs(
 
     Files already given to the user `given_to` are removed too. Without `of_process`, the caller
     must be the only writer of these files. With `of_name`, only temporary files for that name are
-    files that were to get that name go, and no folder. Without `directory` there is
-    nothing to remove. Raises `AccessError`.
+    removed, and no folder. If `directory` does not exist, nothing happens. Raises
+    `AccessError`.
     """
     try:
         with os.scandir(directory) as entries:

@@ -33,7 +33,7 @@ def agent_user_exists(paths: Paths) -> Finding:
         pwd.getpwnam("agent")
     except KeyError:
         return failed(
-            "there is no user agent, as which the gateways run",
+            "there is no user called agent, under which the gateways run",
             "Create it with: adduser --system --group --shell /bin/sh agent",
         )
     return passed()

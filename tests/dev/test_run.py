@@ -147,7 +147,7 @@ def test_all_three_services_have_answered(first_run: FirstRun) -> None:
         "/chat ",
     ):
         assert re.search(address + answer, first_run.finished.stdout, re.MULTILINE)
-    assert "The stand-in repeats what it is told, and thinks" in first_run.finished.stdout
+    assert "The stand-in has no model" in first_run.finished.stdout
     assert "  **I am a stand-in, not an assistant.**" in first_run.finished.stdout
     assert "  > Hello\n" in first_run.finished.stdout
 

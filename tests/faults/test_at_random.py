@@ -1,4 +1,4 @@
-"""Whole programs that are killed, or told to end, at moments of chance."""
+"""Programs that are killed or stopped at random moments."""
 
 from __future__ import annotations
 

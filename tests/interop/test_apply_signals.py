@@ -1,4 +1,4 @@
-"""A served wizard that is told to end while it sets a device up."""
+"""A served wizard that is stopped while it sets up a device."""
 
 from __future__ import annotations
 

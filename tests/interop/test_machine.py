@@ -214,7 +214,7 @@ HARM = {
     ),
     "no-agent": (
         f"sed -i.was /^agent:/d /etc/passwd; chgrp 0 {KEYS}",
-        *("agent-user-exists", "there is no user agent, as which the gateways run"),
+        *("agent-user-exists", "there is no user called agent, under which the gateways run"),
     ),
 }
 

@@ -32,7 +32,7 @@ import socket
 for port in (8088, 8089):
     print(socket.socket().connect_ex(("127.0.0.1", port)))
 """
-# Asks again and again, each time over another connection, until it is told to end.
+# Asks again and again, each time over another connection, until it is stopped.
 VISITS = """
 import json, pathlib, time, urllib.request
 good, bad = 0, []

@@ -17,7 +17,6 @@ _PORT = re.compile(r"(?im)^[ \t]*port[ \t=]+\"?([0-9]{1,5})\"?[ \t]*(?:#.*)?$")
 _ADDRESS_PORT = re.compile(
     r"(?im)^[ \t]*listenaddress[ \t=]+\"?(?:\[[^]\n]*\]|[^:\s\[]+):([0-9]{1,5})(?![^\s#\"])"
 )
-# Addresses are separated by blanks; the path of a socket file has no port.
 # ListenStream= of ssh.socket: a port alone, or after an address.
 _LISTEN_STREAM = re.compile(
     r"(?m)^[ \t]*ListenStream[ \t]*=[ \t]*(?:(?:\[[^]\n]*\]|[0-9.]+):)?([0-9]{1,5})[ \t]*$"
@@ -27,6 +26,7 @@ _SOURCES = (
     ("/etc/ssh/sshd_config", (_PORT, _ADDRESS_PORT)),
     ("/etc/systemd/system/ssh.socket", (_LISTEN_STREAM,)),
 )
+# Addresses are separated by blanks; the path of a socket file has no port.
 _BIND = re.compile(r"(?<!\S)(?!unix:)\S+:([0-9]{1,5})(?!\S)")
 _LIMIT_BYTES = 1 << 20
 _HIGHEST, _HTTPS = 65535, 443
@@ -78,4 +78,4 @@ def _text(path: Path, problems: list[str]) -> str:
 
 
 def _unread(error: PlatformError) -> str:
-    return f"{error.message}: the firewall opens no port for SSH that it tells of"
+    return f"{error.message}: the firewall opens no SSH port that only this file names"
