@@ -332,8 +332,9 @@ def _invite(link: str, dashboard: str) -> None:
     click.echo("Open this link, which works once, and answer nine short pages:")
     click.secho(f"   {link}", bold=True)
     click.echo(
-        "Any text will do as the provider's key; continue without testing it. On the last page, set\n"
-        "up this device, which here is a folder, and chat with it: a stand-in repeats what you say.\n"
+        "Any text will do as the provider's key; continue without testing it. On the last page,\n"
+        "set up this device, which here is a folder, and chat with it: a stand-in repeats what\n"
+        "you say. "
         "Then see your choices in the dashboard:"
     )
     click.secho(f"   {dashboard}", bold=True)

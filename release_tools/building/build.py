@@ -16,8 +16,8 @@ from pathlib import Path
 
 from platform_common.errors import access_error
 from platform_common.storage.atomic_write import fsync_directory, write_atomic
-from release_tools.building.copy_and_digest import copy_and_digest
 from release_tools.building.naming import ArtefactName, NamingError, parse_name
+from release_tools.copy_and_digest import copy_and_digest
 from release_tools.distribution.layout import REFERENCE_LIMIT_BYTES, SIGNATURE_SUFFIX
 from release_tools.distribution.publish import (
     DistributionError,
@@ -36,7 +36,7 @@ from release_tools.manifest.vocabulary import REFERENCE_FORMATS
 from release_tools.parallel import SharedProgress, run_parallel
 from release_tools.progress import StartProgress
 from release_tools.signing.secret_key import SecretKey, sign
-from release_tools.verifying.policy import render_comment
+from release_tools.signing.trusted_comment import render_comment
 
 _REFERENCES = {
     "oci": (re.compile(r"oci://[!-~]+@sha256:[a-f0-9]{64}"), "oci://registry/name@sha256:<64 hex>"),

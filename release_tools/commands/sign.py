@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 
 from platform_common.cli.group import print_json
+from release_tools.building.sign import sign_paths
 from release_tools.commands.options import AS_JSON, PATH, printable_path, progress_shown
 from release_tools.commands.signing_inputs import signing_key, timestamp
 from release_tools.progress import byte_progress
 from release_tools.signing.keys import SECRET_KEY_VARIABLE
-from release_tools.signing.sign import sign_paths
 
 
 @click.command(

@@ -21,7 +21,7 @@ from platform_common.storage.stale_files import (
     signals_held,
     temporary_name,
 )
-from release_tools.building.copy_and_digest import digest_file
+from release_tools.copy_and_digest import digest_file
 from release_tools.distribution.layout import MANIFEST_NAME, SIGNATURE_SUFFIX, UNSIGNED_SUFFIX
 from release_tools.hashing import Digests
 from release_tools.left_overs import nothing_left_in
@@ -29,7 +29,7 @@ from release_tools.manifest.calver import CalVer
 from release_tools.manifest.document import Manifest, render
 from release_tools.signing.minisign import prehash
 from release_tools.signing.secret_key import SecretKey, sign
-from release_tools.verifying.policy import render_comment
+from release_tools.signing.trusted_comment import render_comment
 
 
 class DistributionError(PlatformError):

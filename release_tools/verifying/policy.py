@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from platform_common.errors import PlatformError
 from release_tools.manifest.calver import CalVer
 from release_tools.manifest.document import Artefact, Manifest
 from release_tools.manifest.vocabulary import CHANNELS
@@ -90,22 +89,6 @@ def check_name(manifest: Manifest, artefact: Artefact, where: str) -> Iterator[F
         "the file name is not platform-<profile>-<target>-<version>-<channel>.<ext> of its entry",
         warning=True,
     )
-
-
-def render_comment(filename: str, timestamp: int, release: Manifest | None = None) -> str:
-    """Return the trusted comment for a new signature (docs/reference/manifest.md, "Signatures").
-
-    Raises `PlatformError` for a file name that would add words to it.
-    """
-    if "\t" in filename:
-        raise PlatformError(
-            f"{filename!a} has a tab in its name, which would end a word of the trusted comment",
-            hint="Rename the file.",
-        )
-    words = [f"timestamp:{timestamp}", f"file:{filename}", "hashed"]
-    if release is not None:
-        words += [f"release:{release.release_version}", f"channel:{release.channel}"]
-    return "\t".join(words)
 
 
 def check_comment(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from platform_common.errors import access_error
 from platform_common.storage.safe_read import open_regular, read_bounded
-from release_tools.building.copy_and_digest import digest_file, unchanged
+from release_tools.copy_and_digest import digest_file, unchanged
 from release_tools.distribution.layout import SIGNATURE_LIMIT_BYTES
 from release_tools.hashing import BUFFER_BYTES
 from release_tools.progress import StartProgress

@@ -101,7 +101,10 @@ def _problems(path: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield _line(node), f"{part} may not import {name}"
             for module, importers in ONLY_IMPORTERS.items():
                 if f"{name}.".startswith(f"{module}.") and not _matches(path, importers):
-                    yield _line(node), f"only {', '.join(importers) or 'nobody'} may import {module}"
+                    yield (
+                        _line(node),
+                        f"only {', '.join(importers) or 'nobody'} may import {module}",
+                    )
         if _reads_environment(node) and not _matches(path, ENVIRONMENT):
             yield _line(node), "the environment is read in cli.py alone"
 

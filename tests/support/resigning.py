@@ -9,7 +9,7 @@ from typing import Any
 
 from release_tools.signing.minisign import prehash
 from release_tools.signing.secret_key import parse_secret_key, sign
-from release_tools.verifying.policy import render_comment
+from release_tools.signing.trusted_comment import render_comment
 from tests.support.releases import KeyPair
 
 

@@ -24,8 +24,8 @@ _PATIENCE_S = 2.0
 _PLAIN = (
     b'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
     b'<meta name="viewport" content="width=device-width"><title>Use https</title></head><body>'
-    b"<h1>Use https</h1><p>This address works only with https. Nothing that you sent was used, and a"
-    b" link that works once still works.</p>"
+    b"<h1>Use https</h1><p>This address works only with https. Nothing that you sent was used,"
+    b" and a link that works once still works.</p>"
     b"<p>Change <b>http://</b> at the beginning of the address to <b>https://</b>, and open it"
     b" again.</p></body></html>"
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from platform_common.errors import AccessError
-from release_tools.building.copy_and_digest import digest_file
+from release_tools.copy_and_digest import digest_file
 from release_tools.distribution.publish import (
     DistributionError,
     channel_folder,

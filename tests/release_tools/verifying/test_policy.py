@@ -12,6 +12,7 @@ from platform_common.errors import PlatformError
 from release_tools.manifest.calver import CalVer
 from release_tools.manifest.document import Manifest
 from release_tools.manifest.parser import parse
+from release_tools.signing.trusted_comment import render_comment
 from release_tools.verifying.policy import (
     STALE_AFTER,
     Finding,
@@ -19,7 +20,6 @@ from release_tools.verifying.policy import (
     check_comment,
     check_manifest,
     check_name,
-    render_comment,
 )
 from tests.support.manifests import document, encode, entry
 from tests.support.signatures import signed

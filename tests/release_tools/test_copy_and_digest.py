@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from platform_common.errors import AccessError
-from release_tools.building.copy_and_digest import ChangedError, copy_and_digest, digest_file
+from release_tools.copy_and_digest import ChangedError, copy_and_digest, digest_file
 from release_tools.hashing import BUFFER_BYTES
 from tests.support.faults import FaultServer
 from tests.support.releases import VERSION, pseudo_random, write_artefacts

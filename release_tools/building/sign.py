@@ -11,7 +11,7 @@ from platform_common.errors import access_error
 from platform_common.storage.atomic_write import write_atomic
 from platform_common.storage.safe_read import read_bounded
 from platform_common.storage.stale_files import remove_left_overs
-from release_tools.building.copy_and_digest import digest_file
+from release_tools.copy_and_digest import digest_file
 from release_tools.distribution.layout import (
     MANIFEST_LIMIT_BYTES,
     MANIFEST_NAME,
@@ -31,7 +31,7 @@ from release_tools.manifest.vocabulary import CHANNELS
 from release_tools.parallel import SharedProgress, run_parallel
 from release_tools.progress import StartProgress
 from release_tools.signing.secret_key import SecretKey, sign
-from release_tools.verifying.policy import render_comment
+from release_tools.signing.trusted_comment import render_comment
 
 
 def sign_paths(
