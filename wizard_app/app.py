@@ -11,6 +11,7 @@ from flask import Flask
 import wizard_app
 from platform_common.records.device_identity import device_name
 from platform_common.web.factory import new_application
+from wizard_app import context
 from wizard_app.access import gate
 from wizard_app.access.sessions import boot_time, new_token
 from wizard_app.access.token_file import TokenFile
@@ -18,7 +19,7 @@ from wizard_app.apply_job import ApplyJob, executor, remove_old_secrets
 from wizard_app.chat import routes
 from wizard_app.chat.conversation import Chat
 from wizard_app.pages import another_device, answers_file, done, review
-from wizard_app.pages import steps as pages
+from wizard_app.pages import steps as step_pages
 from wizard_app.setup.settings import WizardSettings
 from wizard_app.setup.steps import STEPS
 from wizard_app.setup.steps.base import AnyStep
@@ -50,8 +51,8 @@ def create_app(
     review.install(app, ApplyJob(wizard, settings.paths, executor(settings)))
     routes.install(app, Chat(settings))
     gate.install(app, settings, forget=wizard.forget_secrets, clock=clock)
-    pages.install(app, wizard)
-    for feature in (another_device, routes, review, done, answers_file, pages):
+    context.install(app, wizard)
+    for feature in (another_device, routes, review, done, answers_file, step_pages):
         app.register_blueprint(feature.blueprint)
     if settings.require_token:
         TokenFile(settings.token_file).write(settings.token or new_token())

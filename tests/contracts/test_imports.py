@@ -28,8 +28,9 @@ from dev.docs.imports import (
 _PAGES = (
     "platform_common/web/*.py",
     *("pwa_app/app.py", "pwa_app/context.py", "pwa_app/pwa_install.py", "pwa_app/*/page.py"),
-    *("wizard_app/app.py", "wizard_app/pages/*.py", "wizard_app/chat/routes.py"),
-    *("wizard_app/access/gate.py", "wizard_app/access/request_info.py"),
+    *("wizard_app/app.py", "wizard_app/context.py", "wizard_app/pages/*.py"),
+    *("wizard_app/chat/routes.py", "wizard_app/access/gate.py"),
+    "wizard_app/access/request_info.py",
 )
 # The only files that may import a module.
 ONLY_IMPORTERS: Mapping[str, tuple[str, ...]] = {

@@ -34,7 +34,7 @@ from wizard_app.chat import export
 from wizard_app.chat.conversation import Chat, Conversation, ShownTurns
 from wizard_app.chat.gateway import health
 from wizard_app.chat.view import shown
-from wizard_app.pages.steps import wizard
+from wizard_app.context import wizard
 from wizard_app.setup.steps.profile import ProfileAnswer
 
 LONGEST_BYTES = 32 << 10

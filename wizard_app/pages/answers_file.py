@@ -13,7 +13,7 @@ from platform_common.message import Sentence
 from platform_common.web.errors import error_page
 from platform_common.web.factory import device_name
 from platform_common.web.flash import Flash
-from wizard_app.pages.steps import wizard
+from wizard_app.context import wizard
 from wizard_app.setup import answers_file
 from wizard_app.setup.state import DONE
 from wizard_app.wizard import Refused, Wizard

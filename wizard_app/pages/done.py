@@ -17,8 +17,8 @@ from platform_common.web.factory import device_name
 from wizard_app.access.gate import current_gate
 from wizard_app.access.request_info import asks_for_loopback
 from wizard_app.chat.gateway import Health, health
+from wizard_app.context import wizard
 from wizard_app.launch import launch_url, qr_code
-from wizard_app.pages.steps import wizard
 from wizard_app.setup.snapshot import Snapshot
 from wizard_app.setup.state import DONE, WizardState
 from wizard_app.setup.steps.mesh_vpn import MeshVpnAnswer

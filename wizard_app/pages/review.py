@@ -14,7 +14,7 @@ from platform_common.clock import local_time
 from platform_common.message import Sentence, quoted
 from platform_common.web.factory import device_name
 from wizard_app.apply_job import ApplyJob, Outcome
-from wizard_app.pages.steps import wizard
+from wizard_app.context import wizard
 from wizard_app.setup.apply.executor import AGAIN
 from wizard_app.setup.apply.progress import Progress, progress
 from wizard_app.setup.plan.actions import Action
