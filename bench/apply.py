@@ -182,7 +182,7 @@ def planning(folder: Path, runs: int) -> Iterator[Row]:
     for _ in range(PLANS):
         here = snapshot(folder, ssh_keys=_SSH_KEYS, longest=_LONGEST_SSH_KEY, largest=True)
         machine = here.machine
-        _ = machine.profiles, machine.providers, machine.limits, machine.ways_in
+        _ = machine.profiles, machine.providers, machine.limits, machine.open_ports
         began = time.perf_counter()
         plan = build_plan(here)
         taken.append(time.perf_counter() - began)

@@ -11,6 +11,8 @@ from platform_common.errors import PlatformError
 from platform_common.resources import data_path
 
 AGENT_HOME = "/home/agent"
+HOSTNAME = "/etc/hostname"
+TIME_ZONE = "/etc/timezone"
 
 
 class Place(Struct, frozen=True):

@@ -92,7 +92,7 @@ class SetupPlan(Struct, frozen=True):
     actions: tuple[SetupAction, ...] = ()
 
 
-class TriedAction(Struct, frozen=True):
+class AttemptedAction(Struct, frozen=True):
     """The last state of an action: waiting, running, done, failed or kept."""
 
     id: str = ""
@@ -114,4 +114,4 @@ class SetupStatus(Struct, frozen=True):
     completed_at: str = ""
     outcome: str = ""
     began_at: str = ""
-    actions: tuple[TriedAction, ...] = ()
+    actions: tuple[AttemptedAction, ...] = ()

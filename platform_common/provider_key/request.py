@@ -108,6 +108,7 @@ def _signed(request: KeyRequest, access_key: str, secret_key: str, region: str) 
     except ValueError:
         hint = "A region is written like us-east-1."
         raise IncompleteError("The region is not valid", hint=hint) from None
+    # Imported here: only this kind of provider needs them, and they are slow to load.
     import requests
     from requests_aws4auth import AWS4Auth
 

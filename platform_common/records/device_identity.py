@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 
 from platform_common.errors import PlatformError
-from platform_common.paths import Paths
+from platform_common.paths import HOSTNAME, Paths
 from platform_common.records.record_file import read_line
 
 
@@ -21,6 +21,6 @@ def _name(paths: Paths) -> str:
     if paths.is_machine:
         return socket.gethostname()
     try:
-        return read_line(paths.on_device("/etc/hostname")) or ""
+        return read_line(paths.on_device(HOSTNAME)) or ""
     except PlatformError:
         return ""

@@ -117,6 +117,7 @@ def create_exclusive(
 
 def rename_to_free(source: str, target: str, folder: int = _AT_FDCWD) -> None:
     """Rename, with both names relative to `folder`; raises `FileExistsError` if `target` exists."""
+    # Imported here: commands that write nothing start faster.
     import ctypes
 
     names = os.fsencode(source), os.fsencode(target)

@@ -15,10 +15,10 @@ from platform_common.formats.decode import shaped
 from platform_common.paths import Found, Paths
 from platform_common.records import record_file
 from platform_common.records.record_file import MissingRecordError
-from platformctl.answers import Missing, SetupAction, SetupPlan, SetupStatus, TriedAction
+from platformctl.answers import AttemptedAction, Missing, SetupAction, SetupPlan, SetupStatus
 from wizard_app.setup import state as states
 from wizard_app.setup.apply.completion import completion
-from wizard_app.setup.apply.journal import Try, read_try
+from wizard_app.setup.apply.journal import Attempt, read_attempt
 from wizard_app.setup.device_facts import DeviceFacts
 from wizard_app.setup.pending import PendingSecrets
 from wizard_app.setup.plan.phases import TITLES, Phase
@@ -58,7 +58,7 @@ def heading(phase: str) -> str:
 
 def status(paths: Paths) -> SetupStatus:
     """How far the last attempt came; raises `PlatformError` if that cannot be read."""
-    last, complete = read_try(paths.path_of(JOURNAL)), completion(paths)
+    last, complete = read_attempt(paths.path_of(JOURNAL)), completion(paths)
     is_complete, completed_at = complete is not None, complete.completed_at if complete else ""
     if last is None:
         if paths.has(JOURNAL):
@@ -66,7 +66,9 @@ def status(paths: Paths) -> SetupStatus:
                 f"{paths.path_of(JOURNAL)} cannot be read", hint="Run this as root."
             )
         return SetupStatus(is_complete, completed_at, "none")
-    tried = tuple(TriedAction(one.id, one.what, one.state, one.at, one.why) for one in last.entries)
+    tried = tuple(
+        AttemptedAction(one.id, one.what, one.state, one.at, one.why) for one in last.entries
+    )
     return SetupStatus(is_complete, completed_at, _outcome(last), last.at, tried)
 
 
@@ -110,7 +112,7 @@ def _slug(phase: Phase) -> str:
     return phase.name.lower().replace("_", "-")
 
 
-def _outcome(last: Try) -> str:
+def _outcome(last: Attempt) -> str:
     if last.ended:
         return "done"
     return "failed" if any(one.state == "failed" for one in last.entries) else "unfinished"

@@ -106,6 +106,7 @@ def _has_generator() -> bool:
 
 
 def _generate() -> bytes:
+    # Imported here and below: the package is optional, and slow to load.
     from py_vapid import Vapid02
 
     vapid = Vapid02()

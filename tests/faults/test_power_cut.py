@@ -29,7 +29,7 @@ from tests.support.apply_setups import (
     wrong,
 )
 from wizard_app.chat.history import ChatHistory
-from wizard_app.setup.apply.journal import read_try
+from wizard_app.setup.apply.journal import read_attempt
 from wizard_app.setup.state_file import StateFile
 from wizard_app.setup.steps import STEPS
 
@@ -47,7 +47,7 @@ _MODES = {
 
 
 def _journal(folder: Path) -> object:
-    last = read_try(folder / "journal")
+    last = read_attempt(folder / "journal")
     return sorted(int(entry.why or 0) for entry in last.entries) if last else [0, 0, 0]
 
 

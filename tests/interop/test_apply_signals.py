@@ -18,7 +18,7 @@ from tests.support.stand_in_programs import HANG, OK
 from tests.support.waiting import wait_until
 from tests.support.web_servers import Served, served, unverified
 from tests.support.wizard_visits import Visitor
-from wizard_app.setup.apply.journal import read_try
+from wizard_app.setup.apply.journal import read_attempt
 
 TOKEN = "cd" * 32
 ENDS_S = 30
@@ -60,7 +60,7 @@ class Device:
 
     def states(self) -> list[str]:
         """What became of each action."""
-        last = read_try(self.root / "var/lib/platform/apply-journal.jsonl")
+        last = read_attempt(self.root / "var/lib/platform/apply-journal.jsonl")
         return [entry.state for entry in last.entries] if last else []
 
 

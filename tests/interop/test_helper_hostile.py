@@ -34,7 +34,7 @@ from tests.support.setups import JOURNAL, put_answers
 from tests.support.waiting import wait_until
 from tests.support.wizard_states import ANSWERS, STATE_FILE
 from wizard_app.setup.apply.helper_client import SETUP_APPLY, SetUp
-from wizard_app.setup.apply.journal import read_try
+from wizard_app.setup.apply.journal import read_attempt
 
 __all__ = ["helped", "setup"]
 
@@ -60,7 +60,7 @@ def waiting(setup: Setup) -> Setup:
 
 def ended(setup: Setup) -> bool:
     """Whether all of it is done."""
-    last = read_try(setup.helped.device.path(JOURNAL))
+    last = read_attempt(setup.helped.device.path(JOURNAL))
     return last is not None and last.ended
 
 

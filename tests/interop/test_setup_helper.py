@@ -22,7 +22,7 @@ from tests.support.wizard_states import AUTH_KEY, CREDENTIALS, KEY, STATE_FILE
 from wizard_app.apply_job import executor
 from wizard_app.setup.apply.executor import ApplyError
 from wizard_app.setup.apply.helper_client import SETUP_APPLY, SetUp
-from wizard_app.setup.apply.journal import read_try
+from wizard_app.setup.apply.journal import read_attempt
 from wizard_app.setup.apply.progress import SetupProgress
 from wizard_app.setup.device_facts import DeviceFacts
 from wizard_app.setup.pending import HeldSecrets, PendingSecrets
@@ -152,7 +152,7 @@ def test_a_wizard_without_root_sets_up_everything(setup: Setup) -> None:
     assert commands[-1] == "systemctl restart openclaw-gateway.service"
     assert (setup.programs / "key").read_text() == f"{AUTH_KEY}\n600\n"
     assert not device.path("/run/platform/mesh-vpn.key").exists()
-    last = read_try(device.path(JOURNAL))
+    last = read_attempt(device.path(JOURNAL))
     assert last is not None
     assert last.ended
     assert [one.id for one in last.entries] == [item.action.id for item in setup.plan()]
@@ -172,7 +172,7 @@ def test_leak_01_and_wiz_11_an_error_is_returned_in_its_own_words_without_secret
     told = setup.helped.log.read_text() + journal.read_text()
     assert "no such luck" in told
     assert [canary for canary in CANARIES if canary in told] == []
-    last = read_try(journal)
+    last = read_attempt(journal)
     assert last is not None
     assert [one.state for one in last.entries].count("failed") == 1
     (setup.programs / "fails-nft").unlink()

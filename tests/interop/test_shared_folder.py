@@ -21,7 +21,7 @@ from platform_common.storage.stale_files import remove_left_overs, temporary_nam
 from tests.support.process_users import as_user
 from wizard_app.access.token_file import TokenFile
 from wizard_app.setup.apply.executor import execute, tidy
-from wizard_app.setup.apply.journal import Entry, Journal, forget, read_try
+from wizard_app.setup.apply.journal import Entry, Journal, forget, read_attempt
 
 USER = 61235
 
@@ -118,7 +118,7 @@ def test_without_root_actions_that_root_recorded_are_forgotten(shared: Path) -> 
     os.chown(path, 0, USER)
     with as_user(USER):
         forget(path, {"a"})
-        last = read_try(path)
+        last = read_attempt(path)
     assert last is not None
     assert [one.state for one in last.entries] == ["waiting"]
     assert path.stat().st_uid == 0

@@ -99,6 +99,7 @@ def _harmless(tokens: Iterable[Token]) -> None:
 
 def _inline(tokens: Iterable[Token]) -> Iterator[Token]:
     """Clean the tokens within a line: pictures become links, or their text inside a link."""
+    # Imported here and below: only the chat needs the library.
     from markdown_it.token import Token
 
     in_link = 0

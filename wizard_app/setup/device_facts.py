@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from platform_common.errors import PlatformError
 from platform_common.message import Sentence
-from platform_common.paths import AIRGAP, LIMITS, PROFILES, PROVIDERS, Paths, Place
+from platform_common.paths import AIRGAP, LIMITS, PROFILES, PROVIDERS, TIME_ZONE, Paths, Place
 from platform_common.records import catalogue, limits, record_file
 from platform_common.records.catalogue import Catalogue, Provider
 from platform_common.records.device_identity import device_name
@@ -19,9 +19,9 @@ from platform_common.records.limits import Limits
 from platform_common.records.profiles import Profile
 from platform_common.records.record_file import RecordError
 from wizard_app.setup import code_host, ssh_keys
-from wizard_app.setup.apply.journal import Try, read_try
+from wizard_app.setup.apply.journal import Attempt, read_attempt
 from wizard_app.setup.code_host import Fetched
-from wizard_app.setup.plan.open_ports import ways_in
+from wizard_app.setup.plan.open_ports import open_ports
 from wizard_app.setup.settings import JOURNAL, WizardSettings
 from wizard_app.setup.ssh_keys import Key
 
@@ -115,16 +115,16 @@ class DeviceFacts:
             return True
 
     @cached_property
-    def ways_in(self) -> frozenset[str]:
+    def open_ports(self) -> frozenset[str]:
         """The ports that must stay open, beside the usual ones: SSH's and this page's."""
-        found = ways_in(self._settings)
+        found = open_ports(self._settings)
         self.problems += found.problems
         return frozenset(f"{port}/tcp" for port in found.ports)
 
     @cached_property
-    def last_try(self) -> Try | None:
+    def last_attempt(self) -> Attempt | None:
         """How far the last attempt to set it up came; None if there was none."""
-        return read_try(self._settings.paths.path_of(JOURNAL))
+        return read_attempt(self._settings.paths.path_of(JOURNAL))
 
     @property
     def code_host(self) -> str:
@@ -154,7 +154,7 @@ def _time_zone(device: Paths) -> str:
     except OSError:
         pass
     try:
-        return record_file.read_line(device.on_device("/etc/timezone")) or ""
+        return record_file.read_line(device.on_device(TIME_ZONE)) or ""
     except PlatformError:
         return ""
 

@@ -12,7 +12,7 @@ import msgspec
 
 from platform_common.message import Sentence
 from platform_common.secret import Secret
-from wizard_app.setup.apply.journal import Try
+from wizard_app.setup.apply.journal import Attempt
 from wizard_app.setup.device_facts import DeviceFacts
 from wizard_app.setup.pending import PendingSecrets
 from wizard_app.setup.plan.actions import Planned
@@ -61,9 +61,9 @@ class Snapshot:
         return list(step.actions(self.answer(step), self.asked(step)))
 
     @property
-    def tried(self) -> Try | None:
+    def tried(self) -> Attempt | None:
         """How far the last attempt of this setup came; None before the first one."""
-        last = self.machine.last_try
+        last = self.machine.last_attempt
         return last if last and last.setup == self.state.started_at else None
 
     @cached_property

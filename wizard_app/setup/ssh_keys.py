@@ -183,6 +183,7 @@ def examine(accepted: Iterable[str]) -> Iterator[Key]:
         yield key
 
 
+# Remembered, because each page about the keys examines them again.
 @lru_cache(_REMEMBERED)
 def _examined(line: str) -> Key:
     """One call for each line, because in a longer file it silently skips bad lines."""

@@ -40,7 +40,7 @@ class Entry(Struct, frozen=True):
     why: str = ""
 
 
-class Try(NamedTuple):
+class Attempt(NamedTuple):
     """One attempt to set up the device; `setup` identifies the wizard state it belongs to."""
 
     setup: str
@@ -101,7 +101,7 @@ class Journal:
         append_line(self._path, _line(document), mode=_MODE, owner=_OWNER)
 
 
-def read_try(path: Path) -> Try | None:
+def read_attempt(path: Path) -> Attempt | None:
     """The last attempt; None if there is none or it cannot be read."""
     try:
         begin, *changes = read_own(path, _LIMIT_BYTES).split(b"\n", _MOST_LINES + 1)
@@ -118,7 +118,7 @@ def read_try(path: Path) -> Try | None:
         elif change is not None and 0 <= change.action < len(entries):
             one = entries[change.action]
             entries[change.action] = Entry(one.id, one.what, change.state, change.at, change.why)
-    return Try(found.setup, found.at, tuple(entries), ended)
+    return Attempt(found.setup, found.at, tuple(entries), ended)
 
 
 def forget(path: Path, ids: Container[str]) -> None:
@@ -126,7 +126,7 @@ def forget(path: Path, ids: Container[str]) -> None:
 
     Raises `PlatformError`.
     """
-    last = read_try(path)
+    last = read_attempt(path)
     for number, one in enumerate(last.entries if last else ()):
         if one.id in ids and one.state in ("done", "kept"):
             Journal(path).note(number, "waiting")

@@ -32,14 +32,14 @@ _LIMIT_BYTES = 1 << 20
 _HIGHEST, _HTTPS = 65535, 443
 
 
-class WaysIn(NamedTuple):
+class OpenPorts(NamedTuple):
     """The ports that stay open, and configuration files that could not be read."""
 
     ports: frozenset[int]
     problems: tuple[str, ...] = ()
 
 
-def ways_in(settings: WizardSettings) -> WaysIn:
+def open_ports(settings: WizardSettings) -> OpenPorts:
     """The ports of sshd, or of its systemd socket, and of this wizard or its proxy.
 
     Without root, some files may be unreadable, and root's rules would then differ.
@@ -50,7 +50,7 @@ def ways_in(settings: WizardSettings) -> WaysIn:
     if settings.behind_proxy:
         found.add(_HTTPS)
     ports = frozenset(port for port in found if 0 < port <= _HIGHEST)
-    return WaysIn(ports, tuple(problems))
+    return OpenPorts(ports, tuple(problems))
 
 
 def _of_sshd(device: Paths, problems: list[str]) -> Iterator[int]:

@@ -104,7 +104,7 @@ class ChannelsStep(Step[ChannelsAnswer]):
     def actions(self, answer: ChannelsAnswer, asked: Question) -> Iterable[Planned]:
         profile = _profile(asked)
         inbound = profile.channel_ports if profile else {}
-        ports: dict[str, Sentence | None] = dict.fromkeys(sorted(asked.machine.ways_in))
+        ports: dict[str, Sentence | None] = dict.fromkeys(sorted(asked.machine.open_ports))
         for channel in answer.channels:
             ports |= dict.fromkeys(inbound.get(channel, ()), channel_name(channel))
         ports |= firewall.ALWAYS

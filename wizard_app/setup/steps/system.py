@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from platform_common.formats.decode import check_member
 from platform_common.message import Sentence
+from platform_common.paths import HOSTNAME, TIME_ZONE
 from wizard_app.setup.device_facts import zones
 from wizard_app.setup.plan.actions import Planned, RunCommand, write
 from wizard_app.setup.plan.phases import Phase
@@ -85,8 +86,8 @@ class SystemStep(Step[SystemAnswer]):
         # Before the file: otherwise systemd takes the name for set; the kernel keeps the old one.
         set_name = ("hostnamectl", "set-hostname", "--static", name)
         yield Phase.SYSTEM, RunCommand(set_name, _LIMIT_S)
-        yield Phase.SYSTEM, write("/etc/hostname", name)
-        yield Phase.SYSTEM, write("/etc/timezone", zone)
+        yield Phase.SYSTEM, write(HOSTNAME, name)
+        yield Phase.SYSTEM, write(TIME_ZONE, zone)
         yield Phase.SYSTEM, RunCommand(("timedatectl", "set-timezone", zone), _LIMIT_S)
 
 

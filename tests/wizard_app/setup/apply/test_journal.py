@@ -13,7 +13,7 @@ import pytest
 from platform_common.errors import PlatformError
 from tests.support import odd_files
 from tests.wizard_app.conftest import MakeReady
-from wizard_app.setup.apply.journal import Entry, Journal, forget, read_try
+from wizard_app.setup.apply.journal import Entry, Journal, forget, read_attempt
 
 _ENTRIES = [Entry("a", "Write /a"), Entry("b", "Write /b", "kept"), Entry("c", "Run: c")]
 
@@ -25,7 +25,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def _states(path: Path) -> list[str]:
-    last = read_try(path)
+    last = read_attempt(path)
     assert last is not None
     return [entry.state for entry in last.entries]
 
@@ -38,13 +38,13 @@ def test_an_attempt_is_read_as_it_was_written(path: Path) -> None:
     assert _states(path) == ["running", "kept", "waiting"]
     journal.note(0, "done")
     journal.note(2, "failed", "no such thing")
-    last = read_try(path)
+    last = read_attempt(path)
     assert last is not None
     assert (last.setup, last.ended) == ("setup", False)
     assert last.applied == {"a", "b"}
     assert last.entries[2].why == "no such thing"
     journal.end()
-    again = read_try(path)
+    again = read_attempt(path)
     assert again is not None
     assert again.ended
 
@@ -92,7 +92,7 @@ def test_a_line_that_means_nothing_is_passed_over(path: Path) -> None:
             *(b'{"at":"","action":0,"action":0,"state":"done"}', b'{"at":"","ended":false}'),
         ):
             file.write(line + b"\n")
-    last = read_try(path)
+    last = read_attempt(path)
     assert last is not None
     assert not last.ended
     assert _states(path) == ["waiting", "kept", "waiting"]
@@ -104,7 +104,7 @@ def test_a_file_that_does_not_start_like_an_attempt_is_ignored(path: Path) -> No
     path.parent.mkdir()
     for data in (b"", b"\n", b"{}\n", b'{"setup":"x"}\n', b"\0\n", b"[]"):
         path.write_bytes(data)
-        assert read_try(path) is None
+        assert read_attempt(path) is None
 
 
 @pytest.mark.parametrize("kind", [*odd_files.NOT_REGULAR, *odd_files.LINKS])
@@ -112,7 +112,7 @@ def test_fs_07_a_linked_or_special_file_is_not_a_journal(path: Path, kind: str) 
     path.parent.mkdir()
     odd_files.make(kind, path)
     before = odd_files.picture(path.parent)
-    assert read_try(path) is None
+    assert read_attempt(path) is None
     with pytest.raises(PlatformError, match="apply-journal"):
         Journal(path).note(0, "done")
     seen = odd_files.picture(path.parent)
@@ -156,7 +156,7 @@ def test_a_journal_with_too_many_lines_is_ignored_quickly(tmp_path: Path, line: 
     journal = tmp_path / "apply-journal.jsonl"
     journal.write_bytes(_begin() + (line + b"\n") * (3_000_000 // (len(line) + 1)))
     began = time.process_time()
-    assert read_try(journal) is None
+    assert read_attempt(journal) is None
     assert time.process_time() - began < 2
 
 
@@ -164,6 +164,6 @@ def test_the_lines_of_a_long_try_are_read_to_the_last(tmp_path: Path) -> None:
     journal = tmp_path / "apply-journal.jsonl"
     running = _CHANGE.replace(b"done", b"running")
     journal.write_bytes(_begin() + (running + b"\n") * 1000 + _CHANGE + b"\n")
-    last = read_try(journal)
+    last = read_attempt(journal)
     assert last is not None
     assert [entry.state for entry in last.entries] == ["done"]

@@ -10,7 +10,7 @@ from flask.testing import FlaskClient
 
 from platform_common.paths import Paths
 from tests.support.wizard_states import ANSWERS, answer
-from wizard_app.setup.plan.open_ports import ways_in
+from wizard_app.setup.plan.open_ports import open_ports
 from wizard_app.setup.settings import WizardSettings
 
 
@@ -47,24 +47,24 @@ def test_sshd_is_let_in_where_it_listens_or_systemd_for_it(
         path = tmp_path / place
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-        found = ways_in(settings)
+        found = open_ports(settings)
         assert (set(found.ports), found.problems) == (ports, ())
         path.unlink()
 
 
 def test_the_wizard_is_let_in_where_it_is_served(settings: WizardSettings) -> None:
     replace = msgspec.structs.replace
-    assert ways_in(replace(settings, bind="[::]:8090")).ports == {8090}
-    assert ways_in(replace(settings, bind="0.0.0.0:8090 [::1]:443 unix:/run/a:1")).ports == {
+    assert open_ports(replace(settings, bind="[::]:8090")).ports == {8090}
+    assert open_ports(replace(settings, bind="0.0.0.0:8090 [::1]:443 unix:/run/a:1")).ports == {
         443,
         8090,
     }
-    assert ways_in(replace(settings, bind="unix:/run/a.sock")).ports == set()
-    assert ways_in(replace(settings, bind="127.0.0.1:80", behind_proxy=True)).ports == {80, 443}
+    assert open_ports(replace(settings, bind="unix:/run/a.sock")).ports == set()
+    assert open_ports(replace(settings, bind="127.0.0.1:80", behind_proxy=True)).ports == {80, 443}
 
 
 def test_no_ssh_server_is_no_problem(settings: WizardSettings) -> None:
-    assert ways_in(settings) == (frozenset(), ())
+    assert open_ports(settings) == (frozenset(), ())
 
 
 def test_unreadable_files_are_reported_first(client: FlaskClient, out: Path) -> None:
