@@ -45,6 +45,6 @@ def shown(
         snapshot.revision(step),
         asked.held,
         list(snapshot.lost()),
-        asked.machine.problems,
+        [*asked.machine.problems, *step.problems(asked)],
         notice,
     )

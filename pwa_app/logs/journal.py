@@ -128,14 +128,14 @@ class Journal:
         self._single_flight = SingleFlight(_AT_ONCE)
         self._units: Units | None = None
 
-    def units_of(self, status: Slice[Status]) -> Units:
-        """The units that `status` names; also stored for `last_units`."""
+    def remember_units(self, status: Slice[Status]) -> Units:
+        """Store the units that `status` names for `last_units`, and return them."""
         self._units = units_of(status)
         return self._units
 
     def last_units(self, load_status: Callable[[], Slice[Status]]) -> Units:
         """The units from the last `status`, which is only called if there was none yet."""
-        return self._units or self.units_of(load_status())
+        return self._units or self.remember_units(load_status())
 
     def read(self, extract: Extract) -> Reading:
         """Read a part of the journal, or less if it is too large; raises `JournalError`."""

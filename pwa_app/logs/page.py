@@ -46,7 +46,7 @@ class Page(Struct, frozen=True):
 def logs() -> str:
     """Show the last lines of a unit, or why they cannot be read."""
     status = context().load(STATUS)
-    units = context().journal.units_of(status)
+    units = context().journal.remember_units(status)
     filters = Filters.of(request.args, units)
     try:
         reading = context().journal.read(filters.extract)

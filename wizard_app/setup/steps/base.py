@@ -134,6 +134,10 @@ class Step(ABC, Generic[A]):
         """The template's variables beside the fields."""
         return {}
 
+    def problems(self, asked: Question) -> Iterable[str]:
+        """What is wrong with the records that the page is made from, beyond reading them."""
+        return ()
+
     @abstractmethod
     def filled(self, answer: A) -> Mapping[str, list[str]]:
         """The field values for an answer, without secrets."""

@@ -76,12 +76,13 @@ class ProviderStep(Step[ProviderAnswer]):
         self._check_key = check
 
     def view(self, asked: Question) -> Mapping[str, Any]:
-        asked.machine.problems += [
-            f"{one.display_name}: the setup has no field for each of {', '.join(one.variables)}"
-            for one in asked.machine.providers
-            if not is_askable(one)
-        ]
         return {**shown(_offered(asked), _held_for(asked)), "failure": None}
+
+    def problems(self, asked: Question) -> Iterable[str]:
+        for provider in asked.machine.providers:
+            if not is_askable(provider):
+                variables = ", ".join(provider.variables)
+                yield f"{provider.display_name}: setup has no fields for {variables}"
 
     def filled(self, answer: ProviderAnswer) -> Mapping[str, list[str]]:
         return {

@@ -266,7 +266,7 @@ def test_env_03_d8_an_unusable_entry_is_reported(steps: MakeStep, device: Device
     # So is one whose variables have no fields.
     for kind, more in (("chat-compatible", "AB"), ("signed-cloud", "A"), ("signed-cloud", "ABC")):
         names = ", ".join(["ODD_KEY", *more])
-        said = f"odd provider: the setup has no field for each of {names}"
+        said = f"odd provider: setup has no fields for {names}"
         entries[names] = entry("odd", address, kind=kind, extra_env=list(more)), said
     for odd, said in entries.values():
         install(device, [odd, entry("good", address)])
