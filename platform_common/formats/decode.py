@@ -16,11 +16,15 @@ import msgspec
 
 from platform_common.errors import PlatformError
 from platform_common.formats.strict_json import JsonError, load_strict
+from platform_common.message import Sentence
 
 T = TypeVar("T")
 _PLACE = re.compile(r"(?P<problem>.*) - at `(?:key in )?\$?\.?(?P<place>.*)`", re.DOTALL)
 # Our own rules in `__post_init__` may name the member themselves.
 _MEMBER = re.compile(r"(?P<member>[a-z][a-z0-9_]*(?:\[[0-9]+\])?): ")
+# The two usual messages of msgspec.
+_EXPECTED = re.compile(r"Expected `(?P<wanted>[^`]+)`, got `(?P<found>[^`]+)`")
+_MISSING = re.compile(r"Object missing required field `(?P<name>[^`]+)`")
 _LONGEST = 200
 _learning = threading.Lock()
 _learnt: set[type[Any]] = set()
@@ -96,11 +100,16 @@ def check_member(name: str, check: Callable[[str], None], value: str) -> None:
         raise ValueError(f"{name}: {error}") from None
 
 
-def _sentence(text: str, at: str) -> str:
+def _sentence(text: str, at: str) -> Sentence | str:
     """Put the place before msgspec's message: `providers[3].kind: expected str, got int`."""
     found = _PLACE.fullmatch(text)
-    problem = (found["problem"] if found else text).replace("`", "")
+    words = found["problem"] if found else text
     places = [at, found["place"] if found else ""]
+    if match := _EXPECTED.fullmatch(words):
+        return _placed(places, Sentence("expected {wanted}, got {found}", **match.groupdict()))
+    if match := _MISSING.fullmatch(words):
+        return _placed(places, Sentence("object missing required field {name}", name=match["name"]))
+    problem = words.replace("`", "")
     if own := _MEMBER.match(problem):
         places.append(own["member"])
         problem = problem[own.end() :]
@@ -108,5 +117,9 @@ def _sentence(text: str, at: str) -> str:
         problem = problem[0].lower() + problem[1:]
     if len(problem) > _LONGEST:
         problem = problem[:_LONGEST] + "…"
+    return _placed(places, problem)
+
+
+def _placed(places: list[str], problem: Sentence | str) -> Sentence | str:
     place = ".".join(filter(None, places)).replace(".[", "[")
-    return f"{place}: {problem}" if place else problem
+    return Sentence("{place}: {problem}", place=place, problem=problem) if place else problem
