@@ -49,7 +49,7 @@ _PROBLEMS = {
     413: Problem(
         Sentence("You sent too much at once"),
         Sentence("Your browser sent more than this page accepts."),
-        Sentence("Send less: a key can have at most 4,096 characters."),
+        Sentence("Go back and send less."),
     ),
     415: Problem(
         Sentence("This page cannot use that type of content"),
