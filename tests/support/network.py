@@ -17,8 +17,15 @@ def free_port() -> int:
     while True:
         # None of those that Linux gives to connections, one of which could take it meanwhile.
         port = random.SystemRandom().randrange(20_000, 32_000)
-        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+        if is_free(port):
             return port
+
+
+def is_free(port: int) -> bool:
+    """Whether nothing listens on that port of loopback."""
+    with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+        return True
+    return False
 
 
 def wait_for_port(port: int, process: subprocess.Popen[bytes], timeout_s: float = 90) -> None:

@@ -10,9 +10,10 @@ import subprocess
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from tests.support.network import free_port
+from tests.support.network import free_port, is_free
 from tests.support.releases import clean_environment, program
 from tests.support.waiting import wait_until
 
@@ -47,7 +48,11 @@ def served(
     It listens on `port`, by default on one that is free. `before` is put before the
     command, and becomes it.
     """
-    port = free_port() if port is None else port
+    if port is None:
+        port = free_port()
+    else:
+        # A worker that was killed with its server may take a moment to end, on a busy machine.
+        wait_until(partial(is_free, port))
     with log.open("wb") as output:
         process = subprocess.Popen(
             [*before, program(name), "serve", "--bind", f"{host}:{port}", *options],
