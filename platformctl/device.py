@@ -144,5 +144,6 @@ def _channel(update_url: str) -> str:
         path = urlsplit(update_url).path
     except ValueError:
         return ""
+    # The folder of a channel has its name.
     last = path.rstrip("/").rpartition("/")[2]
     return last if last in _CHANNELS else ""

@@ -14,6 +14,7 @@ from queue import SimpleQueue
 from typing import Protocol, Self
 
 BUFFER_BYTES = 1 << 20
+# One is being read, one is being hashed by each thread, and one is ready.
 _BUFFERS = 4
 
 ReadInto = Callable[[memoryview], int]

@@ -99,6 +99,8 @@ def _exchange(
     for descriptor in (to_it, *from_it):
         os.set_blocking(descriptor, False)
         poll.register(descriptor, select.POLLOUT if descriptor == to_it else select.POLLIN)
+    # A descriptor that becomes readable when the program ends: its pipes may stay open in its
+    # children for hours.
     with open(os.pidfd_open(process.pid), "rb") as ended:
         poll.register(ended, select.POLLIN)
         while max(map(len, printed.values())) <= limit_bytes:

@@ -20,8 +20,10 @@ worker_class = "platform_common.web.serving.worker.Worker"
 threads = 1024
 # Connections beyond the number of threads can be idle between two requests.
 worker_connections = 1100
+# Long enough for the parts of a page, short enough that idle browsers do not fill the server.
 keepalive = 5
 graceful_timeout = 15
+# gunicorn's own limits, written down because the memory limits of our units rely on them.
 limit_request_line = 4094
 limit_request_fields = 100
 limit_request_field_size = 8190

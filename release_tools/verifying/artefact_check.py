@@ -39,6 +39,7 @@ class ArtefactCheck:
         """Read `artefact` once and return every finding; for `paired` see `digest_stream`."""
         where = artefact.filename
         findings = list(check_name(self.manifest, artefact, where))
+        # Before anything is fetched: a manifest must not make a verifier read elsewhere.
         for url in (artefact.minisig_url, artefact.url or ""):
             if self.location.leaves_folder(url):
                 message = f"{url!a} leads out of the manifest's folder"
@@ -94,6 +95,7 @@ class ArtefactCheck:
                 self.progress(chunk)
                 if check is not None:
                     check.update(chunk)
+                # One byte too many is kept, so that a longer file does not look equal.
                 if artefact.format in REFERENCE_FORMATS and len(reference) <= REFERENCE_LIMIT_BYTES:
                     reference.extend(chunk[: REFERENCE_LIMIT_BYTES + 1])
 

@@ -34,6 +34,7 @@ from release_tools.verifying.report import CheckedArtefact, ReleaseReport, unrea
 from release_tools.verifying.verifier_choice import open_verifier
 from release_tools.verifying.verifier_protocol import Verifier
 
+# A publication renames its two files at once; a cache before the server may take longer.
 _PAIR_RETRY_PAUSES_S = (1.0, 3.0)
 
 
@@ -174,6 +175,7 @@ class _Verification:
         """Check the selected artefacts, unless the manifest is for another channel."""
         chosen = [a for a in manifest.artefacts if self.request.selects(a)]
         if self.request.manifest_only or any(f.code == "E_CHANNEL" for f in report.findings):
+            # Another channel's artefacts may be gigabytes that nobody asked for.
             chosen = []
         checked = self._read_artefacts(manifest, chosen, start_progress) if chosen else {}
         report.artefacts = [

@@ -107,6 +107,7 @@ class ChannelsStep(Step[ChannelsAnswer]):
         ports: dict[str, Sentence | None] = dict.fromkeys(sorted(asked.machine.open_ports))
         for channel in answer.channels:
             ports |= dict.fromkeys(inbound.get(channel, ()), channel_name(channel))
+        # Last, so that no profile can rename them.
         ports |= firewall.ALWAYS
         rules = WriteFile(RULES, (firewall.ruleset(ports),), note=firewall.ports_note(ports))
         yield Phase.FIREWALL, rules
