@@ -57,9 +57,7 @@ class StepPage(NamedTuple):
         return answer.location
 
     def refuse(self, form: Form, *said: str, status: int = 200, **fields: Any) -> str:
-        """Send a form that must be refused with these messages, and change nothing; return the
-        page.
-        """
+        """Send a form that must be refused with these messages; return the page."""
         before, sent = (self.stored, self.held), _in_short(form, fields)
         answer = self.send(form, **fields)
         assert answer.status_code == status, sent

@@ -162,9 +162,7 @@ def test_fs_07_a_file_with_the_target_name_stays(tmp_path: Path, kind: str) -> N
 def rename_once_locked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[int], list[Path]]:
-    """Return a function that makes another program rename the file so often, just before we lock
-    it.
-    """
+    """Return a function that lets the file be renamed so often, just before it is locked."""
     (tmp_path / "f").write_bytes(b"old\n")
     hold = file_lock.hold
 
