@@ -43,7 +43,7 @@ class Disk:
     mounted: bool
 
     def fill(self, left_bytes: int) -> list[str]:
-        """Fill the disk up to `left_bytes`; return a prefix for the command that meets the limit."""
+        """Fill the disk up to `left_bytes`; return a prefix for the commands that meet it."""
         if not self.mounted:
             return ["prlimit", f"--fsize={left_bytes}"]
         filler = _fill(self.folder)
