@@ -1,4 +1,4 @@
-"""`make bench` writes its rows into a page."""
+"""`make bench` writes its results into a page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.running import run
 PAGE = "before\n<!-- a: begin -->\nold\n<!-- a: end -->\n<!-- b: begin -->\nkept\n<!-- b: end -->\n"
 
 
-def test_a_table_is_replaced_and_the_rest_of_the_page_stays() -> None:
+def test_a_table_is_replaced_and_the_rest_of_the_page_is_kept() -> None:
     rows = [Row("fast", 0.2, "x", 0.3, "1 s | 2 s"), Row("peak", 90, "MiB", 80, "")]
     page = with_tables(PAGE, {"a": rows}, "A machine")
     assert "old" not in page
@@ -26,12 +26,12 @@ def test_a_table_is_replaced_and_the_rest_of_the_page_stays() -> None:
     assert page.endswith("<!-- b: begin -->\nkept\n<!-- b: end -->\n")
 
 
-def test_a_program_without_a_place_on_the_page_is_an_error() -> None:
+def test_a_program_without_a_table_on_the_page_is_an_error() -> None:
     with pytest.raises(SystemExit):
         with_tables(PAGE, {"c": []}, "A machine")
 
 
-def test_the_page_of_the_project_has_a_place_for_every_row_that_is_measured(tmp_path: Path) -> None:
+def test_the_page_of_the_project_has_a_table_for_every_measured_program(tmp_path: Path) -> None:
     page = tmp_path / "benchmarks.md"
     shutil.copy(ROOT / "docs/benchmarks.md", page)
     command = (sys.executable, "-m", "bench.run", "--quick", "--page", page)

@@ -25,11 +25,11 @@ from tests.support.fonts import FONTS, Environment, only
 from tests.support.raw_server import RawServer, serving
 from tests.support.web_servers import Served, served
 
-# What Chromium remarks on a page that could not be had.
+# Chromium's message about a page with an error status.
 _FAILED = "Failed to load resource: the server responded"
-# And on a header that counts only where the address is a secure one.
+# Its message about a header that only counts at secure addresses.
 _IGNORED = "The Cross-Origin-Opener-Policy header has been ignored"
-# And when a page is left, or takes long to come, while it fades into the next.
+# Its message if a page is left, or loads slowly, during the transition to the next.
 _ABORTED = "Transition was aborted"
 
 OpenPage = Callable[..., Page]
@@ -45,34 +45,33 @@ def playwright() -> Iterator[Playwright]:
 
 @pytest.fixture(scope="session")
 def fonts(tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """The environment of a browser in which the fonts of a machine change nothing."""
+    """The environment of a browser that does not use the fonts of the machine."""
     return only(tmp_path_factory.mktemp("fonts"), *FONTS.values())
 
 
 @pytest.fixture(scope="session")
 def browser(playwright: Playwright, fonts: Environment) -> Iterator[Browser]:
-    """Chromium, once for all tests; a context of its own is a fresh browser to a page."""
+    """Chromium, started once for all tests; each context is a fresh browser to a page."""
     started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS, env=fonts)
     yield started
     started.close()
 
 
-# Pages go before the apps that they call now and then.
+# Pages are closed before the apps, because they sometimes send requests.
 @pytest.fixture
 def open_page(
     browser: Browser, serve_dashboard: ServeDashboard, serve_wizard: ServeWizard
 ) -> Iterator[OpenPage]:
     """Open an address: `open_page(url, phone=True, dark=True, java_script_enabled=False, …)`.
 
-    Further keywords are options of the browser's context. What a page says on the
-    console, other than plain messages, fails the test, and so does a dialog, which only
-    markup of others would open.
+    Additional keywords are options of the browser's context. Warnings and errors on the console
+    make the test fail, and so does a dialog, which only foreign markup would open.
     """
     said: list[str] = []
 
     def listen(message: ConsoleMessage) -> None:
         url = message.page.url if message.page else ""
-        # That an address answers with an error is what some tests open it for.
+        # Some tests open addresses that answer with an error.
         opened = message.location.get("url") == url and message.text.startswith(_FAILED)
         if message.type in ("error", "warning") and not opened and _IGNORED not in message.text:
             said.append(f"{url}: {message.text}")
@@ -91,7 +90,7 @@ def open_page(
             context = browser.new_context(
                 viewport={"width": 320, "height": 640} if phone else {"width": 1280, "height": 900},
                 color_scheme="dark" if dark else "light",
-                # Colours between two others would be judged, too.
+                # Without this, axe would also check the colours in the middle of a transition.
                 reduced_motion="reduce",
                 **options,
             )
@@ -114,13 +113,13 @@ def open_page(
     ]
 )
 def scripts(request: pytest.FixtureRequest) -> bool:
-    """Whether the browser runs scripts: a test of both."""
+    """Whether the browser runs scripts; the test runs both ways."""
     return bool(request.param)
 
 
 @pytest.fixture
 def stranger(browser: Browser) -> Iterator[Page]:
-    """A page that may say on the console what it likes: one of another site, or cut off."""
+    """A page whose console is not checked: for other sites and lost connections."""
     with browser.new_context(reduced_motion="reduce") as context:
         yield context.new_page()
 
@@ -135,15 +134,15 @@ def foreign() -> Iterator[RawServer]:
 
 @pytest.fixture
 def ctl(tmp_path: Path) -> FakeCtl:
-    """A stand-in for the control CLI, whose every call fails until it is told an answer."""
+    """A stand-in for the control CLI; a call fails unless a test has given it an answer."""
     return FakeCtl(tmp_path / "ctl")
 
 
 @pytest.fixture
 def serve_dashboard(tmp_path: Path, device: Device) -> Iterator[ServeDashboard]:
-    """Serve a dashboard of `device` under gunicorn; keywords are more of its environment.
+    """Serve a dashboard of `device` under gunicorn; keywords are added to its environment.
 
-    With `host` it listens there, and not on loopback alone.
+    With `host` it listens there, and not only on loopback.
     """
     with contextlib.ExitStack() as running:
 
@@ -157,10 +156,10 @@ def serve_dashboard(tmp_path: Path, device: Device) -> Iterator[ServeDashboard]:
 
 @pytest.fixture
 def serve_wizard(tmp_path: Path, device: Device) -> Iterator[ServeWizard]:
-    """Serve a wizard that sets up `tmp_path / "dev-out"`; keywords are more of its environment.
+    """Serve a wizard that sets up `tmp_path / "dev-out"`; keywords are added to its environment.
 
-    What it reads comes from there, then from `device`. It asks for no launch token unless
-    it is given one. `port` is that of a wizard before it.
+    It reads from there, then from `device`. It asks for no launch token unless one is given. `port`
+    is the port of an earlier wizard.
     """
     with contextlib.ExitStack() as running:
 
@@ -180,5 +179,5 @@ def serve_wizard(tmp_path: Path, device: Device) -> Iterator[ServeWizard]:
 
 @pytest.fixture
 def url(serve_wizard: ServeWizard) -> str:
-    """The address of a wizard to which nothing was answered; some files have another one."""
+    """The address of a wizard without answers; some files replace this fixture."""
     return serve_wizard().url

@@ -1,4 +1,4 @@
-"""The chat as people use it: in a browser, with scripts and without, and whatever goes wrong."""
+"""The chat in a browser, with and without scripts, and with all kinds of failures."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ IN_VIEW = "document.getElementById('latest').getBoundingClientRect().bottom < in
 
 
 class Speaker:
-    """A gateway whose answers come piece by piece, when a test says so."""
+    """A gateway that sends its answers piece by piece, when a test tells it to."""
 
     def __init__(self) -> None:
         self.gone = 0
@@ -45,17 +45,17 @@ class Speaker:
         self.server = RawServer(self._answer)
 
     def say(self, *pieces: str) -> None:
-        """Send these as a part of an answer."""
+        """Send these pieces of an answer."""
         for piece in pieces:
             self._pieces.put(piece)
 
     def end(self, *pieces: str) -> None:
-        """Have the answer end, with these."""
+        """Send these pieces, and end the answer."""
         self.say(*pieces)
         self._pieces.put(None)
 
     def asked(self) -> list[str]:
-        """What it was asked so far."""
+        """The messages that it has received."""
         bodies = [json.loads(one.body) for one in self.server.requests if one.body]
         return [body["messages"][-1]["content"] for body in bodies]
 
@@ -95,7 +95,7 @@ def out(tmp_path: Path) -> Device:
 
 @pytest.fixture
 def talk(out: Device, serve_wizard: ServeWizard, open_page: OpenPage) -> Talk:
-    """Serve a wizard whose profile, which is chosen, has its gateway at an address."""
+    """Serve a wizard that has a profile whose gateway is at a given address."""
 
     def serve(url: str) -> Served:
         gateways.install(out.root, url, COMPLETIONS)
@@ -115,7 +115,7 @@ def page(talk: Talk, speaker: Speaker, open_page: OpenPage) -> Page:
 
 
 def turns(out: Device) -> list[dict[str, Any]]:
-    """The turns that are kept."""
+    """The stored turns."""
     history = out.root / "home/agent/.box/chat-history.jsonl"
     return [json.loads(line) for line in history.read_bytes().splitlines()]
 
@@ -131,13 +131,13 @@ def say(page: Page, text: str) -> None:
 
 
 def expect_rest(page: Page) -> None:
-    """Wait until nothing is under way any more."""
+    """Wait until no answer is being written."""
     expect(page.locator("#stop")).to_be_hidden()
     expect(page.locator("#state")).to_have_text("")
 
 
-def overheard(page: Page) -> None:
-    """Keep what is announced to who cannot see the page, in `window.heard`."""
+def record_announcements(page: Page) -> None:
+    """Record what screen readers would announce, in `window.announced`."""
     page.evaluate(
         """() => {
           window.announced = [];
@@ -150,12 +150,12 @@ def overheard(page: Page) -> None:
     )
 
 
-def test_an_answer_is_seen_as_it_comes_and_then_as_markdown(
+def test_an_answer_appears_while_it_is_written_and_then_as_markdown(
     speaker: Speaker, page: Page, out: Device
 ) -> None:
     expect(page.locator("#latest")).to_have_text("No messages yet.")
     expect(page.locator("#gateway")).to_contain_text("Ready")
-    overheard(page)
+    record_announcements(page)
     say(page, "What is\n<b>new</b>?")
     mine, its = page.locator(".turn.user .said"), page.locator(".turn.assistant .said")
     expect(mine).to_have_text("What is\n<b>new</b>?", use_inner_text=True)
@@ -181,13 +181,13 @@ def test_an_answer_is_seen_as_it_comes_and_then_as_markdown(
     assert announced[0] == "Box is writing…"
     assert [text for text in announced[1:] if "Something" in text] == announced[1:]
     assert len(announced) == 2
-    # The page as it would be, had it been opened now.
+    # The page as it would look if it was opened now.
     before = page.locator("#messages").inner_html()
     page.reload()
     assert page.locator("#messages").inner_html().split() == before.split()
 
 
-def test_stop_ends_the_answer_and_what_came_is_kept(
+def test_stop_ends_the_answer_and_the_received_part_is_kept(
     speaker: Speaker, page: Page, out: Device
 ) -> None:
     say(page, "Tell me all")
@@ -211,11 +211,13 @@ def test_stop_ends_the_answer_and_what_came_is_kept(
     expect(page.locator(".turn.assistant .stopped")).to_be_visible()
 
 
-def test_a_gateway_that_is_down_and_comes_back(talk: Talk, open_page: OpenPage) -> None:
+def test_a_message_to_a_stopped_gateway_can_be_sent_again_later(
+    talk: Talk, open_page: OpenPage
+) -> None:
     port = free_port()
     page = open_page(f"{talk(f'http://127.0.0.1:{port}').url}/chat")
     expect(page.locator("#gateway")).to_contain_text("Not answering yet")
-    overheard(page)
+    record_announcements(page)
     say(page, "Are you there?")
     failed = page.locator(".turn.failed")
     expect(failed).to_contain_text("No answer")
@@ -226,7 +228,7 @@ def test_a_gateway_that_is_down_and_comes_back(talk: Talk, open_page: OpenPage) 
     announced = page.evaluate("announced")
     assert len(announced) == 2
     assert "No answer" in announced[1]
-    # Nothing is lost by a reload either.
+    # A reload does not lose the text either.
     page.reload()
     expect(field(page)).to_have_value("Are you there?")
     with stand_in(port=port):
@@ -237,7 +239,7 @@ def test_a_gateway_that_is_down_and_comes_back(talk: Talk, open_page: OpenPage) 
     expect(page.locator(".turn.user")).to_have_count(2)
 
 
-def test_without_a_network_the_text_is_kept(
+def test_without_a_network_the_typed_text_is_kept(
     talk: Talk, speaker: Speaker, stranger: Page, out: Device
 ) -> None:
     page = stranger
@@ -258,7 +260,7 @@ def test_without_a_network_the_text_is_kept(
     assert [one["role"] for one in turns(out)] == ["user", "assistant"]
 
 
-def test_after_the_end_of_the_session_the_text_is_kept(
+def test_after_the_end_of_the_session_the_typed_text_is_kept(
     talk: Talk, speaker: Speaker, serve_wizard: ServeWizard, stranger: Page, out: Device
 ) -> None:
     gateways.install(out.root, speaker.server.url, COMPLETIONS)
@@ -274,7 +276,7 @@ def test_after_the_end_of_the_session_the_text_is_kept(
     expect_rest(page)
 
 
-def test_a_wizard_that_ends_in_the_midst_of_an_answer(
+def test_a_wizard_that_ends_during_an_answer_is_reported(
     talk: Talk, speaker: Speaker, stranger: Page, serve_wizard: ServeWizard
 ) -> None:
     wizard = talk(speaker.server.url)
@@ -326,7 +328,7 @@ def test_one_message_is_sent_once(speaker: Speaker, page: Page, out: Device) -> 
     assert [one["content"] for one in turns(out)] == ["once", "done"]
 
 
-def test_a_long_text_is_warned_of_and_one_too_long_is_not_sent(
+def test_a_long_text_causes_a_warning_and_one_that_is_too_long_is_not_sent(
     speaker: Speaker, page: Page
 ) -> None:
     state = page.locator("#state")
@@ -362,7 +364,7 @@ def test_only_a_reader_at_the_end_follows_new_lines(
     assert sideways_scroll(page) == []
 
 
-def test_reload_and_back_show_what_was_said(
+def test_reload_and_back_show_the_conversation(
     talk: Talk, speaker: Speaker, open_page: OpenPage, out: Device
 ) -> None:
     put_turns(out, *chat_states.turns(6))
@@ -387,8 +389,8 @@ def test_reload_and_back_show_what_was_said(
     until(page, IN_VIEW)
 
 
-def watched(page: Page) -> list[str]:
-    """What a page does that text never does."""
+def watch_for_markup(page: Page) -> list[str]:
+    """Record what the page does, in a list that stays empty if all text is harmless."""
     happened: list[str] = []
 
     page.expose_function("report", lambda what: happened.append(what))
@@ -399,12 +401,12 @@ def watched(page: Page) -> list[str]:
     return happened
 
 
-def test_chat_03_chat_04_and_http_14_texts_in_the_history_stay_texts(
+def test_chat_03_chat_04_and_http_14_text_from_the_history_is_shown_as_text(
     talk: Talk, open_page: OpenPage, out: Device
 ) -> None:
     url = talk(chat_states.NOBODY).url
     page = open_page("about:blank")
-    happened = watched(page)
+    happened = watch_for_markup(page)
     for start in range(0, len(XSS), 90):
         texts = XSS[start : start + 90]
         put_turns(
@@ -421,11 +423,11 @@ def test_chat_03_chat_04_and_http_14_texts_in_the_history_stay_texts(
     assert [what for what in happened if what != f"{url}/chat"] == []
 
 
-def test_chat_03_chat_04_and_http_14_texts_that_come_stay_texts(
+def test_chat_03_chat_04_and_http_14_text_that_arrives_is_shown_as_text(
     talk: Talk, speaker: Speaker, open_page: OpenPage
 ) -> None:
     page = open_page("about:blank")
-    happened = watched(page)
+    happened = watch_for_markup(page)
     page.goto(f"{talk(speaker.server.url).url}/chat")
     for start in range(0, len(XSS), 30):
         text = "\n\n".join(XSS[start : start + 30])
@@ -474,7 +476,9 @@ def test_without_scripts_a_message_is_answered_too(
     expect(page.locator("#latest")).to_have_text("No messages yet.")
 
 
-def test_n22_the_keyboard_alone_talks_stops_and_clears(speaker: Speaker, page: Page) -> None:
+def test_n22_sending_stopping_and_clearing_only_need_the_keyboard(
+    speaker: Speaker, page: Page
+) -> None:
     tab_to(page, "#message")
     page.keyboard.type("first line")
     page.keyboard.press("Enter")
@@ -510,7 +514,7 @@ def test_n22_the_keyboard_alone_talks_stops_and_clears(speaker: Speaker, page: P
     "phone",
     [pytest.param(True, id="phone"), pytest.param(False, id="desk", marks=pytest.mark.long)],
 )
-def test_n22_the_tab_key_leads_everywhere_in_a_long_chat(
+def test_n22_the_tab_key_reaches_everything_in_a_long_chat(
     phone: bool, talk: Talk, open_page: OpenPage, out: Device
 ) -> None:
     put_turns(out, *chat_states.turns(3))
@@ -522,7 +526,7 @@ def test_n22_the_tab_key_leads_everywhere_in_a_long_chat(
         assert "pre" in {stop.element for stop in stops}
 
 
-def test_on_a_phone_wide_things_scroll_by_themselves(
+def test_on_a_phone_only_wide_elements_scroll_sideways(
     talk: Talk, speaker: Speaker, open_page: OpenPage
 ) -> None:
     page = open_page(f"{talk(speaker.server.url).url}/chat", phone=True)

@@ -1,4 +1,4 @@
-"""The start page in a browser: what its scripts do, and that it needs none."""
+"""The start page in a browser: what its scripts do, and that it works without them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LONG_MS = 20_000
 
 @pytest.fixture
 def url(serve_dashboard: ServeDashboard, ctl: FakeCtl) -> str:
-    """A dashboard whose control CLI answers as it is told."""
+    """A dashboard whose control CLI gives the answers of the test."""
     return serve_dashboard(**ctl.environment).url
 
 
@@ -23,7 +23,7 @@ def test_the_start_page_is_the_dashboard(open_page: OpenPage, url: str) -> None:
     assert page.url.endswith("/app/dashboard")
 
 
-def test_the_script_tells_of_an_update_and_asks_once(
+def test_the_script_announces_an_update_and_asks_only_once(
     open_page: OpenPage, url: str, ctl: FakeCtl
 ) -> None:
     STATES["fine"](ctl)
@@ -49,7 +49,7 @@ def test_the_script_says_how_old_the_page_is(open_page: OpenPage, url: str, ctl:
     assert page.locator("#checked").inner_text().endswith(", 5 minutes ago")
 
 
-def test_without_a_script_everything_is_there(open_page: OpenPage, url: str, ctl: FakeCtl) -> None:
+def test_without_a_script_the_page_is_complete(open_page: OpenPage, url: str, ctl: FakeCtl) -> None:
     STATES["problems"](ctl)
     UPDATE_STATES["available"](ctl)
     page = open_page(url, java_script_enabled=False)

@@ -1,4 +1,4 @@
-"""A newcomer's way in a browser: the link, nine pages, the chat, and the dashboard at the end."""
+"""A newcomer's way through the product in a browser: link, nine pages, chat, dashboard."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from playwright.sync_api import Page, expect
 
 from dev.samples.device import make_profiles, place_gateway
 from tests.browser.conftest import OpenPage, ServeDashboard, ServeWizard
-from tests.browser.test_wizard_path import expect_step, fill, go_on, told
+from tests.browser.test_wizard_path import expect_step, fill, go_on, secrets_in
 from tests.support.gateways import stand_in
 from tests.support.releases import program
 from tests.support.wizard_states import ANSWERS, SECRETS, STEPS, TOKEN, Fields
 
-# Others than those that are proposed, or that a device without answers would show.
+# Values other than the suggested ones, and other than those of a device without answers.
 CHOSEN: Mapping[str, Fields] = {
     **ANSWERS,
     "profile": {"profile": "hermes"},
@@ -33,7 +33,7 @@ QUESTION = "How *late* is it in <b>Berlin</b>?"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """A device in a folder, whose profiles have their gateway at a stand-in that runs."""
+    """A device in a folder; the gateway of its profiles is a running stand-in."""
     root = tmp_path / "dev-out"
     (root / "etc/platform").mkdir(parents=True)
     make_profiles(root)
@@ -43,7 +43,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 def set_up(page: Page) -> None:
-    """Answer all nine pages, and have the device set up."""
+    """Answer all nine pages, and set up the device."""
     for slug in STEPS:
         expect_step(page, slug)
         fill(page, CHOSEN[slug])
@@ -54,21 +54,21 @@ def set_up(page: Page) -> None:
 
 
 def chat(page: Page) -> None:
-    """Say something, and wait for the answer."""
+    """Send a message, and wait for the answer."""
     page.get_by_role("link", name=re.compile("chat", re.IGNORECASE)).first.click()
     expect(page).to_have_url(re.compile("/chat$"))
     page.locator('textarea[name="message"]').fill(QUESTION)
     page.get_by_role("button", name="Send").click()
     main = page.locator("main")
     expect(main.get_by_text("I am a stand-in, not an assistant.")).to_have_count(1)
-    # What the gateway says is Markdown, what the person says is what was typed.
+    # The gateway's answer is rendered as Markdown, the person's message is not.
     expect(main.locator("strong", has_text="I am a stand-in")).to_have_count(1)
     expect(main.locator("table")).to_have_count(1)
     expect(main.get_by_text(QUESTION, exact=True)).to_have_count(1)
     expect(main.locator("b")).to_have_count(0)
 
 
-def test_from_the_link_to_a_chat_and_a_dashboard_and_secrets_only_where_they_belong(
+def test_the_link_leads_through_setup_to_chat_and_dashboard_without_leaking_secrets(
     scripts: bool,
     folder: Path,
     open_page: OpenPage,
@@ -86,7 +86,7 @@ def test_from_the_link_to_a_chat_and_a_dashboard_and_secrets_only_where_they_bel
     chat(page)
     page.reload()
     expect(page.get_by_text("I am a stand-in, not an assistant.")).to_have_count(1)
-    assert told(page) == []
+    assert secrets_in(page) == []
 
     page.goto(dashboard.url)
     for label, value in {
@@ -97,9 +97,9 @@ def test_from_the_link_to_a_chat_and_a_dashboard_and_secrets_only_where_they_bel
     }.items():
         row = facts.locator("dt", has_text=re.compile(f"^{label}$"))
         expect(row.locator("xpath=following-sibling::dd[1]")).to_have_text(value)
-    assert told(page) == []
+    assert secrets_in(page) == []
 
-    # All that it left is in one folder.
+    # All created files are in one folder.
     turns = (folder / "home/agent/.hermes/chat-history.jsonl").read_text().splitlines()
     assert [json.loads(turn)["role"] for turn in turns] == ["user", "assistant"]
     assert json.loads(turns[0])["content"] == QUESTION

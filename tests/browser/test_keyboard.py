@@ -1,4 +1,4 @@
-"""The pages for those who have a keyboard alone, or a browser that runs no scripts."""
+"""The pages with only a keyboard, and in a browser without scripts."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tests.support.layout import Stop, focus_walk
 from tests.support.scenes import EVERYWHERE, SCENES
 
 IN_MAIN = "document.querySelector('main').contains(document.activeElement)"
-# On a phone more is in the way of the focus.
+# On a phone more elements can cover the focus.
 SCREENS = pytest.mark.parametrize("phone", [True, False], ids=["phone", "desk"])
 
 
 @pytest.fixture
 def url(serve_dashboard: ServeDashboard, ctl: FakeCtl) -> str:
-    """A dashboard with a lot on its pages."""
+    """A dashboard with much content on its pages."""
     system_states.STATES["fine"](ctl)
     key_states.STATES["several"](ctl)
     dashboard_states.UPDATE_STATES["available"](ctl)
@@ -30,14 +30,14 @@ def url(serve_dashboard: ServeDashboard, ctl: FakeCtl) -> str:
 
 
 def pages(url: str, page: Page) -> Iterator[str]:
-    """Open one page after the other; the address of each while it is open."""
+    """Open one page after the other, and yield its address."""
     for address in (*EVERYWHERE, "/app/keys/bedrock"):
         page.goto(url + address)
         yield address
 
 
 def lost_stops(page: Page) -> list[Stop]:
-    """Where on the page that is open the focus cannot be seen, on the way there and back."""
+    """The stops of the open page where the focus cannot be seen, forwards and backwards."""
     stops = focus_walk(page)
     assert len({stop.name for stop in stops}) > 1, page.url
     stops += focus_walk(page, backwards=True)
@@ -46,7 +46,7 @@ def lost_stops(page: Page) -> list[Stop]:
 
 @pytest.mark.long
 @SCREENS
-def test_the_tab_key_leads_everywhere_and_where_it_is_can_be_seen(
+def test_the_tab_key_reaches_everything_and_the_focus_is_always_visible(
     phone: bool, open_page: OpenPage, url: str
 ) -> None:
     page = open_page("about:blank", phone=phone)
@@ -56,7 +56,7 @@ def test_the_tab_key_leads_everywhere_and_where_it_is_can_be_seen(
 
 @pytest.mark.long
 @SCREENS
-def test_n22_the_tab_key_leads_everywhere_in_the_wizard(
+def test_n22_the_tab_key_reaches_everything_in_the_wizard(
     phone: bool, open_page: OpenPage, tmp_path: Path
 ) -> None:
     page = open_page("about:blank", phone=phone)
@@ -85,12 +85,12 @@ def test_the_first_stop_skips_to_the_content_and_the_order_is_that_of_the_page(
         assert page.evaluate(IN_MAIN) or inside == 0, address
 
 
-def idle(page: Page) -> int:
-    """How many buttons would do nothing, as no script runs: those without a form."""
+def buttons_without_effect(page: Page) -> int:
+    """How many visible buttons have no effect without scripts: those outside a form."""
     return page.locator("button[type=button]:visible, main button:visible:not(form button)").count()
 
 
-def test_every_page_is_whole_without_scripts_and_reached_by_links(
+def test_every_page_is_complete_without_scripts_and_reachable_by_links(
     open_page: OpenPage, url: str
 ) -> None:
     page = open_page("about:blank", java_script_enabled=False)
@@ -100,7 +100,7 @@ def test_every_page_is_whole_without_scripts_and_reached_by_links(
         seen.add(address)
         page.goto(url + address)
         assert page.get_by_role("heading", level=1).is_visible(), address
-        assert idle(page) == 0, address
+        assert buttons_without_effect(page) == 0, address
         for link in page.locator("a[href^='/app/']:not([download])").all():
             target = (link.get_attribute("href") or "").partition("#")[0].partition("?")[0]
             if target not in {*seen, *ahead} and "." not in target and "download" not in target:
@@ -108,17 +108,17 @@ def test_every_page_is_whole_without_scripts_and_reached_by_links(
     assert set(EVERYWHERE) <= seen
 
 
-def test_every_page_of_the_wizard_is_whole_without_scripts(
+def test_every_page_of_the_wizard_is_complete_without_scripts(
     open_page: OpenPage, tmp_path: Path
 ) -> None:
     page = open_page("about:blank", java_script_enabled=False)
     with SCENES["wizard-answered"].staged(tmp_path) as stage:
         for view in SCENES["wizard-answered"].views:
             page.goto(stage.url + view.address)
-            assert idle(page) == 0, view.name
+            assert buttons_without_effect(page) == 0, view.name
 
 
-def test_a_focus_that_cannot_be_seen_is_found_out(open_page: OpenPage) -> None:
+def test_an_invisible_focus_is_detected(open_page: OpenPage) -> None:
     page = open_page("about:blank", phone=True)
     page.set_content(
         "<style>#plain { outline: 0 } body { height: 200vh }"
@@ -130,7 +130,7 @@ def test_a_focus_that_cannot_be_seen_is_found_out(open_page: OpenPage) -> None:
     assert stops == {"seen": (True, False), "plain": (False, False), "covered": (True, True)}
 
 
-def test_a_trap_for_the_focus_is_found_out(open_page: OpenPage) -> None:
+def test_a_focus_trap_is_detected(open_page: OpenPage) -> None:
     page = open_page("about:blank")
     page.set_content("<button>one</button><button id=two>two</button><button>three</button>")
     page.evaluate("() => { two.onkeydown = event => event.preventDefault(); }")

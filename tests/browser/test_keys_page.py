@@ -17,7 +17,7 @@ TEST = "model test --provider openai --key-from-stdin --json"
 
 @pytest.fixture
 def address(serve_dashboard: ServeDashboard, ctl: FakeCtl) -> str:
-    """A dashboard with several providers, whose key tests and changes go well."""
+    """A dashboard with several providers, on which key tests and changes succeed."""
     key_states.several(ctl)
     ctl.answer(SET, "Stored\n")
     ctl.answer(TEST, {"ok": True, "http_status": 200})
@@ -66,7 +66,7 @@ def test_the_stored_key_is_tested_with_one_button(
     assert page.url == f"{address}/openai"
 
 
-def test_everything_is_done_with_the_keyboard_alone(open_page: OpenPage, address: str) -> None:
+def test_everything_can_be_done_with_the_keyboard(open_page: OpenPage, address: str) -> None:
     page = open_page(address)
     summary = page.get_by_role("article", name="OpenAI").locator("summary")
     for _ in range(60):
@@ -80,7 +80,7 @@ def test_everything_is_done_with_the_keyboard_alone(open_page: OpenPage, address
     expect(page.get_by_role("status")).to_have_text("Done Rotated openai successfully.")
 
 
-def test_a_key_is_hidden_until_its_button_shows_it(open_page: OpenPage, address: str) -> None:
+def test_a_key_is_hidden_until_its_button_is_pressed(open_page: OpenPage, address: str) -> None:
     page = open_page(f"{address}/bedrock")
     field = page.get_by_label("Secret access key", exact=True)
     field.fill(CANARY)
@@ -100,7 +100,7 @@ def test_going_back_does_not_bring_a_key_back(open_page: OpenPage, address: str)
     expect(page.get_by_label("New key", exact=True)).to_have_value("")
 
 
-def test_http_14_hostile_names_run_nothing(
+def test_http_14_hostile_names_run_no_script(
     open_page: OpenPage, serve_dashboard: ServeDashboard, ctl: FakeCtl
 ) -> None:
     key_states.hostile(ctl)

@@ -1,4 +1,4 @@
-"""The log in a browser: it is followed, held, filtered, and nothing in it does anything."""
+"""The log in a browser: following, pausing, filtering, and hostile content."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.control_cli import FakeCtl
 from tests.support.journals import HOSTILE, NEXT_BOOT, Logged, RealJournal
 from tests.support.log_states import STATUS, usual
 
-# Polls are two seconds apart, or up to fifteen after a failure; the machine may be busy.
+# Polls are two seconds apart, after a failure up to fifteen; and the machine may be busy.
 PATIENCE_MS = 60_000
 OpenLog = Callable[..., Page]
 
@@ -27,7 +27,7 @@ def real(tmp_path: Path) -> RealJournal:
 def open_log(
     serve_dashboard: ServeDashboard, open_page: OpenPage, ctl: FakeCtl, real: RealJournal
 ) -> OpenLog:
-    """Open the log of a dashboard that reads `real`; it is served for as long as a page asks."""
+    """Open the log of a dashboard that reads `real`."""
     ctl.answer("status --json", STATUS)
     url = serve_dashboard(**ctl.environment, **real.environment).url
 
@@ -68,7 +68,7 @@ def test_new_lines_appear_while_the_page_is_open(open_log: OpenLog, real: RealJo
     assert page.locator("#log > span", has_text="again").count() == 1
 
 
-def test_a_reader_who_scrolled_up_stays_there(open_log: OpenLog, real: RealJournal) -> None:
+def test_a_reader_who_scrolled_up_is_not_moved(open_log: OpenLog, real: RealJournal) -> None:
     real.write(*lines(200))
     page = open_log("?lines=200")
     page.evaluate("log.scrollTop = 0")
@@ -81,7 +81,9 @@ def test_a_reader_who_scrolled_up_stays_there(open_log: OpenLog, real: RealJourn
     expect(page.locator("#news")).to_be_hidden()
 
 
-def test_a_held_log_takes_nothing_until_it_goes_on(open_log: OpenLog, real: RealJournal) -> None:
+def test_a_paused_log_shows_no_new_lines_until_it_is_resumed(
+    open_log: OpenLog, real: RealJournal
+) -> None:
     real.write(*lines(3))
     page = open_log()
     page.get_by_role("button", name="Pause").click()
@@ -94,7 +96,7 @@ def test_a_held_log_takes_nothing_until_it_goes_on(open_log: OpenLog, real: Real
     expect(page.get_by_role("button", name="Pause")).to_be_visible()
 
 
-def test_an_empty_log_fills(open_log: OpenLog, real: RealJournal) -> None:
+def test_lines_appear_in_an_empty_log(open_log: OpenLog, real: RealJournal) -> None:
     real.write(Logged("x", unit="other.service"))
     page = open_log()
     expect(page.locator("#log")).to_contain_text("openclaw.service has not logged anything.")
@@ -103,7 +105,7 @@ def test_an_empty_log_fills(open_log: OpenLog, real: RealJournal) -> None:
     expect(page.locator("#log")).not_to_contain_text("nothing")
 
 
-def test_following_keeps_to_the_filters(open_log: OpenLog, real: RealJournal) -> None:
+def test_new_lines_are_filtered_too(open_log: OpenLog, real: RealJournal) -> None:
     real.write(Logged("first fault", 3), "usual")
     page = open_log()
     page.get_by_label("Level").select_option("Errors")
@@ -132,7 +134,7 @@ def test_a_log_that_disappears_is_requested_again(
     expect(page.locator("#state")).to_have_text("Live")
 
 
-def test_a_page_that_nobody_sees_does_not_ask(open_log: OpenLog, real: RealJournal) -> None:
+def test_a_hidden_page_does_not_poll(open_log: OpenLog, real: RealJournal) -> None:
     real.write("before")
     page = open_log()
     page.clock.install()
@@ -167,7 +169,7 @@ def test_after_a_long_absence_the_page_shows_the_newest_lines_and_a_note(
     assert page.locator("#log > span", has_text="before.").count() == 0
 
 
-def test_no_more_than_five_thousand_rows_are_kept(open_log: OpenLog, real: RealJournal) -> None:
+def test_at_most_five_thousand_rows_are_kept(open_log: OpenLog, real: RealJournal) -> None:
     real.write(*lines(1000))
     page = open_log("?lines=1000")
     page.evaluate(
@@ -198,7 +200,7 @@ def test_wrap_and_the_number_of_lines_are_remembered(open_log: OpenLog, real: Re
     assert "wrap" not in (page.locator("#log").get_attribute("class") or "").split()
 
 
-def test_the_command_is_copied(open_log: OpenLog, real: RealJournal) -> None:
+def test_the_command_can_be_copied(open_log: OpenLog, real: RealJournal) -> None:
     real.write("x")
     page = open_log(permissions=["clipboard-read", "clipboard-write"])
     page.get_by_text("Other ways to read this log").click()
@@ -207,7 +209,7 @@ def test_the_command_is_copied(open_log: OpenLog, real: RealJournal) -> None:
     assert copied == "journalctl --unit=openclaw.service --lines=100"
 
 
-def test_cli_11_hostile_lines_run_nothing(
+def test_cli_11_hostile_lines_run_no_script(
     open_log: OpenLog, real: RealJournal, scripts: bool
 ) -> None:
     real.write("before", *HOSTILE.values())
@@ -217,14 +219,14 @@ def test_cli_11_hostile_lines_run_nothing(
     assert page.locator("#log script, #log img, #log svg").count() == 0
     expect(page.locator("#log")).to_contain_text("</pre><script>alert(1)</script><pre>")
     if scripts:
-        # What comes later is put into the page by the script.
+        # Lines that arrive later are inserted by the script.
         real.write(*HOSTILE.values(), "the very last")
         wait_for_line(page, "the very last")
         assert page.locator("#log script, #log img, #log svg").count() == 0
         assert page.evaluate("document.querySelectorAll('pre').length") == 1
 
 
-def test_without_a_script_the_page_is_whole(open_log: OpenLog, real: RealJournal) -> None:
+def test_without_a_script_the_page_is_complete(open_log: OpenLog, real: RealJournal) -> None:
     usual(real)
     page = open_log(java_script_enabled=False)
     expect(page.locator("#log")).to_contain_text("gateway listening")
@@ -239,7 +241,7 @@ def test_without_a_script_the_page_is_whole(open_log: OpenLog, real: RealJournal
         expect(page.get_by_role("button", name=button)).to_have_count(0)
 
 
-def test_the_keyboard_is_enough(open_log: OpenLog, real: RealJournal) -> None:
+def test_the_page_can_be_used_with_the_keyboard(open_log: OpenLog, real: RealJournal) -> None:
     real.write(*lines(100), Logged("a fault", 3))
     page = open_log()
     address = page.url

@@ -1,7 +1,6 @@
-"""What other sites can have a browser do to the dashboard: nothing; and its own forms work.
+"""Other sites cannot make a browser change anything on the dashboard; its own forms work.
 
-On loopback Chromium says by `Sec-Fetch-Site` who sends a request, at other http
-addresses by `Origin` alone.
+To loopback Chromium sends `Sec-Fetch-Site`, to other http addresses only `Origin`.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ SUBSCRIPTION = json.dumps(
         "keys": {"p256dh": "B" + "A" * 86, "auth": "A" * 22},
     }
 )
-# Every address that does something, with what a form sends there.
+# Every address that changes something, with the fields of its form.
 FORMS: Mapping[str, Mapping[str, str]] = {
     "/app/keys/rotate": {"provider": "openai", "api_key": KEY},
     "/app/keys/test": {"provider": "openai"},
@@ -47,7 +46,7 @@ FORMS: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class Site:
-    """A dashboard at every address of this machine, its device, and the calls that it makes."""
+    """A dashboard at every address of this machine, its device, and its calls."""
 
     served: Served
     device: Device
@@ -67,47 +66,47 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 @pytest.fixture
 def dashboard(site: Site) -> Served:
-    """Where the dashboard listens."""
+    """The server of the dashboard."""
     return site.served
 
 
 @pytest.fixture
-def nothing_is_done(site: Site) -> Iterator[None]:
-    """Whatever the test does, no call is made and no file changes."""
+def nothing_changes(site: Site) -> Iterator[None]:
+    """Check that the test causes no call and changes no file."""
     before = site.ctl.words(), tree(site.device.root)
     yield
     assert (site.ctl.words(), tree(site.device.root)) == before
 
 
 def at(server: Served | RawServer, name: str) -> str:
-    """The address of a server under another name."""
+    """The address of a server under another host name."""
     return f"http://{name}:{server.url.rpartition(':')[2]}"
 
 
 def own_address() -> str:
     """The machine's address in its network."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        # Nothing is sent; the system only chooses an interface.
+        # No packet is sent; the system only chooses an interface.
         probe.connect(("198.51.100.1", 9))
         address: str = probe.getsockname()[0]
         return address
 
 
 def answer_to(page: Page, act: Callable[[], object]) -> Response:
-    """What the dashboard answers to the POST that `act` has the page send."""
+    """The response of the dashboard to the POST that `act` makes the page send."""
     with page.expect_response(lambda response: response.request.method == "POST") as caught:
         act()
     return caught.value
 
 
 def submit(page: Page, action: str, fields: Mapping[str, str]) -> Response:
-    """Have the page submit a form; the answer to it, once the browser shows what it led to."""
+    """Submit a form in the page; return the response, once the browser shows the result."""
     with page.expect_navigation():
         return answer_to(page, lambda: page.evaluate(SUBMIT, [action, dict(fields)]))
 
 
 @pytest.mark.parametrize("name", [LOOPBACK, LOCAL_NAME])
-@pytest.mark.usefixtures("nothing_is_done")
+@pytest.mark.usefixtures("nothing_changes")
 def test_http_09_a_form_of_another_site_is_refused(
     name: str, stranger: Page, foreign: RawServer, dashboard: Served
 ) -> None:
@@ -127,10 +126,10 @@ def test_http_09_a_form_of_another_site_is_refused(
         pytest.param(LOOPBACK, LOOPBACK, id="another-port"),
         pytest.param("localhost", LOOPBACK, id="another-name-of-loopback"),
         pytest.param(LOCAL_NAME, LOCAL_NAME, id="another-port-of-the-device"),
-        pytest.param(f"sibling.{LOCAL_NAME}", LOCAL_NAME, id="a-sibling"),
+        pytest.param(f"sibling.{LOCAL_NAME}", LOCAL_NAME, id="a-sibling-host"),
     ],
 )
-@pytest.mark.usefixtures("nothing_is_done")
+@pytest.mark.usefixtures("nothing_changes")
 def test_http_10_a_form_of_a_neighbour_is_refused(
     neighbour: str, name: str, stranger: Page, foreign: RawServer, dashboard: Served
 ) -> None:
@@ -140,7 +139,7 @@ def test_http_10_a_form_of_a_neighbour_is_refused(
 
 
 @pytest.mark.parametrize("name", [LOOPBACK, LOCAL_NAME])
-@pytest.mark.usefixtures("nothing_is_done")
+@pytest.mark.usefixtures("nothing_changes")
 def test_http_10_a_sandboxed_frame_is_refused(
     name: str, stranger: Page, foreign: RawServer, dashboard: Served
 ) -> None:
@@ -163,8 +162,8 @@ def test_http_10_a_sandboxed_frame_is_refused(
 
 
 @pytest.mark.parametrize("name", [LOOPBACK, LOCAL_NAME])
-@pytest.mark.usefixtures("nothing_is_done")
-def test_http_09_a_script_of_another_site_subscribes_nobody(
+@pytest.mark.usefixtures("nothing_changes")
+def test_http_09_a_script_of_another_site_cannot_subscribe(
     name: str, stranger: Page, foreign: RawServer, dashboard: Served
 ) -> None:
     stranger.goto(at(foreign, "evil.example"))
@@ -178,7 +177,7 @@ def test_http_09_a_script_of_another_site_subscribes_nobody(
 
 
 def expect_no_frame(page: Page, address: str) -> None:
-    """Have the page that is open show `address` in a frame, which the browser does not do."""
+    """Try to show `address` in a frame of the open page, which the browser must refuse."""
     with page.expect_event("console", lambda said: "frame" in said.text.lower()):
         page.evaluate(
             """address => {
@@ -200,15 +199,15 @@ def test_http_13_no_page_is_shown_in_a_frame(
         expect_no_frame(stranger, at(dashboard, name) + path)
 
 
-@pytest.mark.usefixtures("nothing_is_done")
-def test_http_07_a_name_that_was_bound_to_this_machine_gets_no_page(
+@pytest.mark.usefixtures("nothing_changes")
+def test_http_07_a_foreign_name_bound_to_this_machine_gets_no_page(
     stranger: Page, dashboard: Served
 ) -> None:
     answer = stranger.goto(at(dashboard, "evil.example") + "/app/dashboard")
     assert answer is not None
     assert answer.status == 421
     assert "PLATFORM_ALLOWED_HOSTS" in stranger.inner_text("main")
-    # To the browser this page and the dashboard are one site now.
+    # For the browser this page and the dashboard are the same site now.
     for path, fields in FORMS.items():
         refused = submit(stranger, at(dashboard, "evil.example") + path, fields)
         assert refused.status == 421

@@ -1,6 +1,6 @@
-"""Every page in every state, opened once in each language, and judged there by every rule.
+"""Every page in every state, opened once in each language and checked by every rule.
 
-A fault says which rule it breaks, and where: page, language, width, and font or light.
+A fault names its rule, and where it was found: page, language, width, and font or light.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from tests.support.scenes import SCENES
 
 PHONE, DESK = 320, 1280
 HEIGHT = 900
-# What a person may open or press is on the page as well.
+# Content that a person can unfold is checked as well.
 UNFOLDED = "document.querySelectorAll('details').forEach(one => { one.open = true; })"
-# What a page has only where a text became a part of it.
+# Elements that only occur if a text has become markup.
 FOREIGN = "script:not([src]), main script, main [onerror], main img:not(.code)"
-# With these each page is seen, in one state; the others take as long again, many times.
+# These scenes show each page in one state; the other scenes take many times as long.
 EVERY_DAY = ("sample", "logs-filtered", "wizard-answered", "wizard-set up")
 
 
 def groups() -> Iterator[tuple[str, list[str]]]:
-    """The scenes of one test each: those of a page of the dashboard are a group."""
+    """The scenes of each test: the scenes of one dashboard page are a group."""
     found: dict[str, list[str]] = {}
     for name in SCENES:
         alone = name in EVERY_DAY or name.startswith("wizard-")
@@ -67,8 +67,8 @@ LAYOUT: Mapping[str, Callable[[Page], list[str]]] = {
 }
 
 
-class Tongue(NamedTuple):
-    """A language that a browser asks for, and which texts of a page are in another one."""
+class PageLanguage(NamedTuple):
+    """A language that a browser asks for, and how to find texts in another language."""
 
     tag: str
     foreign: Callable[[Page, Collection[str]], list[str]]
@@ -76,7 +76,7 @@ class Tongue(NamedTuple):
 
 @cache
 def english() -> set[str]:
-    """The texts of ours that are another one in German."""
+    """Our texts whose German translation differs."""
     said = {
         message.id: language("de").gettext(message.id)
         for message in collected()
@@ -90,57 +90,59 @@ def not_german(page: Page, _: Collection[str]) -> list[str]:
     return found + ([] if page.locator("html[lang=de]").count() else ["the page is not German"])
 
 
-ENGLISH = Tongue("en-GB", lambda page, known: [])
-PSEUDO, GERMAN = Tongue("en-XA", leftovers), Tongue("de-CH", not_german)
+ENGLISH = PageLanguage("en-GB", lambda page, known: [])
+PSEUDO, GERMAN = PageLanguage("en-XA", leftovers), PageLanguage("de-CH", not_german)
 SPOKEN = PseudoLanguage()
 
 
 def pseudo_or(code: str) -> Language:
-    """The language `code`, but to a browser that asks for it the one that nobody speaks."""
+    """The language `code`, or the pseudo-language if the browser asks for it."""
     return SPOKEN if PSEUDO.tag in request.headers.get("Accept-Language", "") else language(code)
 
 
 @pytest.fixture(autouse=True)
-def _pseudo_language_is_spoken(monkeypatch: pytest.MonkeyPatch) -> None:
+def _pseudo_language_is_available(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform_common.web.factory, "language", pseudo_or)
 
 
-def without_room(page: Page, where: str) -> Iterator[str]:
+def layout_faults(page: Page, where: str) -> Iterator[str]:
     for rule, found in LAYOUT.items():
         yield from (f"{rule}: {where}: {fault}" for fault in found(page))
 
 
-def in_every_font(page: Page, width: int) -> Iterator[str]:
-    # The last is what the page is shown in from then on.
+def faults_in_every_font(page: Page, width: int) -> Iterator[str]:
+    # The page keeps the last font.
     for name, font in reversed(list(FONTS.items())):
         font.wear(page)
-        yield from without_room(page, f"{width} px, {name}")
+        yield from layout_faults(page, f"{width} px, {name}")
 
 
-def in_every_light(page: Page, width: int) -> Iterator[str]:
+def faults_in_every_light(page: Page, width: int) -> Iterator[str]:
     for light in LIGHTS:
         page.emulate_media(color_scheme=light.scheme, forced_colors=light.forced)
         where = f"{width} px, {light.name}"
-        # The others are the same page in other colours.
+        # The other lights only change the colours.
         found = violations(page, colours_alone=light is not LIGHT)
         yield from (f"axe: {where}: {fault}" for fault in found)
         if light is FORCED:
-            # It has rules of style.
-            yield from without_room(page, where)
+            # Forced colours have their own style rules.
+            yield from layout_faults(page, where)
     page.emulate_media(color_scheme=LIGHT.scheme, forced_colors=LIGHT.forced)
 
 
-def faults(page: Page, tongue: Tongue, known: Collection[str] = ()) -> Iterator[str]:
-    """What is wrong with the page that is open; the rule comes first."""
-    yield from (f"text: {tongue.tag}: {fault}" for fault in tongue.foreign(page, known))
+def faults(page: Page, page_language: PageLanguage, known: Collection[str] = ()) -> Iterator[str]:
+    """The faults of the open page; each begins with its rule."""
+    yield from (
+        f"text: {page_language.tag}: {fault}" for fault in page_language.foreign(page, known)
+    )
     if page.locator(FOREIGN).count():
         yield f"markup: {page.locator(FOREIGN).first.evaluate('e => e.outerHTML')}"
     page.evaluate(UNFOLDED)
     for width in (PHONE, DESK):
         page.set_viewport_size({"width": width, "height": HEIGHT})
-        yield from in_every_font(page, width)
-        if tongue is ENGLISH:
-            yield from in_every_light(page, width)
+        yield from faults_in_every_font(page, width)
+        if page_language is ENGLISH:
+            yield from faults_in_every_light(page, width)
 
 
 @pytest.mark.parametrize(
@@ -150,47 +152,50 @@ def faults(page: Page, tongue: Tongue, known: Collection[str] = ()) -> Iterator[
         for name, names in groups()
     ],
 )
-def test_cli_14_http_14_and_n22_a_page_is_fit_for_everybody(
+def test_cli_14_http_14_and_n22_a_page_passes_every_rule(
     names: list[str], open_page: OpenPage, tmp_path: Path
 ) -> None:
     # Without motion, colours change at once.
     pages = {
-        tongue: open_page("about:blank", locale=tongue.tag) for tongue in (ENGLISH, PSEUDO, GERMAN)
+        page_language: open_page("about:blank", locale=page_language.tag)
+        for page_language in (ENGLISH, PSEUDO, GERMAN)
     }
     found, documents = [], {}
     for name in names:
         scene, folder = SCENES[name], tmp_path / name
         folder.mkdir()
         with scene.staged(folder) as stage:
-            for tongue, page in pages.items():
-                if scene.odd and tongue is not ENGLISH:
+            for page_language, page in pages.items():
+                if scene.odd and page_language is not ENGLISH:
                     continue
                 for view in scene.views:
                     about = f"{name}, {view.name}"
                     answer = view.open(page, stage.url)
                     assert view.status in {None, answer.status}, about
-                    found += [f"{about}: {fault}" for fault in faults(page, tongue, stage.known)]
-                    if tongue is ENGLISH:
+                    found += [
+                        f"{about}: {fault}" for fault in faults(page, page_language, stage.known)
+                    ]
+                    if page_language is ENGLISH:
                         documents[about] = html = answer.text()
                         found += [f"{about}: html: {fault}" for fault in parse_errors(html)]
                     if name == "wizard-hostile":
                         assert MARKUP[:20] in page.inner_text("body"), about
-                # Nothing is asked for any more when the app has ended.
+                # The page stops polling before the app ends.
                 page.goto("about:blank")
     found += html_problems(documents)
     assert not found, "\n".join(found)
 
 
-def test_the_page_for_a_wrong_name_is_fit_for_everybody(stranger: Page, tmp_path: Path) -> None:
+def test_the_page_for_a_wrong_host_name_passes_every_rule(stranger: Page, tmp_path: Path) -> None:
     with SCENES["errors"].staged(tmp_path) as stage:
         answer = stranger.goto(stage.url.replace("127.0.0.1", "a-name-of-another-device.example"))
         assert answer is not None
         assert answer.status == 421
-        # To this name not even the stylesheet is given, so the browser chooses the colours.
+        # Under this name even the stylesheet is refused, so the browser chooses the colours.
         assert [*violations(stranger), *sideways_scroll(stranger)] == []
 
 
-def test_what_scripts_say_is_translated(open_page: OpenPage, tmp_path: Path) -> None:
+def test_texts_of_scripts_are_translated(open_page: OpenPage, tmp_path: Path) -> None:
     page = open_page("about:blank", locale=PSEUDO.tag)
     with SCENES["sample"].staged(tmp_path) as stage:
         page.goto(f"{stage.url}/app/dashboard")
@@ -209,19 +214,19 @@ def test_the_stylesheet_is_valid() -> None:
     assert style_problems(Path(platform_common.web.__path__[0]) / "static/style.css") == []
 
 
-# The rules themselves: each finds what breaks it, and nothing else.
+# The rules themselves: each finds its faults, and no others.
 
 FRAME = "<!DOCTYPE html><html lang={}><title>Test</title><main><h1>{}</h1>{}</main>"
 
 
-# A page: the rules that it breaks, how many faults that makes, the language, and its content.
-UNFIT: Mapping[str, tuple[set[str], int, Tongue, str]] = {
+# A page: the rules that it breaks, the number of faults, the language, and the content.
+FAULTY: Mapping[str, tuple[set[str], int, PageLanguage, str]] = {
     "fit": (set(), 0, ENGLISH, "<p>Text</p>"),
     # At both widths, in two lights.
     "pale": ({"axe"}, 4, ENGLISH, "<p style='color: #aaa'>Pale</p>"),
     # In all fonts, and in forced colours.
     "small": ({"target"}, 10, ENGLISH, "<button style='width: 20px; height: 60px'>x</button>"),
-    # The element, and that the page scrolls.
+    # The element, and the page, which scrolls.
     "far": ({"sideways"}, 20, ENGLISH, "<p style='position: absolute; left: 2000px'>Far</p>"),
     "wide-and-high": (
         *({"clipped"}, 2 * 2 * 4, GERMAN),
@@ -239,7 +244,7 @@ UNFIT: Mapping[str, tuple[set[str], int, Tongue, str]] = {
         ),
     ),
     "markup": ({"markup"}, 1, GERMAN, "<img alt='' src=data:,>"),
-    # Only in the widest of the fonts, and at the smaller width.
+    # Only in the widest font, and at the smaller width.
     "in-one-font": (
         *({"clipped"}, 1, GERMAN),
         (
@@ -250,25 +255,27 @@ UNFIT: Mapping[str, tuple[set[str], int, Tongue, str]] = {
 }
 
 
-@pytest.mark.parametrize(("rules", "count", "tongue", "content"), UNFIT.values(), ids=UNFIT)
-def test_a_page_that_is_unfit_is_found_out(
-    rules: set[str], count: int, tongue: Tongue, content: str, open_page: OpenPage
+@pytest.mark.parametrize(
+    ("rules", "count", "page_language", "content"), FAULTY.values(), ids=FAULTY
+)
+def test_each_rule_finds_its_faults(
+    rules: set[str], count: int, page_language: PageLanguage, content: str, open_page: OpenPage
 ) -> None:
     page = open_page("about:blank")
-    language_, title = ("de", "3") if tongue is GERMAN else (tongue.tag, "⟦Tést⟧")
+    language_, title = ("de", "3") if page_language is GERMAN else (page_language.tag, "⟦Tést⟧")
     page.set_content(FRAME.format(language_, title, content).replace("<title>Test", "<title>3"))
-    found = list(faults(page, tongue, {"openai"}))
+    found = list(faults(page, page_language, {"openai"}))
     assert ({fault.partition(":")[0] for fault in found}, len(found)) == (rules, count), found
 
 
-def test_a_page_out_of_form_is_found_by_both_parsers() -> None:
+def test_invalid_html_is_found_by_both_parsers() -> None:
     broken = "<!DOCTYPE html><html lang=en><title>Test</title><p>Text<img src=a></b>"
     assert len(parse_errors(broken)) == 1
-    # The quick one does not miss that there is no text for the picture.
+    # The fast parser finds one fault; the other also finds that the image has no alternative text.
     assert len(html_problems({"broken": broken})) == 2
 
 
-# The fonts: each is what the browser really draws with, and as on a machine that has no other.
+# The fonts: the browser really uses each of them, as on a machine without other fonts.
 
 
 def test_the_browser_draws_with_each_font_and_the_last_is_the_widest(open_page: OpenPage) -> None:
@@ -294,7 +301,7 @@ def test_the_browser_draws_with_each_font_and_the_last_is_the_widest(open_page: 
 
 
 @pytest.mark.parametrize("name", FONTS)
-def test_a_page_is_as_wide_where_there_is_no_other_font(
+def test_a_page_has_the_same_width_without_other_fonts(
     name: str, playwright: Playwright, open_page: OpenPage, tmp_path: Path
 ) -> None:
     font = FONTS[name]
@@ -311,7 +318,7 @@ def test_a_page_is_as_wide_where_there_is_no_other_font(
             if page is pages[1]:
                 font.wear(page)
             assert fonts_of(page, "h1") == {font.sans}
-            assert list(without_room(page, name)) == []
+            assert list(layout_faults(page, name)) == []
             found.append(page.evaluate(boxes))
             page.goto("about:blank")
     alone.close()

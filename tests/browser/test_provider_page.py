@@ -1,4 +1,4 @@
-"""The wizard's page of providers in a browser: what the chosen one needs, and nothing else."""
+"""The provider page of the wizard in a browser: only the fields of the chosen provider."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def choose(page: Page, provider: str) -> None:
 
 
 def shown(page: Page) -> set[str]:
-    """The fields that can be seen."""
+    """The visible fields."""
     return {label for label in LABELS if page.get_by_label(label, exact=True).is_visible()}
 
 
@@ -54,7 +54,7 @@ def test_only_the_fields_of_the_chosen_provider_are_shown(
             assert violations(page) == []
 
 
-def test_an_address_that_was_typed_stays_in_sight(open_page: OpenPage, address: str) -> None:
+def test_a_typed_address_stays_visible(open_page: OpenPage, address: str) -> None:
     page = open_page(address)
     choose(page, "Another server")
     page.get_by_label("Base URL").fill("http://192.168.1.20:8000/v1")
@@ -64,7 +64,7 @@ def test_an_address_that_was_typed_stays_in_sight(open_page: OpenPage, address: 
     expect(page.get_by_label("Base URL")).to_be_hidden()
 
 
-def test_how_a_key_looks_is_written_beside_its_field(open_page: OpenPage, address: str) -> None:
+def test_the_format_of_a_key_is_shown_beside_its_field(open_page: OpenPage, address: str) -> None:
     page = open_page(address)
     key = page.get_by_label("API key", exact=True)
     expect(key).to_have_accessible_description("sk-or-v1-...")
@@ -74,7 +74,7 @@ def test_how_a_key_looks_is_written_beside_its_field(open_page: OpenPage, addres
     expect(page.get_by_text("https://openrouter.ai/api/v1")).to_be_hidden()
 
 
-def test_a_key_that_is_rejected_can_be_entered_again_or_left_untested(
+def test_a_rejected_key_can_be_entered_again_or_stored_untested(
     open_page: OpenPage, address: str, scripts: bool
 ) -> None:
     page = open_page(address, phone=True, java_script_enabled=scripts)

@@ -1,7 +1,7 @@
-"""Web Push and installing, in a browser: each link of the chain from the page to the message.
+"""Web Push and installing in a browser: each step from the page to the message.
 
-No push service can be reached in a test, so that the browser's part of subscribing
-has a stand-in whose private key the test holds.
+Tests cannot reach a push service, so the browser's part of subscribing has a stand-in, whose
+private key the test holds.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PAGE = "/app/notifications"
 PATIENCE_S = 5
 FILE = "/var/lib/platform/push-subscriptions.jsonl"
 KEY = "/var/lib/platform/vapid.pem"
-# A browser whose push service gives out `MADE`; what it has survives a reload.
+# A browser whose push service returns `MADE`; a subscription survives a reload.
 _STAND_IN = """(() => {
   const made = MADE;
   const kept = () => JSON.parse(localStorage.getItem("subscription"));
@@ -61,7 +61,7 @@ def app(serve_dashboard: ServeDashboard, ctl: FakeCtl) -> Served:
 
 
 def opened(open_page: OpenPage, app: Served, script: str = "", **options: Any) -> Page:
-    """The page, in a browser where `script` has run before it, and that may notify."""
+    """The page, in a browser that allows notifications and has run `script` before."""
     page = open_page("about:blank", permissions=["notifications"], **options)
     if script:
         page.add_init_script(script)
@@ -78,8 +78,8 @@ def lines(device: Device) -> list[Any]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def marks(page: Page) -> dict[str, str]:
-    """What the page says of each thing that notifications need."""
+def requirement_states(page: Page) -> dict[str, str]:
+    """The state that the page shows for each requirement of notifications."""
     return {
         name: page.locator(f"[data-need={name}] .pill:visible").inner_text().split(maxsplit=1)[1]
         for name in ("secure", "worker", "push", "permission")
@@ -99,9 +99,11 @@ def test_a_browser_subscribes_stays_subscribed_and_unsubscribes(
     expect(page.get_by_text("Notifications are on in this browser.")).to_be_visible()
     expect(page.get_by_text("One browser has subscribed.")).to_be_visible()
     assert lines(device) == [receiver.subscription()]
-    assert marks(page) == dict.fromkeys(("secure", "worker", "push", "permission"), "Yes")
+    assert requirement_states(page) == dict.fromkeys(
+        ("secure", "worker", "push", "permission"), "Yes"
+    )
     assert [*violations(page), *parse_errors(page.content())] == []
-    # Subscribed with the very key that the device gives out.
+    # Subscribed with the key that the device publishes.
     used = bytes(json.loads(page.evaluate("localStorage.getItem('subscription')")))
     assert base64.urlsafe_b64encode(used).decode().rstrip("=") == page.evaluate(
         "fetch('/app/push/vapid-public').then((answer) => answer.text())"
@@ -123,7 +125,7 @@ def test_the_keyboard_focus_moves_to_the_outcome(open_page: OpenPage, app: Serve
     expect(page.get_by_role("button", name="Turn off notifications")).to_be_focused()
 
 
-def test_a_push_service_that_never_answers_is_given_up_after_ten_seconds(
+def test_a_push_service_that_never_answers_is_abandoned_after_ten_seconds(
     open_page: OpenPage, app: Served, device: Device
 ) -> None:
     script = "PushManager.prototype.subscribe = () => new Promise(() => { window.asked = true; });"
@@ -154,7 +156,7 @@ def test_the_browser_does_not_keep_a_subscription_that_the_device_refuses(
     stranger: Page, app: Served, device: Device
 ) -> None:
     device.put(FILE, "{}\n" * 1000)
-    # The browser itself says on the console that the device refused.
+    # The browser itself reports the refusal on the console.
     page = stranger
     page.context.grant_permissions(["notifications"])
     page.add_init_script(stand_in(Receiver()))
@@ -167,7 +169,7 @@ def test_the_browser_does_not_keep_a_subscription_that_the_device_refuses(
     assert page.evaluate("localStorage.getItem('subscription')") is None
 
 
-def test_another_key_of_the_device_asks_for_another_subscription(
+def test_after_a_change_of_the_devices_key_the_page_asks_to_subscribe_again(
     open_page: OpenPage, app: Served, device: Device
 ) -> None:
     receiver = Receiver()
@@ -182,10 +184,10 @@ def test_another_key_of_the_device_asks_for_another_subscription(
     assert lines(device) == [receiver.subscription()]
 
 
-# What is missing is said.
+# Missing requirements.
 
 
-def test_push_07_a_device_without_a_key_says_so(
+def test_push_07_a_missing_key_of_the_device_is_reported(
     open_page: OpenPage, app: Served, device: Device
 ) -> None:
     device.put(KEY, "nothing of use")
@@ -199,18 +201,20 @@ def test_a_blocked_permission_is_explained(open_page: OpenPage, app: Served) -> 
     page = opened(open_page, app, denied)
     expect(page.get_by_text("Notifications are blocked in this browser.")).to_be_visible()
     expect(page.get_by_text("Notifications from this address are blocked.")).to_be_visible()
-    assert marks(page)["permission"] == "No"
+    assert requirement_states(page)["permission"] == "No"
 
 
-def test_a_browser_without_push_learns_what_is_missing(open_page: OpenPage, app: Served) -> None:
+def test_in_a_browser_without_push_the_missing_requirement_is_shown(
+    open_page: OpenPage, app: Served
+) -> None:
     page = opened(open_page, app, "delete window.PushManager; navigator.standalone = false;")
     expect(page.get_by_text("something above is missing")).to_be_visible()
     expect(page.get_by_text("This browser does not support push messages.")).to_be_visible()
     expect(page.get_by_text("first add the dashboard to the Home Screen")).to_be_visible()
-    assert marks(page)["push"] == "No"
+    assert requirement_states(page)["push"] == "No"
 
 
-def test_over_http_in_the_local_network_the_page_says_what_https_would_give(
+def test_over_http_in_the_local_network_the_page_explains_that_https_is_needed(
     open_page: OpenPage, serve_dashboard: ServeDashboard, ctl: FakeCtl
 ) -> None:
     app = serve_dashboard(host="0.0.0.0", **ctl.environment)
@@ -219,7 +223,7 @@ def test_over_http_in_the_local_network_the_page_says_what_https_would_give(
     expect(
         page.get_by_text("This page checks the rest once the address is secure.")
     ).to_be_visible()
-    assert marks(page) == {
+    assert requirement_states(page) == {
         "secure": "No",
         **dict.fromkeys(("worker", "push", "permission"), "Not checked"),
     }
@@ -230,19 +234,21 @@ def test_over_http_in_the_local_network_the_page_says_what_https_would_give(
     assert sideways_scroll(page) == []
 
 
-def test_without_javascript_the_page_explains_itself(open_page: OpenPage, app: Served) -> None:
+def test_without_javascript_the_page_says_that_it_is_needed(
+    open_page: OpenPage, app: Served
+) -> None:
     page = open_page(app.url + PAGE, java_script_enabled=False, phone=True)
-    assert set(marks(page).values()) == {"Not checked"}
+    assert set(requirement_states(page).values()) == {"Not checked"}
     expect(page.get_by_text("JavaScript is off")).to_be_visible()
     expect(page.get_by_role("button")).to_have_count(0)
     page.get_by_text("iPhone and iPad", exact=True).click()
     expect(page.get_by_text("Open this page in Safari.")).to_be_visible()
 
 
-# Sending: what a later sender does with the file and the key.
+# Sending: how a sender would use the file and the key.
 
 
-def test_a_message_encrypted_for_the_stored_line_is_read_by_that_browser_alone(
+def test_only_the_subscribed_browser_can_read_a_message_encrypted_for_the_stored_line(
     open_page: OpenPage,
     app: Served,
     device: Device,
@@ -289,7 +295,7 @@ def test_a_message_encrypted_for_the_stored_line_is_read_by_that_browser_alone(
 def browser_with_a_profile(
     playwright: Playwright, fonts: Environment, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[BrowserContext]:
-    """A browser that takes messages and installs apps, as a private window does neither."""
+    """A browser that receives messages and installs apps, which a private window does not."""
     context = playwright.chromium.launch_persistent_context(
         tmp_path_factory.mktemp("profile"),
         executable_path=CHROMIUM,
@@ -297,7 +303,7 @@ def browser_with_a_profile(
         env=fonts,
         permissions=["notifications"],
     )
-    # With its last page it would end.
+    # Without another page, the browser would end with its last one.
     context.new_page()
     yield context
     context.close()
@@ -305,7 +311,7 @@ def browser_with_a_profile(
 
 @pytest.fixture
 def lasting(browser_with_a_profile: BrowserContext, app: Served) -> Iterator[BrowserContext]:
-    """That browser, with no page of this test when it is over, nor of its app."""
+    """That browser; afterwards the pages of the test are closed."""
     before = set(browser_with_a_profile.pages)
     yield browser_with_a_profile
     browser_with_a_profile.set_offline(False)
@@ -314,13 +320,13 @@ def lasting(browser_with_a_profile: BrowserContext, app: Served) -> Iterator[Bro
 
 
 def worker_of(context: BrowserContext, app: Served) -> Worker:
-    """The one service worker of this app."""
+    """The service worker of this app, which must be the only one."""
     (worker,) = (one for one in context.service_workers if one.url.startswith(f"{app.url}/"))
     return worker
 
 
 def controlled(context: BrowserContext, app: Served, path: str = PAGE) -> Page:
-    """A page that the service worker answers for."""
+    """A page that the service worker controls."""
     page = context.new_page()
     page.goto(app.url + path)
     page.evaluate("navigator.serviceWorker.ready.then(() => null)")
@@ -329,7 +335,7 @@ def controlled(context: BrowserContext, app: Served, path: str = PAGE) -> Page:
     return page
 
 
-# A message, and the title and the words that it is shown with; none are ours.
+# A message, and the title and the text of its notification; None means our own.
 MESSAGES = {
     '{"title": "Cost", "body": "The daily cap ü is reached."}': (
         "Cost",
@@ -350,21 +356,21 @@ _CLOSED = """navigator.serviceWorker.ready
   .then((all) => { for (const one of all) one.close(); return all.length === 0; })"""
 
 
-def test_a_message_is_shown_with_its_words_or_with_ours(
+def test_a_message_is_shown_with_its_own_text_or_with_our_default(
     lasting: BrowserContext, app: Served
 ) -> None:
     page = controlled(lasting, app)
     name = page.locator("header .brand").inner_text()
     for message, (title, body) in MESSAGES.items():
-        shown = delivered(page, app, message)
+        shown = deliver(page, app, message)
         assert shown["title"] == (title or name), message
         assert shown["body"] == (body or "This device has news for you."), message
         assert shown["icon"].startswith(f"{app.url}/static/icon-192.png")
         until(page, _CLOSED)
 
 
-def delivered(page: Page, app: Served, message: str) -> dict[str, str]:
-    """The notification that is shown once the browser has handed over a message."""
+def deliver(page: Page, app: Served, message: str) -> dict[str, str]:
+    """Deliver a push message to the browser; return the notification."""
     tools = page.context.new_cdp_session(page)
     registrations: dict[str, str] = {}
     tools.on(
@@ -377,8 +383,8 @@ def delivered(page: Page, app: Served, message: str) -> dict[str, str]:
     scope = f"{app.url}/"
     wait_until(lambda: page.evaluate("true") and scope in registrations)
     handed = {"origin": app.url, "registrationId": registrations[scope], "data": message}
-    # What it takes for left from an earlier run Chromium clears soon after its start, and
-    # with it, now and then, what has just been shown: then once more.
+    # Soon after its start, Chromium clears notifications that it takes for old ones, sometimes
+    # including the one just shown. Then the message is deliver again.
     for _ in range(10):
         tools.send("ServiceWorker.deliverPushMessage", handed)
         deadline = time.monotonic() + PATIENCE_S
@@ -399,7 +405,7 @@ def test_a_click_on_a_notification_leads_to_the_dashboard(
 ) -> None:
     controlled(lasting, app, path)
     worker = worker_of(lasting, app)
-    # Only a click of a person may open a window: what the worker asks for is noted instead.
+    # Only a real click may open a window, so the worker's requests are recorded instead.
     asked = worker.evaluate("""async () => {
       const asked = [];
       clients.openWindow = async (url) => { asked.push(`opened ${url}`); };
@@ -440,7 +446,7 @@ def test_a_subscription_that_the_browser_renews_is_sent_to_the_device(
     assert lines(device) == [new.subscription()]
 
 
-def test_push_09_offline_shows_the_offline_page_and_no_page_of_the_app_is_kept(
+def test_push_09_without_a_network_the_offline_page_is_shown_and_no_other_page_is_cached(
     lasting: BrowserContext, app: Served
 ) -> None:
     page = controlled(lasting, app, "/app/dashboard")
@@ -459,7 +465,7 @@ def test_push_09_offline_shows_the_offline_page_and_no_page_of_the_app_is_kept(
         page.goto(app.url + path)
         expect(page.get_by_role("heading", level=1)).to_have_text("This device can't be reached")
         assert page.url == app.url + path
-        # It has its look, too.
+        # The offline page has its style, too.
         assert page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth") != "none"
     assert page.evaluate("fetch('/app/keys').then(() => 'kept', () => 'gone')") == "gone"
     lasting.set_offline(False)
@@ -469,13 +475,13 @@ def test_push_09_offline_shows_the_offline_page_and_no_page_of_the_app_is_kept(
 
 
 @pytest.mark.long
-def test_push_09_another_version_waits_for_open_pages_and_then_clears_the_old_one(
+def test_push_09_a_new_version_waits_for_open_pages_and_then_removes_the_old_cache(
     lasting: BrowserContext, app: Served
 ) -> None:
     page = controlled(lasting, app)
     names = "caches.keys()"
     (first,) = page.evaluate(names)
-    # A theme of its own makes the offline page, and so the worker, another.
+    # Another theme changes the offline page, and so the worker.
     page.goto(app.url + "/app/system")
     page.evaluate("""fetch("/preferences", { method: "POST", redirect: "manual",
       body: new URLSearchParams({ theme: "dark" }) })""")
@@ -485,7 +491,7 @@ def test_push_09_another_version_waits_for_open_pages_and_then_clears_the_old_on
       while (!registration.waiting) await new Promise((done) => setTimeout(done, 20));
     }""")
     assert first in page.evaluate(names)
-    # With its last page the old worker goes, though not at once.
+    # The old worker ends some time after its last page.
     changed = f"{names}.then((found) => found.length === 1 && found[0] !== {first!r})"
 
     def cleared() -> bool:
@@ -527,7 +533,7 @@ _DIFFERENCE = """async ([drawn, svg, width, full]) => {
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ICONS)
-def test_an_icon_is_what_its_drawing_shows(open_page: OpenPage, name: str) -> None:
+def test_an_icon_looks_like_its_drawing(open_page: OpenPage, name: str) -> None:
     width, full = ICONS[name]
     drawn = base64.b64encode((FOLDER / name).read_bytes()).decode()
     page = open_page("about:blank")

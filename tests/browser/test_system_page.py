@@ -19,13 +19,13 @@ _GROUND = "() => getComputedStyle(document.body).backgroundColor"
 
 @pytest.fixture
 def url(serve_dashboard: ServeDashboard, ctl: FakeCtl) -> str:
-    """A dashboard of a device on which all is well."""
+    """A dashboard of a healthy device."""
     system_states.fine(ctl)
     return serve_dashboard(**ctl.environment).url
 
 
-def ground(page: Page) -> str:
-    """The colour behind the page."""
+def colour_of_background(page: Page) -> str:
+    """The colour of the page's background."""
     found: str = page.evaluate(_GROUND)
     return found
 
@@ -33,36 +33,36 @@ def ground(page: Page) -> str:
 @pytest.mark.parametrize(
     ("system", "theme", "colour"), [(False, "Dark", DARK), (True, "Light", LIGHT)]
 )
-def test_a_theme_against_the_systems_own_holds_on_every_page(
+def test_a_theme_that_differs_from_the_systems_applies_to_every_page(
     open_page: OpenPage, url: str, system: bool, theme: str, colour: str
 ) -> None:
     page = open_page(f"{url}/app/system", dark=system)
-    before = ground(page)
+    before = colour_of_background(page)
     assert before != colour
     page.get_by_role("radio", name=theme, exact=True).check()
-    # It comes back to the address that it is at.
+    # The browser returns to the same address.
     with page.expect_navigation():
         page.get_by_role("button", name="Save").click()
     assert page.get_by_role("radio", name=theme, exact=True).is_checked()
     for path in ("/app/system", "/app/voice", "/app/nothing-there"):
         page.goto(f"{url}{path}")
-        assert ground(page) == colour
+        assert colour_of_background(page) == colour
     page.goto(f"{url}/app/system")
     page.get_by_role("group", name="Colours").get_by_role("radio", name="Auto").check()
-    # It comes back to the address that it is at.
+    # The browser returns to the same address.
     with page.expect_navigation():
         page.get_by_role("button", name="Save").click()
-    assert ground(page) == before
+    assert colour_of_background(page) == before
 
 
 @pytest.mark.parametrize("theme", ["dark light", '"><script>', "DARK", ""])
-def test_a_foreign_value_of_the_cookie_leaves_the_systems_theme(
+def test_an_unknown_value_of_the_cookie_is_ignored(
     open_page: OpenPage, url: str, theme: str
 ) -> None:
     page = open_page(f"{url}/app/system")
     page.context.set_extra_http_headers({"Cookie": f"platform-theme={theme}"})
     page.reload()
-    assert ground(page) == LIGHT
+    assert colour_of_background(page) == LIGHT
 
 
 def test_a_language_is_chosen_with_the_keyboard_and_without_scripts(
@@ -99,7 +99,7 @@ def test_voice_is_switched_on_and_off_without_scripts(
     assert words == ["voice check --json"] * 2 + ["voice enable --yes", "voice disable"]
 
 
-def test_diagnostics_are_found_from_the_system_page_and_downloaded(
+def test_diagnostics_can_be_downloaded_from_the_system_page(
     open_page: OpenPage, url: str, scripts: bool
 ) -> None:
     page = open_page(f"{url}/app/system", java_script_enabled=scripts, phone=True)
@@ -111,7 +111,7 @@ def test_diagnostics_are_found_from_the_system_page_and_downloaded(
         assert packed.testzip() is None
 
 
-def test_a_whole_row_of_the_system_page_leads_to_its_page(open_page: OpenPage, url: str) -> None:
+def test_the_whole_row_of_the_system_page_is_a_link(open_page: OpenPage, url: str) -> None:
     page = open_page(f"{url}/app/system", phone=True)
     row = page.get_by_text("Whether the device listens for its wake word.")
     row.scroll_into_view_if_needed()
@@ -121,7 +121,7 @@ def test_a_whole_row_of_the_system_page_leads_to_its_page(open_page: OpenPage, u
     page.wait_for_url("**/app/voice")
 
 
-def test_help_is_reached_from_every_page(open_page: OpenPage, url: str) -> None:
+def test_every_page_links_to_help(open_page: OpenPage, url: str) -> None:
     page = open_page(f"{url}/app/voice", phone=True)
     page.get_by_role("contentinfo").get_by_role("link", name="Help").click()
     assert page.get_by_role("heading", name="Help").is_visible()

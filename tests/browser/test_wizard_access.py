@@ -1,4 +1,4 @@
-"""Who is let into the wizard, as a browser sees it: links, cookies, sessions, other sites."""
+"""Access to the wizard in a browser: links, cookies, sessions, and other sites."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def link(wizard: Served, token: str = TOKEN, *, name: str = LOOPBACK, path: str 
 
 
 def title(page: Page) -> str:
-    """The heading of the page that is open."""
+    """The heading of the open page."""
     return page.get_by_role("heading", level=1).inner_text()
 
 
 def name_it(page: Page) -> None:
-    """Answer the first step, and come to the second."""
+    """Answer the first step, and wait for the second."""
     page.get_by_label("Device name").fill("agent-kitchen")
     page.get_by_label("Time zone").fill("Europe/Berlin")
     page.get_by_role("button", name="Continue", exact=True).click()
@@ -46,7 +46,7 @@ def name_it(page: Page) -> None:
 
 
 def session_cookie(context: BrowserContext) -> dict[str, object]:
-    """The one cookie that a browser holds, but for its value."""
+    """The only cookie of a browser, without its value."""
     (cookie,) = context.cookies()
     assert len(cookie["value"]) == 64
     left = float(str(cookie["expires"])) - time.time()
@@ -58,7 +58,7 @@ def session_cookie(context: BrowserContext) -> dict[str, object]:
 
 @NAMES
 @pytest.mark.parametrize("production", [False, True], ids=["development", "production"])
-def test_ses_05_a_browser_holds_the_cookie_of_its_session(
+def test_ses_05_a_browser_keeps_the_cookie_of_its_session(
     production: bool, name: str, open_page: OpenPage, serve_wizard: ServeWizard
 ) -> None:
     variables = {"WIZARD_PRODUCTION": "1"} if production else {}
@@ -88,17 +88,19 @@ def test_the_token_leaves_the_address_bar(path: str, open_page: OpenPage, wizard
     assert title(page) in {"Name this device", "Check your answers"}
 
 
-def test_tok_01_a_link_works_once_and_says_so(open_page: OpenPage, wizard: Served) -> None:
+def test_tok_01_a_link_works_only_once_and_then_says_so(
+    open_page: OpenPage, wizard: Served
+) -> None:
     first = open_page(link(wizard))
     second = open_page(link(wizard))
     assert title(second) == "This link has already been used"
     assert "wizard-app new-token" in second.locator("main").inner_text()
-    # Who is in already is not thrown out by the same link.
+    # In the browser with the session, the same link still works.
     first.goto(link(wizard))
     assert title(first) == "Name this device"
 
 
-def test_ses_08_a_second_browser_learns_of_the_first_which_continues(
+def test_ses_08_a_second_browser_is_told_about_the_first_which_continues(
     open_page: OpenPage, wizard: Served
 ) -> None:
     before = open_page(wizard.url)
@@ -123,7 +125,7 @@ def test_a_wrong_link_has_its_own_message_and_spends_nothing(
 
 
 @NAMES
-def test_tok_08_a_link_on_another_site_leads_into_the_wizard_and_is_told_to_nobody(
+def test_tok_08_a_link_on_another_site_opens_the_wizard_without_leaking_the_token(
     name: str, scripts: bool, open_page: OpenPage, foreign: RawServer, wizard: Served
 ) -> None:
     page = open_page(at(foreign, "evil.example"), java_script_enabled=scripts)
@@ -132,7 +134,8 @@ def test_tok_08_a_link_on_another_site_leads_into_the_wizard_and_is_told_to_nobo
     told: list[str] = []
 
     def note(request: Request) -> None:
-        # Without scripts the browser goes on by itself, from a page of the wizard that has it.
+        # Without scripts the browser continues from a page of the wizard, whose address has the
+        # token.
         if (scripts or not request.url.startswith(own)) and TOKEN in str(request.headers):
             told.append(request.url)
 
@@ -144,7 +147,7 @@ def test_tok_08_a_link_on_another_site_leads_into_the_wizard_and_is_told_to_nobo
     assert told == []
 
 
-def test_tok_06_a_browser_that_fetches_ahead_does_not_spend_the_link(
+def test_tok_06_a_browser_that_prefetches_the_link_does_not_spend_it(
     open_page: OpenPage, stranger: Page, foreign: RawServer, wizard: Served
 ) -> None:
     stranger.goto(at(foreign, "evil.example"))
@@ -163,7 +166,7 @@ def test_tok_06_a_browser_that_fetches_ahead_does_not_spend_the_link(
     assert title(open_page(link(wizard))) == "Name this device"
 
 
-def test_an_ended_session_leads_back_to_where_it_was(
+def test_after_an_ended_session_a_new_link_leads_back_to_the_same_step(
     open_page: OpenPage, serve_wizard: ServeWizard, wizard: Served
 ) -> None:
     page = open_page(link(wizard))
@@ -197,7 +200,9 @@ def test_the_end_of_a_session_is_announced_ten_minutes_before(
     assert "What you save before then is kept." in notice.inner_text()
 
 
-def test_another_device_is_let_in_by_the_first(open_page: OpenPage, wizard: Served) -> None:
+def test_the_first_device_can_make_a_link_for_another_device(
+    open_page: OpenPage, wizard: Served
+) -> None:
     first = open_page(link(wizard, name=LOCAL_NAME))
     first.get_by_role("button", name="Continue on another device").click()
     expect(first.get_by_role("heading", level=1)).to_have_text("Continue on another device")
@@ -209,7 +214,7 @@ def test_another_device_is_let_in_by_the_first(open_page: OpenPage, wizard: Serv
         assert title(page) == "Name this device"
 
 
-def test_http_17_no_page_is_kept_by_the_browser(open_page: OpenPage, wizard: Served) -> None:
+def test_http_17_the_browser_caches_no_page(open_page: OpenPage, wizard: Served) -> None:
     page = open_page("about:blank")
     kept = []
     for address in (link(wizard), f"{wizard.url}/wizard/review", f"{wizard.url}/nothing"):

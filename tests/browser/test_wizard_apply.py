@@ -1,4 +1,4 @@
-"""Setup in a browser: its progress, a failure, and the end."""
+"""Applying setup in a browser: its progress, a failure, and the end."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ Serve = Callable[[Commands], str]
 
 @pytest.fixture
 def environment(device: Device, tmp_path: Path) -> dict[str, str]:
-    """What makes a wizard set up a folder, and read a device."""
+    """The environment of a wizard that sets up a folder, and reads a device."""
     return {"PLATFORM_ROOT": str(device.root), "WIZARD_DEV_OUT": str(tmp_path / "dev-out")}
 
 
 @pytest.fixture
 def serve(environment: dict[str, str]) -> Iterator[Serve]:
-    """Serve a wizard that everything was answered to, with these commands."""
+    """Serve a wizard with all answers and these commands."""
     with ExitStack() as running:
 
         def served(commands: Commands) -> str:
@@ -44,7 +44,7 @@ def serve(environment: dict[str, str]) -> Iterator[Serve]:
         yield served
 
 
-# Pages ask how far it is, so they go before their app.
+# Pages poll the progress, so they are closed before their app.
 @pytest.fixture
 def open_page(serve: Serve, open_page: OpenPage) -> OpenPage:
     return open_page
@@ -64,12 +64,12 @@ def expect_title(page: Page, words: str) -> None:
 
 
 def state_of(page: Page, phase: str) -> str:
-    """What the page says became of a phase."""
+    """The state of a phase, as the page shows it."""
     row = page.locator("ol.phases li").filter(has_text=phase).locator(".pill")
     return row.inner_text().split(maxsplit=1)[1]
 
 
-def test_one_press_leads_to_the_end(scripts: bool, open_page: OpenPage, serve: Serve) -> None:
+def test_one_press_completes_setup(scripts: bool, open_page: OpenPage, serve: Serve) -> None:
     commands = Commands()
     url = serve(commands)
     page = open_page(
@@ -85,7 +85,7 @@ def test_one_press_leads_to_the_end(scripts: bool, open_page: OpenPage, serve: S
     assert len(commands.run) == 7
 
 
-def test_the_page_tells_how_far_it_is_and_asks_by_itself(open_page: OpenPage, serve: Serve) -> None:
+def test_the_page_shows_the_progress_and_updates_itself(open_page: OpenPage, serve: Serve) -> None:
     commands = Commands(slow="platform-tunnel")
     url = serve(commands)
     page = open_page(f"{url}/wizard/review", phone=True, dark=True)
@@ -126,7 +126,7 @@ def test_opened_details_stay_open_and_keep_the_focus(open_page: OpenPage, serve:
 
 
 @pytest.mark.long
-def test_a_reload_and_another_tab_show_the_same(open_page: OpenPage, serve: Serve) -> None:
+def test_a_reload_and_another_tab_show_the_same_progress(open_page: OpenPage, serve: Serve) -> None:
     commands = Commands(slow="nft")
     url = serve(commands)
     one = open_page(f"{url}/wizard/review")
@@ -146,7 +146,9 @@ def test_a_reload_and_another_tab_show_the_same(open_page: OpenPage, serve: Serv
     assert len(commands.run) == 7
 
 
-def test_without_scripts_a_second_look_leads_to_the_end(open_page: OpenPage, serve: Serve) -> None:
+def test_without_scripts_pressing_again_leads_to_the_last_page(
+    open_page: OpenPage, serve: Serve
+) -> None:
     commands = Commands(slow="nft")
     url = serve(commands)
     one = open_page(f"{url}/wizard/review", java_script_enabled=False)
@@ -161,7 +163,7 @@ def test_without_scripts_a_second_look_leads_to_the_end(open_page: OpenPage, ser
     one.wait_for_url(f"{url}/wizard/done")
 
 
-def test_wiz_05_a_failure_is_reported_and_tried_again(
+def test_wiz_05_a_failure_is_reported_and_can_be_retried(
     scripts: bool, open_page: OpenPage, serve: Serve
 ) -> None:
     commands = Commands(failing="nft")
@@ -183,11 +185,11 @@ def test_wiz_05_a_failure_is_reported_and_tried_again(
     page.wait_for_url(f"{url}/wizard/done")
 
 
-# A browser says on its console which requests went wrong: here some are to.
-def test_a_lost_answer_does_no_harm(stranger: Page, serve: Serve) -> None:
+# The browser reports failed requests on its console, and here some must fail.
+def test_a_lost_response_does_no_harm(stranger: Page, serve: Serve) -> None:
     commands, page = Commands(slow="nft"), stranger
     url = serve(commands)
-    # The request comes to the device, and its answer to nobody.
+    # The request reaches the device, but the response is lost.
     page.route("**/wizard/review/apply", lambda route: _cut(route, commands))
     page.goto(f"{url}/wizard/review")
     press(page, SET_UP)
@@ -201,7 +203,7 @@ def _cut(route: Route, commands: Commands) -> None:
     route.abort("connectionreset")
 
 
-def test_while_the_device_cannot_be_reached_the_page_says_so_and_goes_on(
+def test_while_the_device_cannot_be_reached_the_page_says_so_and_keeps_polling(
     stranger: Page, serve: Serve
 ) -> None:
     commands, page = Commands(slow="nft"), stranger
@@ -240,7 +242,7 @@ def test_a_plan_that_was_not_shown_is_not_executed(stranger: Page, serve: Serve)
     assert len(commands.run) == 7
 
 
-def test_n22_the_keyboard_alone_sets_up(open_page: OpenPage, serve: Serve) -> None:
+def test_n22_setup_can_be_applied_with_the_keyboard(open_page: OpenPage, serve: Serve) -> None:
     url = serve(Commands())
     page = open_page(f"{url}/wizard/review")
     tab_to(page, "main details summary")
@@ -252,7 +254,7 @@ def test_n22_the_keyboard_alone_sets_up(open_page: OpenPage, serve: Serve) -> No
     tab_to(page, 'main a[href="/chat"]')
 
 
-def test_http_17_the_back_button_shows_no_answer_after_the_end(
+def test_http_17_the_back_button_shows_no_answers_after_the_end(
     open_page: OpenPage, serve: Serve
 ) -> None:
     url = serve(Commands())
@@ -268,7 +270,7 @@ def test_http_17_the_back_button_shows_no_answer_after_the_end(
         assert "kitchen-backup" not in page.content()
 
 
-def test_the_record_is_a_file_to_keep(open_page: OpenPage, serve: Serve) -> None:
+def test_the_record_can_be_downloaded(open_page: OpenPage, serve: Serve) -> None:
     url = serve(Commands())
     page = open_page(f"{url}/wizard/review")
     press(page, SET_UP)

@@ -1,4 +1,4 @@
-"""Fields that belong to a choice: shown with it alone, and in older browsers always."""
+"""Fields that belong to a choice: only shown with it, and always shown in older browsers."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def go_on(page: Page) -> None:
 
 
 def choose(page: Page, content: bytes) -> None:
-    """Go on with a file of credentials."""
+    """Choose a file with credentials, and continue."""
     file = FilePayload(name="c.json", mimeType="application/json", buffer=content)
     page.set_input_files("#credentials-file", file)
     go_on(page)
 
 
-def test_fields_are_shown_with_their_choice_alone(
+def test_fields_are_only_shown_with_their_choice(
     url: str, open_page: OpenPage, scripts: bool
 ) -> None:
     page = open_page(f"{url}/wizard/backup", phone=True, java_script_enabled=scripts)
@@ -40,12 +40,12 @@ def test_fields_are_shown_with_their_choice_alone(
     expect(page.get_by_label("Tunnel credentials")).to_be_visible()
 
 
-def test_a_browser_that_knows_no_has_shows_all_fields_under_their_names(
+def test_a_browser_without_has_selectors_shows_all_fields_with_their_labels(
     url: str, open_page: OpenPage
 ) -> None:
     def older(route: Route) -> None:
         answer = route.fetch()
-        # Such a browser drops every rule that has what it does not know.
+        # Such a browser ignores every rule with an unknown selector.
         route.fulfill(response=answer, body=answer.text().replace(":has(", ":unknown("))
 
     page = open_page("about:blank", phone=True)
@@ -71,7 +71,7 @@ def test_the_address_of_store_b_is_shown_while_its_account_is_typed(
     expect(address).to_be_hidden()
 
 
-def test_credentials_are_taken_from_a_file(url: str, open_page: OpenPage, scripts: bool) -> None:
+def test_credentials_are_read_from_a_file(url: str, open_page: OpenPage, scripts: bool) -> None:
     page = open_page(f"{url}/wizard/tunnel", phone=True, java_script_enabled=scripts)
     page.check("[value=named]")
     choose(page, b"no JSON")

@@ -1,4 +1,4 @@
-"""The way through the wizard in a browser: forwards, back, and on after whatever happens."""
+"""The way through the wizard in a browser: forwards, backwards, and after interruptions."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ TITLES: Mapping[str, str] = {
     "review": "Check your answers",
 }
 NEVER_SHOWN = {"api_key", "authkey", "credentials"}
-# The secrets of each step that has some, as the pages name them when they are gone.
-FORGOTTEN = {"provider": 1, "mesh-vpn": 1, "tunnel": 1, "backup": 2}
+# The number of secrets of each step, as the pages list them when they are lost.
+LOST_SECRETS = {"provider": 1, "mesh-vpn": 1, "tunnel": 1, "backup": 2}
 
 
 def fill(page: Page, fields: Fields) -> None:
-    """Answer the form that is shown, as a person does: in what can be seen of it."""
+    """Fill in the visible fields of the form, as a person does."""
     for name, value in fields.items():
         field = page.locator(f'main [name="{name}"]')
         if field.first.get_attribute("type") in {"radio", "checkbox"}:
@@ -43,19 +43,19 @@ def fill(page: Page, fields: Fields) -> None:
 
 
 def go_on(page: Page) -> None:
-    """Press the button of the form, and wait for what comes then."""
+    """Press the button of the form, and wait for the next page."""
     with page.expect_navigation():
         page.get_by_role("button", name="Continue", exact=True).click()
 
 
 def expect_step(page: Page, slug: str) -> None:
-    """Wait until the page of a step, or the review, is shown."""
+    """Wait until the page of a step, or the review page, is shown."""
     expect(page.get_by_role("heading", level=1)).to_have_text(TITLES[slug])
     assert re.search(rf"/wizard/{slug}(\?|$)", page.url), page.url
 
 
 def answer(page: Page, slug: str) -> None:
-    """Answer the step that is shown."""
+    """Answer the current step."""
     expect_step(page, slug)
     fill(page, ANSWERS[slug])
     go_on(page)
@@ -72,13 +72,13 @@ def walk(page: Page, url: str, until: str = "review") -> None:
 
 
 def kill(wizard: Served) -> None:
-    """End it at once, as a power cut does."""
+    """Kill it at once, like a power cut."""
     os.killpg(wizard.process.pid, signal.SIGKILL)
     wizard.process.wait()
 
 
-def forgotten(page: Page) -> list[str]:
-    """The steps whose secrets the page says are to be entered again, one for each of them."""
+def lost_secrets(page: Page) -> list[str]:
+    """The steps whose secrets must be entered again, one entry for each secret on the page."""
     notice = page.get_by_text("Keys and passwords are needed again")
     if notice.is_visible() and page.locator("details:has-text('needed again'):not([open])").count():
         notice.click()
@@ -91,15 +91,15 @@ def forgotten(page: Page) -> list[str]:
 
 
 def typed(page: Page) -> str:
-    """The page with all that is in its fields."""
+    """The page with the content of its fields."""
     values: list[str] = page.evaluate(
         "[...document.querySelectorAll('input, textarea')].map(field => field.value)"
     )
     return "\n".join([page.content(), *values])
 
 
-def told(page: Page) -> list[str]:
-    """The secrets that are somewhere in the page."""
+def secrets_in(page: Page) -> list[str]:
+    """The secrets that occur anywhere in the page."""
     return [secret for secret in SECRETS if secret in typed(page)]
 
 
@@ -111,16 +111,16 @@ def test_nine_pages_lead_to_a_review_of_every_answer(
         expect_step(page, slug)
         expect(page.locator(".caption")).to_have_text(f"Step {number} of {len(TITLES)}")
         answer(page, slug)
-        assert told(page) == []
+        assert secrets_in(page) == []
     expect_step(page, "review")
     review = page.locator("main").inner_text()
     for value in ("agent-kitchen", "Europe/Berlin", "OpenClaw", "OpenAI", "kitchen-backup"):
         assert value in review
-    assert told(page) == []
+    assert secrets_in(page) == []
 
 
 @pytest.mark.long
-def test_ses_10_back_shows_what_was_answered_and_later_answers_stay(
+def test_ses_10_back_shows_the_answers_and_later_answers_are_kept(
     open_page: OpenPage, url: str
 ) -> None:
     page = open_page(url)
@@ -128,14 +128,14 @@ def test_ses_10_back_shows_what_was_answered_and_later_answers_stay(
         answer(page, slug)
         page.go_back()
         expect_step(page, slug)
-        assert told(page) == []
+        assert secrets_in(page) == []
         page.go_forward()
         expect_step(page, following)
         page.get_by_role("link", name="Back", exact=True).click()
         expect_step(page, slug)
         page.reload()
         expect_step(page, slug)
-        assert told(page) == []
+        assert secrets_in(page) == []
         page.goto(f"{url}/wizard/{following}")
     page.goto(f"{url}/wizard/system")
     expect(page.get_by_label("Device name")).to_have_value("agent-kitchen")
@@ -149,7 +149,7 @@ def test_ses_10_back_shows_what_was_answered_and_later_answers_stay(
 
 
 @pytest.mark.long
-def test_every_change_link_leads_to_its_step_and_back_to_the_review(
+def test_every_change_link_leads_to_its_step_and_back_to_the_review_page(
     open_page: OpenPage, url: str
 ) -> None:
     page = open_page("about:blank")
@@ -167,15 +167,13 @@ def test_every_change_link_leads_to_its_step_and_back_to_the_review(
 
 
 @pytest.mark.long
-def test_http_17_nothing_secret_comes_back_with_the_back_button(
-    open_page: OpenPage, url: str
-) -> None:
+def test_http_17_the_back_button_shows_no_secret(open_page: OpenPage, url: str) -> None:
     page = open_page("about:blank")
     walk(page, url)
     for slug in reversed(STEPS):
         page.go_back()
         expect_step(page, slug)
-        assert told(page) == [], slug
+        assert secrets_in(page) == [], slug
 
 
 @pytest.mark.long
@@ -189,7 +187,7 @@ def test_two_tabs_neither_mix_nor_lose_answers(open_page: OpenPage, url: str) ->
     expect_step(other, "system")
     expect(other.get_by_role("status").first).to_contain_text("answered in another tab")
     expect(other.get_by_label("Device name")).to_have_value("agent-garden")
-    # On another step nothing is in the way of the first tab.
+    # Another step of the first tab is not affected.
     answer(one, "profile")
     expect_step(one, "provider")
     go_on(other)
@@ -204,7 +202,7 @@ def test_two_browsers_share_the_answers(open_page: OpenPage, url: str) -> None:
 
 
 @pytest.mark.long
-def test_a_power_cut_at_every_step_costs_no_answer(
+def test_a_power_cut_at_any_step_loses_no_answer(
     open_page: OpenPage, serve_wizard: ServeWizard
 ) -> None:
     wizard = serve_wizard()
@@ -216,18 +214,18 @@ def test_a_power_cut_at_every_step_costs_no_answer(
         wizard = serve_wizard(port=wizard.port)
         page.goto(wizard.url)
         expect_step(page, following)
-        lost += [slug] if slug in FORGOTTEN else []
-        assert forgotten(page) == [link for one in lost for link in [one] * FORGOTTEN[one]]
+        lost += [slug] if slug in LOST_SECRETS else []
+        assert lost_secrets(page) == [link for one in lost for link in [one] * LOST_SECRETS[one]]
     for slug in lost:
         page.locator(f'main a[href="/wizard/{slug}?return=review"]').first.click()
         fill(page, ANSWERS[slug])
         go_on(page)
         expect_step(page, "review")
-    assert forgotten(page) == []
+    assert lost_secrets(page) == []
 
 
 def tab_to(page: Page, selector: str) -> None:
-    """Press the Tab key until the focus is where it should be."""
+    """Press the Tab key until the element has the focus."""
     for _ in range(200):
         if page.evaluate("wanted => document.activeElement.matches(wanted)", selector):
             return
@@ -236,7 +234,7 @@ def tab_to(page: Page, selector: str) -> None:
 
 
 def press_answer(page: Page, fields: Fields) -> None:
-    """Answer the form that is shown with the keyboard alone."""
+    """Answer the form with only the keyboard."""
     for name, value in fields.items():
         kind = page.locator(f'main [name="{name}"]').first.get_attribute("type")
         if kind == "radio":
@@ -257,7 +255,7 @@ def press_answer(page: Page, fields: Fields) -> None:
         page.keyboard.press("Enter")
 
 
-def test_n22_the_keyboard_alone_leads_through_all_of_it(open_page: OpenPage, url: str) -> None:
+def test_n22_the_wizard_can_be_completed_with_the_keyboard(open_page: OpenPage, url: str) -> None:
     page = open_page(url)
     for slug in STEPS:
         expect_step(page, slug)
@@ -269,7 +267,7 @@ def test_n22_the_keyboard_alone_leads_through_all_of_it(open_page: OpenPage, url
     expect_step(page, "backup")
 
 
-def test_the_enter_key_never_takes_another_name(open_page: OpenPage, url: str) -> None:
+def test_the_enter_key_never_chooses_the_suggested_name(open_page: OpenPage, url: str) -> None:
     page = open_page(url)
     page.get_by_label("Time zone").fill("Europe/Berlin")
     page.get_by_label("Device name").fill("My Kitchen")
@@ -284,7 +282,9 @@ def test_the_enter_key_never_takes_another_name(open_page: OpenPage, url: str) -
 
 
 @pytest.mark.long
-def test_every_error_is_led_to_and_nothing_typed_is_lost(open_page: OpenPage, url: str) -> None:
+def test_every_error_links_to_its_field_and_typed_text_is_kept(
+    open_page: OpenPage, url: str
+) -> None:
     page = open_page(url, phone=True)
     send(page, f"{url}/wizard/profile", ANSWERS["profile"])
     for slug, forms in REFUSED.items():
@@ -329,7 +329,7 @@ def test_the_browser_suggests_its_time_zone_once(open_page: OpenPage, url: str) 
     expect(page.get_by_text("Filled in from your browser.")).to_be_hidden()
 
 
-def test_the_address_of_the_device_is_told_while_its_name_is_typed(
+def test_the_address_of_the_device_is_shown_while_its_name_is_typed(
     open_page: OpenPage, url: str
 ) -> None:
     page = open_page(url)
@@ -340,7 +340,7 @@ def test_the_address_of_the_device_is_told_while_its_name_is_typed(
     expect(address).to_be_hidden()
 
 
-def test_colours_and_language_are_chosen_on_any_page(
+def test_colours_and_language_can_be_chosen_on_any_page(
     scripts: bool, open_page: OpenPage, url: str
 ) -> None:
     page = open_page("about:blank", phone=True, java_script_enabled=scripts, locale="en-GB")

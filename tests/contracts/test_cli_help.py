@@ -1,4 +1,4 @@
-"""Every command tells what it does, what its options mean, and how it is called."""
+"""Every command says what it does, what its options mean and how to call it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EXIT_CODES = {
     "release-tools": ["0", "1", "2", "3", "4", "5"],
     "wizard-app": ["0", "1", "2"],
 }
-# These do something, and say how that went by their exit code.
+# Commands that act, and report the result by their exit code.
 WITHOUT_JSON = {
     "platformctl cost set",
     "platformctl cost reset",
@@ -55,7 +55,7 @@ class Call:
 
     @property
     def help(self) -> str:
-        """What `--help` prints."""
+        """The output of `--help`."""
         program, *names = self.words
         finished = CliRunner().invoke(PROGRAMS[program], [*names, "--help"], prog_name=program)
         assert finished.exit_code == 0
@@ -63,22 +63,22 @@ class Call:
 
 
 def calls(words: tuple[str, ...], command: click.Command) -> Iterator[Call]:
-    """The command and all that are below it."""
+    """The command and all commands below it."""
     yield Call(words, command)
     if isinstance(command, click.Group):
         context = click.Context(command)
         for name in command.list_commands(context):
             below = command.get_command(context, name)
             assert below is not None
-            # What is hidden is for programs of ours alone.
+            # Hidden commands are for our own programs only.
             if not below.hidden:
                 yield from calls((*words, name), below)
 
 
 ALL = [call for name, main in PROGRAMS.items() for call in calls((name,), main)]
 COMMANDS = [call for call in ALL if len(call.words) > 1]
-# A group that does nothing by itself is only the way to its commands.
-WORKING = [
+# A group that does nothing by itself only leads to its commands.
+RUNNABLE = [
     call
     for call in COMMANDS
     if not isinstance(call.command, click.Group) or call.command.invoke_without_command
@@ -92,7 +92,7 @@ OPTIONS = [
 
 
 def examples(call: Call) -> list[list[str]]:
-    """The calls in the epilog, as lists of words, without their variables and what feeds them."""
+    """The calls in the epilog as lists of words, without variables and pipes into them."""
     program = call.words[0]
     lines = re.sub(r"\\\n\s*", "", call.command.epilog or "").splitlines()
     found = [shlex.split(line) for line in lines if f" {program} " in f" {line}"]
@@ -101,7 +101,7 @@ def examples(call: Call) -> list[list[str]]:
 
 EXAMPLES = [
     pytest.param(call, example, id=shlex.join(example))
-    for call in WORKING
+    for call in RUNNABLE
     for example in examples(call)
 ]
 
@@ -109,15 +109,15 @@ EXAMPLES = [
 @pytest.mark.parametrize("call", COMMANDS, ids=str)
 def test_a_command_says_what_it_does_and_shows_an_example(call: Call) -> None:
     assert re.match(r"[A-Z].+\.(\n|$)", call.command.help or "")
-    if call in WORKING:
+    if call in RUNNABLE:
         assert re.search(r"\n  Examples?:\n    \S", call.help)
         assert examples(call)
-        # Whatever answers has an output for programs.
+        # Every command that prints an answer also prints it for programs.
         assert ("--json" in call.help) == (str(call) not in WITHOUT_JSON)
 
 
 @pytest.mark.parametrize(("call", "example"), EXAMPLES)
-def test_an_example_is_a_call_that_the_command_takes(call: Call, example: list[str]) -> None:
+def test_the_command_accepts_its_examples(call: Call, example: list[str]) -> None:
     assert tuple(example[: len(call.words)]) == call.words
     arguments = example[len(call.words) :]
     below = dict(getattr(call.command, "commands", {}))
@@ -153,7 +153,7 @@ def test_a_group_lists_its_commands_with_their_summaries(call: Call) -> None:
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_program_lists_its_exit_codes_and_minus_h_is_help(program: str) -> None:
+def test_a_program_lists_its_exit_codes_and_accepts_minus_h(program: str) -> None:
     whole = Call((program,), PROGRAMS[program])
     codes = re.findall(r"^ +([0-9]+)  +\S", whole.help.partition("Exit codes")[2], re.MULTILINE)
     assert codes[: len(EXIT_CODES[program])] == EXIT_CODES[program]

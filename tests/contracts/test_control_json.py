@@ -1,4 +1,4 @@
-"""What `platformctl … --json` prints is what its schema says and what the apps read."""
+"""The output of `platformctl … --json` matches its schema and what the apps read."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ class Call:
     shape: Any
     stdin: str = ""
     status: int = 0
-    # Whether it answers with members that no shape names.
+    # Whether the answer has members that no shape names.
     open: bool = False
 
 
 @dataclass(frozen=True)
 class Printed:
-    """What a call of that name printed for programs and for people."""
+    """The output of a call for programs and for people."""
 
     name: str
     as_json: subprocess.CompletedProcess[str]
@@ -62,13 +62,13 @@ CALLS: Mapping[str, Call] = {
     "limits": Call(("limits",), Limits, open=True),
     "cost": Call(("cost",), control_answers.Cost),
     "cost-ledger": Call(("cost", "ledger"), Ledger),
-    # Its keys may be read by all.
+    # Everyone may read its keys.
     "doctor": Call(("doctor",), control_answers.Verdict, status=1),
     "profile-list": Call(("profile", "list"), tuple[control_answers.InstalledProfile, ...]),
     "profile-show": Call(("profile", "show", "khoj"), Profile),
     "profile-validate": Call(("profile", "validate"), tuple[ProfileVerdict, ...]),
     "voice-status": Call(("voice", "status"), VoiceStatus),
-    # Nobody tests on a machine with a microphone.
+    # No machine that runs the tests has a microphone.
     "voice-check": Call(("voice", "check"), VoiceCheck, status=1),
     "setup-plan": Call(("setup", "plan"), SetupPlan),
     "setup-status": Call(("setup", "status"), SetupStatus),
@@ -76,7 +76,7 @@ CALLS: Mapping[str, Call] = {
     "services-remove": Call(("services", "remove"), ServicesRemove),
     "services-list": Call(("services", "list"), tuple[ServiceState, ...]),
     "model-list": Call(("model", "list"), tuple[control_answers.Model, ...]),
-    # Its key is refused before anybody is asked.
+    # The key is refused before any provider is asked.
     "model-test": Call(
         ("model", "test", "--provider", "anthropic"), control_answers.ModelTest, status=1
     ),
@@ -87,7 +87,7 @@ CALLS: Mapping[str, Call] = {
     ),
 }
 NAMES = list(CALLS)
-# What the apps read.
+# The calls that the apps read.
 READERS = {
     name: call.shape
     for name, call in CALLS.items()
@@ -97,9 +97,9 @@ READERS = {
 
 @pytest.fixture(scope="module", params=CALLS)
 def printed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Printed:
-    """What each call in turn prints; it is made once for programs, and once for people."""
+    """The output of each call in turn, printed once for programs and once for people."""
     call = CALLS[request.param]
-    devices = [applied_anew(tmp_path_factory.mktemp(request.param)) for _ in range(2)]
+    devices = [being_applied_again(tmp_path_factory.mktemp(request.param)) for _ in range(2)]
     options = (("--json",), ())
     return Printed(
         request.param,
@@ -110,11 +110,11 @@ def printed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     )
 
 
-def applied_anew(root: Path) -> Device:
-    """A device that is set up, whose answers are being applied anew."""
+def being_applied_again(root: Path) -> Device:
+    """A configured device whose answers are being applied again."""
     device = Device(root)
     set_up(device)
-    # Whatever else runs on this machine, one check of `doctor` fails.
+    # On any machine that runs the tests, some check of `doctor` fails.
     device.path("/etc/platform/secrets.env").chmod(0o644)
     put_answers(device)
     put_journal(device, {"action": 0, "at": STARTED, "state": "failed", "why": "no room"})
@@ -126,7 +126,7 @@ def schema(name: str) -> dict[str, Any]:
 
 
 def objects(tree: Any) -> Iterator[dict[str, Any]]:
-    """Every schema of an object inside a schema."""
+    """Every schema of an object inside `tree`."""
     if isinstance(tree, dict):
         if "properties" in tree:
             yield tree
@@ -137,13 +137,13 @@ def objects(tree: Any) -> Iterator[dict[str, Any]]:
             yield from objects(branch)
 
 
-def test_the_program_prints_what_the_schema_says_and_a_reader_finds(printed: Printed) -> None:
+def test_the_output_matches_the_schema_and_a_reader_accepts_it(printed: Printed) -> None:
     call, done = CALLS[printed.name], printed.as_json
     assert done.returncode == call.status, done.stderr
     said = json.loads(done.stdout)
     Draft202012Validator(schema(printed.name)).validate(said)
     read = json.loads(json.dumps(to_json(from_json(done.stdout.encode(), call.shape))))
-    # A record may leave out what has a default, and hold what we do not know.
+    # A record may omit members that have a default, and have members that we do not know.
     assert ({**said, **read} == {**read, **said}) if call.open else read == said
 
 
@@ -168,14 +168,14 @@ def test_wrong_usage_is_64_and_prints_no_answer(name: str) -> None:
     assert "No such option" in done.stderr
 
 
-# Records, and what nobody can read in their place.
+# Records, and an invalid content for each.
 RECORDS = (
     *("active-profile", "active-provider", "active-model", "version", "update-url"),
     *("secrets.env", "cost.toml", "cost-defaults.json", "limits.json", "providers.json"),
     "voice.toml",
 )
 BROKEN = b"\xff\x00[{"
-# Without which records a call has no answer. The others may answer with less, and warn.
+# The records without which a call has no answer. The other calls may answer with less, and warn.
 NEEDS = {
     "limits": {"limits.json"},
     "cost": {"active-profile", "cost.toml", "cost-defaults.json"},
@@ -186,13 +186,13 @@ NEEDS = {
     "voice-status": {"voice.toml", "limits.json"},
     "voice-check": {"voice.toml"},
 }
-# It lists all the same which profiles there are, and ends with 1.
+# It still lists the profiles, and ends with 1.
 USES = NEEDS | {"profile-list": {"active-profile"}}
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_records_that_a_call_does_not_need_do_not_disturb_it(name: str, tmp_path: Path) -> None:
-    device = applied_anew(tmp_path)
+def test_a_call_works_without_the_records_that_it_does_not_need(name: str, tmp_path: Path) -> None:
+    device = being_applied_again(tmp_path)
     for record in RECORDS:
         if record not in USES.get(name, set()):
             device.put(f"/etc/platform/{record}", BROKEN)
@@ -205,10 +205,10 @@ def test_records_that_a_call_does_not_need_do_not_disturb_it(name: str, tmp_path
 @pytest.mark.parametrize(
     ("name", "record"), [(name, record) for name in NEEDS for record in sorted(NEEDS[name])]
 )
-def test_a_call_without_a_record_that_it_needs_names_it_and_answers_nothing(
+def test_a_call_names_the_missing_record_that_it_needs_and_prints_no_answer(
     name: str, record: str, tmp_path: Path
 ) -> None:
-    device = applied_anew(tmp_path)
+    device = being_applied_again(tmp_path)
     device.put(f"/etc/platform/{record}", BROKEN)
     call = CALLS[name]
     done = device.ctl(*call.arguments, "--json", stdin=call.stdin)
@@ -232,17 +232,17 @@ def test_a_schema_names_every_member_of_its_shape_and_a_reader_has_a_default(nam
         assert from_json(empty, shape)
 
 
-def test_every_schema_is_of_a_call() -> None:
+def test_every_schema_belongs_to_a_call() -> None:
     files = {path.name.removesuffix(".schema.json") for path in SCHEMAS.glob("*.json")}
     assert files == set(NAMES)
 
 
-def test_models_are_read_from_an_object_too() -> None:
+def test_models_are_also_read_from_an_object() -> None:
     listed = [{"id": "openai"}]
     assert read_models({"providers": listed}) == read_models(listed)
 
 
-# What another program might print in the place of ours.
+# What a program other than ours might print.
 
 _LEAVES = st.one_of(
     st.none(),
@@ -294,7 +294,9 @@ def test_cli_14_any_output_is_a_view_or_a_decoding_error(data: st.DataObject) ->
 @pytest.mark.parametrize("shape", READERS.values(), ids=READERS)
 @examples(100)
 @given(data=st.data())
-def test_cli_14_and_so_it_is_for_each_reader(shape: Any, data: st.DataObject) -> None:
+def test_cli_14_each_reader_returns_a_view_or_a_decoding_error(
+    shape: Any, data: st.DataObject
+) -> None:
     is_a_view_or_a_decoding_error(json.dumps(data.draw(_changed(whole(shape)))).encode(), shape)
 
 

@@ -1,4 +1,4 @@
-"""What every answer of both apps has in common, whichever page gives it."""
+"""What all responses of both apps have in common."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ TOKEN = "5aa5" * 16
 class App(NamedTuple):
     """One of our apps.
 
-    `values` stand in the place of an address's variable, `pages` are where a page may lead,
-    `statuses` what pages are answered with here; the first request may make the files `made`.
+    `values` replace the variables of routes, `pages` are where a page may redirect, and `statuses`
+    are the statuses of pages here; the first request may create the files in `made`.
     """
 
     make: Callable[[Mapping[str, str]], Flask]
@@ -52,7 +52,7 @@ DASHBOARD = App(
     "/app",
     ("openai",),
     r"/app(/[a-z-]+)*(\?[a-z=]+)?",
-    # Its control CLI fails, and the key pair for push is made at first use.
+    # Its control CLI fails, and it creates the key pair for push at first use.
     frozenset((200, 204, 302, 405)),
     frozenset({"var", "lib", "platform", "vapid.pem", "calls.jsonl"}),
 )
@@ -69,7 +69,7 @@ class Site:
     """One of the apps, on the device in `folder`."""
 
     def __init__(self, app: App, folder: Path) -> None:
-        # Of the stand-in beside it, which notes its calls, nobody asks what it holds.
+        # The stand-in for platformctl is in a folder of its own, which `tree` does not read.
         self.app, self.folder, self.ctl = app, folder / "site", FakeCtl(folder / "ctl")
         self.device = Device(self.folder / "device")
         self.device.root.mkdir(parents=True)
@@ -79,7 +79,7 @@ class Site:
         self.changing = [path for path, methods in self.routes.items() if "POST" in methods]
 
     def make(self, **environment: str) -> FlaskClient:
-        """Make a client of another such app."""
+        """Create a client of a new instance of the app."""
         own = {"PLATFORM_ROOT": str(self.device.root), "WIZARD_NO_TOKEN": "1"}
         own["WIZARD_DEV_OUT"] = str(self.folder / "dev-out")
         return self.app.make(self.ctl.environment | own | environment).test_client()
@@ -87,23 +87,23 @@ class Site:
 
 @pytest.fixture(params=[DASHBOARD, WIZARD], ids=["dashboard", "wizard"])
 def site(request: pytest.FixtureRequest, tmp_path: Path) -> Site:
-    """Each of the two apps."""
+    """Each of the two apps in turn."""
     return Site(request.param, tmp_path)
 
 
 @pytest.fixture
 def client(site: Site) -> FlaskClient:
-    """A client of each of the two apps."""
+    """A client of each of the two apps in turn."""
     return site.client
 
 
 def failing(**_: object) -> str:
-    """A view that has a bug, whose words hold what was sent."""
+    """A view with a bug, whose error message contains what was sent."""
     raise RuntimeError(f"{CANARY}\r\n\x1b[31m[2026] forged line")
 
 
 def error_answers(client: FlaskClient) -> Iterator[tuple[int, TestResponse]]:
-    """One answer for every kind of refusal that an app as a whole has."""
+    """One response for every kind of refusal that an app as a whole has."""
     app = client.application
     foreign = {"Origin": "http://evil.example"}
     yield 403, client.post("/preferences", headers=foreign)
@@ -127,7 +127,7 @@ def test_every_step_and_page_of_the_wizard_is_among_the_routes(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_http_06_a_method_that_a_route_does_not_take_is_405_with_allow(
+def test_http_06_a_method_that_a_route_does_not_accept_is_405_with_allow(
     site: Site, method: str
 ) -> None:
     for path, methods in site.routes.items():
@@ -141,17 +141,19 @@ def test_http_06_a_method_that_a_route_does_not_take_is_405_with_allow(
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
-def test_http_13_and_16_every_answer_has_the_headers(site: Site, method: str) -> None:
+def test_http_13_and_16_every_response_has_the_headers(site: Site, method: str) -> None:
     for path in site.readable:
         answer = site.client.open(path, method=method)
         assert answer.status_code in site.app.statuses, path
         assert_common_headers(answer)
         kind = answer.headers["Content-Type"]
-        # Text says its encoding, and JSON has but one.
+        # Text states its encoding; JSON has only one.
         assert "charset=utf-8" in kind or not kind.startswith(("text/", "image/svg")), path
 
 
-def test_http_16_and_18_errors_have_them_too_and_are_valid_pages(client: FlaskClient) -> None:
+def test_http_16_and_18_error_responses_have_the_headers_and_are_valid_pages(
+    client: FlaskClient,
+) -> None:
     for status, answer in error_answers(client):
         assert answer.status_code == status
         assert answer.content_type == "text/html; charset=utf-8"
@@ -172,7 +174,7 @@ def test_http_05_errors_are_shown_to_visitors_with_a_session(tmp_path: Path) -> 
         assert_common_headers(answer)
 
 
-def test_http_18_and_leak_02_a_view_that_fails_gives_a_page_and_one_line(
+def test_http_18_and_leak_02_a_failing_view_gives_an_error_page_and_one_log_line(
     site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
     app = site.client.application
@@ -189,14 +191,14 @@ def test_http_18_and_leak_02_a_view_that_fails_gives_a_page_and_one_line(
         app.view_functions[rule.endpoint] = view
         (record,) = caplog.records
         assert record.exc_info is None
-        _assert_told_without_words(answer, record.getMessage())
+        _assert_reported_without_the_request(answer, record.getMessage())
         caplog.clear()
-        # The next request finds an app that lives.
+        # The app still answers the next request.
         assert site.client.get("/nowhere").status_code == 404
 
 
-def _assert_told_without_words(answer: TestResponse, said: str) -> None:
-    """A failure is a page with a number, and one line of a log with it; none has what was sent."""
+def _assert_reported_without_the_request(answer: TestResponse, said: str) -> None:
+    """A failure is a page and a log line with the same number, and without what was sent."""
     assert answer.status_code == 500
     (number,) = re.findall(r"<code>([0-9a-f]{8})</code>", answer.text)
     for words in (number, "RuntimeError", "failing"):
@@ -207,7 +209,7 @@ def _assert_told_without_words(answer: TestResponse, said: str) -> None:
     assert len(said.splitlines()) == 1
 
 
-def test_http_18_a_page_of_errors_that_fails_itself_is_still_a_page(
+def test_http_18_if_the_error_page_fails_there_is_still_a_page(
     client: FlaskClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken() -> str:
@@ -234,7 +236,7 @@ def test_key_17_more_than_one_process_is_reported_on_every_route(site: Site) -> 
         assert "one worker" in answer.text
 
 
-def test_http_07_the_page_for_a_name_that_is_not_ours_says_what_to_set_and_nothing_of_the_device(
+def test_http_07_the_page_for_a_foreign_host_name_says_what_to_set_and_nothing_about_the_device(
     site: Site,
 ) -> None:
     site.device.put("/etc/hostname", f"{CANARY}\n")
@@ -248,7 +250,7 @@ def test_http_07_the_page_for_a_name_that_is_not_ours_says_what_to_set_and_nothi
     assert CANARY not in answer.text
 
 
-def test_http_17_pages_are_stored_nowhere(site: Site) -> None:
+def test_http_17_pages_are_not_cached(site: Site) -> None:
     files = ("/static/", "/healthz", "/sw.js", "/manifest.webmanifest", "/offline")
     for path in site.readable:
         if not path.startswith(files):
@@ -257,7 +259,9 @@ def test_http_17_pages_are_stored_nowhere(site: Site) -> None:
         assert site.client.post(path).headers["Cache-Control"] == "no-store", path
 
 
-def test_http_17_only_an_address_that_tells_the_bytes_is_kept_for_ever(client: FlaskClient) -> None:
+def test_http_17_only_an_address_with_the_digest_of_its_content_is_cached_forever(
+    client: FlaskClient,
+) -> None:
     found = re.findall(r'"(/static/[^"]+)"', client.get("/", follow_redirects=True).text)
     assert {address.partition("?")[0] for address in found} >= {
         *("/static/style.css", "/static/app.js")
@@ -267,7 +271,7 @@ def test_http_17_only_an_address_that_tells_the_bytes_is_kept_for_ever(client: F
         assert client.get(address + "x").headers["Cache-Control"] == "no-cache"
 
 
-# What a browser says of a request that a page of another site makes.
+# The headers of a request that a page of another site makes.
 FOREIGN: list[dict[str, str]] = [
     {"Sec-Fetch-Site": "cross-site"},
     {"Sec-Fetch-Site": "same-site", "Origin": "http://localhost"},
@@ -276,13 +280,13 @@ FOREIGN: list[dict[str, str]] = [
     {"Origin": "https://localhost"},
     {"Origin": "http://localhost:8090"},
 ]
-# What our own pages send, and a client that is not a browser.
+# The headers of requests from our own pages, and from a client that is not a browser.
 OWN: list[dict[str, str]] = [{}, {"Origin": "http://localhost"}, {"Sec-Fetch-Site": "same-origin"}]
 FORM = {"hostname": "a", "timezone": "UTC", "provider": "openai", "api_key": CANARY}
 
 
 @pytest.mark.parametrize("headers", FOREIGN, ids=str)
-def test_http_09_and_10_nothing_is_done_for_another_site(
+def test_http_09_and_10_another_site_can_change_nothing(
     site: Site, headers: dict[str, str]
 ) -> None:
     before = tree(site.folder)
@@ -295,7 +299,9 @@ def test_http_09_and_10_nothing_is_done_for_another_site(
 
 
 @pytest.mark.parametrize("headers", OWN, ids=str)
-def test_http_11_our_own_pages_and_no_browsers_may(site: Site, headers: dict[str, str]) -> None:
+def test_http_11_our_own_pages_and_clients_that_are_no_browsers_are_served(
+    site: Site, headers: dict[str, str]
+) -> None:
     for path in site.changing:
         answer = site.client.post(path, headers=headers)
         assert answer.status_code in (200, 302, 400, 404, 415, 422), path
@@ -340,7 +346,7 @@ def test_http_08_proxy_headers_of_clients_change_nothing(client: FlaskClient) ->
     assert client.post("/preferences", headers=foreign).status_code == 403
 
 
-# Each with the pages of an app in place of {}.
+# Addresses of another site; {} is replaced by the pages of an app.
 ADDRESSES = [
     *("//evil.example", "///evil.example{}/system", "/\\evil.example", "/%5cevil.example"),
     *("/%2f%2fevil.example", "{}//evil", "{}//evil.example/", "{}/", "{}//", "{}//system"),
@@ -355,19 +361,19 @@ ADDRESSES = [
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_http_05_and_20_no_address_leads_elsewhere(site: Site, method: str) -> None:
+def test_http_05_and_20_no_address_redirects_to_another_site(site: Site, method: str) -> None:
     before = tree(site.folder)
     for address in ADDRESSES:
         path = address.format(site.app.root)
         answer = site.client.open(path, method=method, data=FORM)
-        # The client takes what is behind two slashes as the name of the host.
+        # The client takes what follows two slashes as the host name.
         assert answer.status_code in ((404, 421) if method == "GET" else (404, 405, 421)), path
         assert "Location" not in answer.headers
         assert "Set-Cookie" not in answer.headers
     assert tree(site.folder) == before
 
 
-def test_http_20_a_redirect_leads_to_a_page_of_ours(site: Site) -> None:
+def test_http_20_a_redirect_leads_to_one_of_our_pages(site: Site) -> None:
     asked = f"?return=//evil.example&next=//evil.example&token={CANARY}"
     hostile = {"return": "//evil.example", "next": "//evil.example", "skip": "1"}
     for path, methods in site.routes.items():
@@ -377,7 +383,7 @@ def test_http_20_a_redirect_leads_to_a_page_of_ours(site: Site) -> None:
             assert target is None or re.fullmatch(site.app.pages, target), path
 
 
-# Forms that are more than an app reads: a name to a content type and a body.
+# Forms that are too large for an app: name to content type and body.
 TOO_MUCH: dict[str, tuple[str, bytes]] = {
     "too-large": (URLENCODED, b"theme=" + b"x" * (256 << 10)),
     **{
@@ -400,7 +406,7 @@ TOO_MUCH: dict[str, tuple[str, bytes]] = {
         + b"\r\n--b--\r\n",
     ),
 }
-# Pages that read no form, only JSON, or have words of their own for one that is too large.
+# Pages that read no form or only JSON, or that have their own message for a form that is too large.
 _NO_FORM = (
     *("/app/push/", "/app/voice/", "/chat/clear", "/wizard/another-device", "/wizard/import"),
     *("/wizard/review/apply", "/wizard/sign-out"),
@@ -408,12 +414,12 @@ _NO_FORM = (
 
 
 def refusals(path: str) -> set[int]:
-    """How a form that is too large is answered."""
+    """The responses to a form that is too large."""
     return {200, 302, 413, 415} if path.startswith(_NO_FORM) else {413}
 
 
 @pytest.mark.parametrize(("kind", "body"), TOO_MUCH.values(), ids=TOO_MUCH)
-def test_http_03_and_04_a_form_that_is_too_much_changes_nothing(
+def test_http_03_and_04_a_form_that_is_too_large_changes_nothing(
     site: Site, kind: str, body: bytes
 ) -> None:
     before = tree(site.folder)
@@ -422,7 +428,7 @@ def test_http_03_and_04_a_form_that_is_too_much_changes_nothing(
         assert answer.status_code in refusals(path), path
         assert "xxx" not in answer.text
         assert_common_headers(answer)
-    # Without a form the voice is asked for all the same.
+    # The voice program is called even without a form.
     assert [call for call in site.ctl.words() if "voice" not in call] == []
     assert tree(site.folder) == before
 
@@ -441,7 +447,7 @@ def test_http_03_a_body_of_unknown_length_is_read_to_its_limit(site: Site) -> No
             assert answer.status_code in expected, path
 
 
-# Forms that hold nothing which anybody asked for.
+# Forms without any field that a page expects.
 STRANGE: list[tuple[str, bytes]] = [
     (URLENCODED, b"a&" * 131_000),
     (URLENCODED, b"%" * 262_000),
@@ -460,7 +466,7 @@ STRANGE: list[tuple[str, bytes]] = [
 
 
 @pytest.mark.parametrize(("kind", "body"), STRANGE, ids=range(len(STRANGE)))
-def test_http_04_a_strange_form_is_no_failure_and_quickly_done(
+def test_http_04_a_strange_form_is_answered_quickly_and_without_a_failure(
     site: Site, kind: str, body: bytes
 ) -> None:
     for path in site.changing:
@@ -472,7 +478,7 @@ def test_http_04_a_strange_form_is_no_failure_and_quickly_done(
         assert time.process_time() - began < 5
 
 
-def test_http_21_health_asks_nobody_and_says_nothing(
+def test_http_21_health_calls_no_program_and_reveals_nothing(
     site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -498,9 +504,9 @@ SOURCES = [
 @pytest.mark.parametrize(
     "pattern",
     [
-        pytest.param(r"render_template_string", id="http-15-no-template-is-made-from-a-value"),
-        pytest.param(r"\btime\.time(_ns)?\(", id="clk-02-no-clock-that-is-set-measures-time"),
+        pytest.param(r"render_template_string", id="http-15-templates-built-from-values"),
+        pytest.param(r"\btime\.time(_ns)?\(", id="clk-02-durations-by-the-wall-clock"),
     ],
 )
-def test_no_module_of_the_apps_holds(pattern: str) -> None:
+def test_no_module_of_the_apps_contains(pattern: str) -> None:
     assert [path for path in SOURCES if re.search(pattern, path.read_text("utf-8"))] == []

@@ -1,4 +1,4 @@
-"""Who may import whom: the table of the architecture, read from the syntax trees."""
+"""Which modules may import which: the table of the architecture, read from the syntax trees."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dev.docs.imports import (
     sources,
 )
 
-# The code that speaks HTTP; what it shows comes from modules that do not.
+# The code that speaks HTTP; the values that it shows come from other modules.
 _PAGES = (
     "platform_common/web/*.py",
     *("pwa_app/app.py", "pwa_app/context.py", "pwa_app/pwa_install.py", "pwa_app/*/page.py"),
@@ -32,7 +32,7 @@ _PAGES = (
     *("wizard_app/chat/routes.py", "wizard_app/access/gate.py"),
     "wizard_app/access/request_info.py",
 )
-# The only files that may import a module.
+# Modules, and the only files that may import them.
 ONLY_IMPORTERS: Mapping[str, tuple[str, ...]] = {
     "flask": _PAGES,
     "werkzeug": _PAGES,
@@ -60,12 +60,12 @@ ONLY_IMPORTERS: Mapping[str, tuple[str, ...]] = {
     "jsonschema": ("release_tools/manifest/rules.py",),
     "pickle": (),
     "importlib.resources": ("platform_common/resources.py",),
-    # They import what their tables name, which the graph counts as imports.
+    # They import what their tables name; the graph counts these as imports.
     UNKNOWN: ("platform_common/cli/group.py", "platformctl/root_helper/operations.py"),
 }
-# Who may look at the environment: command lines, who passes a part of it on to programs,
-# the door to object stores, which are set up by variables of their own, and the one to
-# sockets that systemd passes on by variables.
+# The files that may read the environment: command lines, modules that pass a part of it on to
+# programs, the module for object stores, which are configured by their own variables, and the
+# module for sockets that systemd passes on in variables.
 ENVIRONMENT = (
     "*/cli.py",
     "*/wsgi.py",
@@ -85,7 +85,7 @@ BAD_NAMES = frozenset(
 
 
 def violations(files: Mapping[str, str]) -> list[str]:
-    """What breaks a rule in `files`: paths, as in the checkout, to source texts."""
+    """The violations in `files`, which are paths in the checkout and source texts."""
     return [
         f"{path}:{number}: {problem}"
         for path, text in files.items()
@@ -138,7 +138,7 @@ def test_the_page_and_the_picture_of_the_architecture_are_up_to_date() -> None:
     assert architecture.PICTURE.read_text("utf-8") == architecture.picture(found), "run: make docs"
 
 
-def test_no_import_goes_round() -> None:
+def test_no_imports_are_circular() -> None:
     # Raises an error that names the modules.
     graphlib.TopologicalSorter(graph()).prepare()
 
@@ -156,7 +156,7 @@ def test_no_import_goes_round() -> None:
         ("release_tools/x.py", "import os\nos.environ['A']", True),
         ("release_tools/x.py", "import os\nos.getenv('A')", True),
         ("release_tools/x.py", "from os import environ", True),
-        # A mapped folder by its path, and what no reader of the text can follow.
+        # A mapped folder, found by its path; and imports that cannot be read from the text.
         ("release_tools/x.py", "import schemas", True),
         ("release_tools/x.py", "from . import build", True),
         ("release_tools/x.py", "__import__('flask')", True),
@@ -178,7 +178,7 @@ def test_no_import_goes_round() -> None:
         ("release_tools/x.py", "import requests_other", False),
     ],
 )
-def test_a_violation_is_caught_and_nothing_else(path: str, text: str, caught: bool) -> None:
+def test_only_violations_are_found(path: str, text: str, caught: bool) -> None:
     assert len(violations({path: text})) == caught
 
 
@@ -188,7 +188,7 @@ def test_every_package_is_in_the_table_and_costs_nothing_to_import() -> None:
         assert (ROOT / package / "__init__.py").read_bytes() == b""
 
 
-def test_no_module_has_a_name_that_shadows_or_says_nothing() -> None:
+def test_no_module_name_shadows_the_standard_library_or_says_nothing() -> None:
     found = {path for path in sources() if Path(path).stem in BAD_NAMES}
-    # What every step is based on, and the one base that there is.
+    # The base of all steps, and the only base there is.
     assert found == {"wizard_app/setup/steps/base.py"}

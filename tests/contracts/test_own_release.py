@@ -1,4 +1,4 @@
-"""This project's own release, made by its own tools."""
+"""This project's own release, built by its own tools."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_release_tools_and_the_minisign_program_trust_it(
 
 
 @pytest.mark.long
-def test_it_holds_the_sdist_and_the_wheel(own_release: Path) -> None:
+def test_the_release_contains_the_sdist_and_the_wheel(own_release: Path) -> None:
     folder = own_release / "dev" / VERSION
     with tarfile.open(folder / NAMES[0]) as sdist:
         assert any(name.endswith("/release_tools/cli.py") for name in sdist.getnames())
@@ -77,7 +77,7 @@ def test_the_command_makes_and_verifies_a_release_of_a_commit(
     assert f"\nTRUSTED: release {VERSION} (dev), 2 of 2 artefacts read" in finished.stdout
 
 
-def test_a_release_key_wants_the_public_key_to_check_it_with(tmp_path: Path) -> None:
+def test_signing_with_a_release_key_requires_its_public_key(tmp_path: Path) -> None:
     refused = CliRunner().invoke(
         release.main,
         ["--output", str(tmp_path / "dist")],
@@ -88,6 +88,6 @@ def test_a_release_key_wants_the_public_key_to_check_it_with(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_development_key_is_made_once(tmp_path: Path) -> None:
+def test_the_development_key_is_created_once(tmp_path: Path) -> None:
     first = [path.read_bytes() for path in release.development_key(tmp_path / "keys")]
     assert [path.read_bytes() for path in release.development_key(tmp_path / "keys")] == first

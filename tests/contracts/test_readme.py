@@ -1,4 +1,4 @@
-"""What the documents tell people to type works."""
+"""The commands in the documents work."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from dev.distributions import ROOT, tracked_files
 from tests.support.releases import clean_environment
 from tests.support.running import printed, run
 
-# Folders in which some files are not tracked: they are made.
+# Folders with generated files that are not tracked.
 MADE = {"debian", "release"}
 DOCUMENTS = [name for name in tracked_files() if name.endswith(".md")]
-# A block in bash is run as it stands; one in console shows commands and what they
-# print; the others are no commands.
+# A block in bash is run as it is; one in console shows commands and their output; the others are
+# not commands.
 FENCE = re.compile(r"^```(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FOLDERS = {name.partition("/")[0] for name in tracked_files() if "/" in name} - MADE
 LANGUAGES = {"bash", "console", "text", "json", "toml", "ini", "python", "nginx", "mermaid"}
 
 
 def blocks(name: str, language: str) -> list[str]:
-    """The fenced blocks of that language in the document `name`."""
+    """The fenced blocks of `language` in the document `name`."""
     text = (ROOT / name).read_text("utf-8")
     return [body for found, body in FENCE.findall(text) if found == language]
 
 
 @pytest.fixture(scope="module")
 def after_make_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that looks as a checkout does after `make run`."""
+    """A folder that looks like a checkout after `make run`."""
     folder = tmp_path_factory.mktemp("checkout")
     environment = Path(sys.executable).parent.parent
     (folder / ".venv").symlink_to(environment)
@@ -44,13 +44,13 @@ def after_make_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in DOCUMENTS if blocks(name, "bash")])
-def test_the_commands_of_a_document_run_one_after_the_other(
+def test_the_commands_of_a_document_run_in_order(
     name: str, after_make_run: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "checkout"
     shutil.copytree(after_make_run, folder, symlinks=True)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    # -e stops at the first that fails, except at one that is shown to fail: `! command`.
+    # -e stops at the first failure, except of a command that is meant to fail: `! command`.
     script = "".join(
         re.sub(r"^! (.*)", r"if \1; then exit 99; fi", body, flags=re.MULTILINE)
         for body in blocks(name, "bash")
@@ -82,7 +82,7 @@ def test_a_document_names_languages_verbs_of_make_and_files_that_exist(name: str
 @pytest.mark.parametrize("name", [name for name in DOCUMENTS if name != "CHANGELOG.md"])
 def test_a_file_of_the_checkout_that_a_document_names_exists(name: str) -> None:
     code = re.findall(r"`([\w.*/<>@-]+)`", FENCE.sub("", (ROOT / name).read_text("utf-8")))
-    # `<profile>` stands for any. Paths that begin in no folder of ours are a device's.
+    # `<profile>` stands for any profile. Paths outside our folders are on a device.
     paths = [re.sub(r"<[a-z-]+>", "*", path) for path in code if path.split("/")[0] in FOLDERS]
     assert [path for path in paths if not any(ROOT.glob(path.rstrip("/")))] == []
 
@@ -95,7 +95,7 @@ def test_the_verbs_that_make_lists_are_those_of_the_makefile() -> None:
     assert verbs == said.split()
 
 
-def test_the_list_of_documents_has_all_of_them() -> None:
+def test_the_list_of_documents_is_complete() -> None:
     listed = re.findall(r"\]\(([^)#\s]+\.md)\)", (ROOT / "docs/README.md").read_text("utf-8"))
     found = {name.removeprefix("docs/") for name in DOCUMENTS if name.startswith("docs/")}
     assert sorted(listed) == sorted(found - {"README.md"})

@@ -1,4 +1,4 @@
-"""The reference pages say what the programs do."""
+"""The reference pages match the programs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from platformctl.checks.doctor import CHECKS
 from release_tools.manifest.document import render
 from release_tools.manifest.parser import parse
-from tests.contracts.test_cli_help import COMMANDS, EXIT_CODES, WORKING, Call
+from tests.contracts.test_cli_help import COMMANDS, EXIT_CODES, RUNNABLE, Call
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = {
@@ -29,7 +29,7 @@ BLOCKS = [
 
 
 def section(call: Call) -> str:
-    """What the page says of the command, or of the group that it belongs to."""
+    """The section of the page about the command, or about its group."""
     program, name, *_ = call.words
     return PAGES[program].partition(f"\n## {name}\n")[2].partition("\n## ")[0]
 
@@ -48,15 +48,15 @@ def test_a_command_has_a_section_with_every_option(call: Call) -> None:
         if isinstance(parameter, click.Option)
         for spelling in parameter.opts
     }
-    # That every command takes it is said once, above all sections.
+    # The options that every command has are described once, above all sections.
     options -= {"--json"} if call.words[0] == "platformctl" else set()
     said = section(call)
     assert said.strip()
-    assert call not in WORKING or len(call.words) == 2 or " ".join(call.words[1:]) in said
+    assert call not in RUNNABLE or len(call.words) == 2 or " ".join(call.words[1:]) in said
     assert {option for option in options if option not in said} == set()
 
 
-def test_the_example_manifest_is_valid_and_as_the_program_would_write_it() -> None:
+def test_the_example_manifest_is_valid_and_formatted_as_the_program_writes_it() -> None:
     (example,) = JSON_BLOCK.findall(FORMAT_PAGE)
     assert render(parse(example.encode())).decode() == example
 
@@ -74,7 +74,7 @@ def test_every_check_of_doctor_has_a_row_and_every_row_a_check() -> None:
 
 
 @pytest.mark.parametrize(("program", "block"), BLOCKS)
-def test_an_example_document_is_json_and_an_answer_is_what_one_of_the_schemas_says(
+def test_an_example_document_is_json_and_an_example_answer_matches_a_schema(
     program: str, block: str
 ) -> None:
     document = json.loads(block)

@@ -1,4 +1,4 @@
-"""What every tracked file owes to a stranger who clones this."""
+"""What must hold for every tracked file of a public repository."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from tests.support.releases import KeyPair
 
 PICTURES = [name for name in tracked_files() if name.endswith((".png", ".webp"))]
 FILES = [name for name in tracked_files() if name not in PICTURES]
-# Bracketed, so that this file does not hold what it looks for.
+# Bracketed, so that this file does not contain what it looks for.
 MACHINE = re.compile(r"(?<![\w.$}])/(?:[w]ork|[r]oot|[U]sers|[h]ome/(?!agent\b)\w+)/")
 REGISTRY = re.compile(r"[p]ypi\.org|[p]ythonhosted\.org|[i]ndex-url|[f]ind-links|[n]pmjs\.")
 SECRET_KEY = re.compile(r"\bRW[RQ][A-Za-z0-9+/]{208}=|^-----BEGIN [A-Z ]*PRIVATE KEY-----$")
 
 
 def text(name: str) -> str:
-    """A tracked file as text; what is neither that nor a picture does not belong here."""
+    """A tracked file as text; a file that is neither text nor a picture does not belong here."""
     return (ROOT / name).read_text("utf-8")
 
 
 def naming(pattern: re.Pattern[str]) -> list[str]:
-    """Where the pattern is found: `file:line`."""
+    """Where the pattern is found, as `file:line`."""
     return [
         f"{name}:{number}"
         for name in FILES
@@ -39,7 +39,7 @@ def test_no_file_names_a_path_of_one_machine() -> None:
 
 
 def test_no_file_names_a_package_registry() -> None:
-    # The verb that makes the lock files is told not to write one.
+    # The verb that writes the lock files is told not to include a registry.
     assert [place for place in naming(REGISTRY) if not place.startswith("Makefile:")] == []
 
 
@@ -66,7 +66,7 @@ def test_every_file_ends_in_one_newline_and_no_line_in_a_blank() -> None:
     assert naming(re.compile(r"[ \t\r]$")) == []
 
 
-def test_artefact_is_spelt_one_way() -> None:
+def test_artefact_has_one_spelling() -> None:
     assert naming(re.compile(r"(?i)arti[f]act")) == []
 
 
@@ -75,7 +75,7 @@ def test_no_secret_key_is_tracked(key_pair: KeyPair) -> None:
     assert naming(SECRET_KEY) == []
 
 
-def test_pytest_collects_no_module_of_a_package() -> None:
+def test_pytest_collects_nothing_from_the_packages() -> None:
     collected = re.compile(r"(?!tests/)(.*/)?(test_[^/]*|[^/]*_test|conftest)\.py")
     assert collected.fullmatch("platformctl/key_test.py")
     assert [name for name in FILES if collected.fullmatch(name)] == []
@@ -87,7 +87,7 @@ PIN = re.compile(r"^([a-z0-9-]+)==(\S+)(?: ; [^\\\n]+)? \\\n((?:    --hash=sha25
 
 
 def pins(name: str) -> dict[str, str]:
-    """Project to version in a lock file, which holds nothing but pins with hashes."""
+    """Project to version in a lock file, which contains only pins with hashes."""
     rest = "".join(
         line for line in text(name).splitlines(keepends=True) if not line.startswith("#")
     )
@@ -101,7 +101,7 @@ def pins(name: str) -> dict[str, str]:
 
 
 def extra(name: str) -> set[str]:
-    """The projects that an extra of setup.cfg asks for, with those of the extras it includes."""
+    """The projects in an extra of setup.cfg, and in the extras that it includes."""
     parser = configparser.ConfigParser()
     parser.read(ROOT / "setup.cfg", "utf-8")
     lines = parser["options.extras_require"][name].split("\n")
@@ -109,19 +109,19 @@ def extra(name: str) -> set[str]:
 
 
 LOCKS = [name for name in FILES if re.fullmatch(r"requirements/.*\.txt", name)]
-# Installed apart, because they cannot agree.
+# Installed separately, because their versions conflict.
 APART = frozenset(
     f"requirements/{name}.txt" for name in ("object-store-server", "key-test-servers")
 )
 
 
-def test_there_is_a_lock_file_for_every_use() -> None:
+def test_every_extra_has_a_lock_file() -> None:
     used = {f"requirements/{name}.txt" for name in ("dev", "lint", "package", "run")}
     assert set(LOCKS) == used | APART
 
 
 @pytest.mark.parametrize("name", LOCKS)
-def test_a_lock_file_holds_pins_with_hashes_and_agrees_with_the_others(name: str) -> None:
+def test_a_lock_file_contains_pins_with_hashes_and_agrees_with_the_others(name: str) -> None:
     assert pins(name)
     assert name in APART or pins(name).items() <= pins("requirements/dev.txt").items()
 
@@ -135,7 +135,7 @@ def test_a_lock_file_holds_pins_with_hashes_and_agrees_with_the_others(name: str
     ],
     ids=["run", "lint", "package", "dev"],
 )
-def test_a_lock_file_holds_what_its_extras_ask_for(name: str, extras: list[str]) -> None:
+def test_a_lock_file_contains_the_projects_of_its_extras(name: str, extras: list[str]) -> None:
     asked = set().union(*(extra(one) for one in extras))
     assert asked <= pins(f"requirements/{name}.txt").keys()
     # release-tools runs without a web framework.
@@ -146,7 +146,7 @@ NODE_LOCKS = [f"requirements/{name}/package-lock.json" for name in ("browser-too
 
 
 @pytest.mark.parametrize("name", NODE_LOCKS)
-def test_a_lock_file_of_node_holds_hashes_and_no_address(name: str) -> None:
+def test_a_lock_file_of_node_contains_hashes_and_no_address(name: str) -> None:
     assert [name for name in FILES if name.endswith("package-lock.json")] == NODE_LOCKS
     packages = json.loads(text(name))["packages"]
     asked = json.loads(text(name.replace("package-lock", "package")))

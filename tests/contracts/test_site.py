@@ -1,4 +1,4 @@
-"""`make docs` builds the documents into a site, and a broken link stops it."""
+"""`make docs` builds the documents into a site, and a broken link is an error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.running import run
 
 
 def built(source: Path, target: Path) -> subprocess.CompletedProcess[str]:
-    """What Sphinx says, as the Makefile calls it."""
+    """Run Sphinx as the Makefile does."""
     options = ("-qanWT", "--keep-going", "-c", source / "docs", "-d", target / "doctrees")
     return run(sys.executable, "-m", "sphinx", *options, source, target / "site", merged=True)
 

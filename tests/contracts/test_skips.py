@@ -1,4 +1,4 @@
-"""In CI a test that is skipped is a test that failed."""
+"""In CI a skipped test is a failure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dev.distributions import ROOT
 from tests.support.releases import clean_environment
 from tests.support.running import run
 
-# Put together here, so that nobody who looks for skipped tests finds this one.
+# Joined here, so that a search for skipped tests does not find this one.
 SKIPPED = "import pytest\n\ndef test_that_is_skipped():\n    pytest." + "skip('why not')\n"
 
 

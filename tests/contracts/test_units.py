@@ -1,4 +1,4 @@
-"""The units that ship: what systemd thinks of them, and what each of them must say."""
+"""The units that ship: systemd accepts them, and each has its required settings."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ UNITS = {
 SERVICES = sorted(name for name in UNITS if name.endswith(".service"))
 WEB = ("platform-pwa.service", "platform-wizard.service")
 HELPER = "platform-control@.service"
-# As systemd-analyze counts, from 0 to 10: what a process could do.
+# The exposure of a process from 0 to 10, as systemd-analyze counts.
 MOST_EXPOSED = {**dict.fromkeys(WEB, 1.2), HELPER: 2.3, "platform-wizard-qr.service": 2.1}
 OTHERS_EXPOSED = 1.6
 PAGE = (ROOT / "docs/reference/services.md").read_text("utf-8")
 
 
 def settings(name: str, setting: str) -> list[str]:
-    """Every value that a unit gives to a setting, in their order."""
+    """Every value of a setting in a unit, in order."""
     return re.findall(rf"^{setting}=(.*)$", UNITS[name], re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The units, with a program in the place of each that may not be on this machine."""
+    """The units, with stand-ins for programs that may be missing on this machine."""
     folder = tmp_path_factory.mktemp("units")
     for name, text in UNITS.items():
         program = re.compile(r"^(Exec\w+=-?)/\S+", re.MULTILINE)
@@ -48,7 +48,7 @@ def test_systemd_finds_nothing_wrong_with_any_unit(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_n21_a_unit_can_do_no_more_than_it_must_and_the_page_says_how_much(
+def test_n21_the_exposure_of_a_unit_is_within_its_limit_and_on_the_page(
     name: str, folder: Path
 ) -> None:
     analyze = ("systemd-analyze", "security", "--offline=true", "--no-pager", folder / name)
@@ -60,7 +60,7 @@ def test_n21_a_unit_can_do_no_more_than_it_must_and_the_page_says_how_much(
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_wiz_06_no_unit_gains_rights_or_leaves_its_memory_anywhere(name: str) -> None:
+def test_wiz_06_no_unit_gains_privileges_or_writes_core_dumps(name: str) -> None:
     for setting, value in {
         "NoNewPrivileges": "yes",
         "LimitCORE": "0",
@@ -72,32 +72,32 @@ def test_wiz_06_no_unit_gains_rights_or_leaves_its_memory_anywhere(name: str) ->
 
 
 @pytest.mark.parametrize("name", WEB)
-def test_d12_no_web_process_is_root(name: str) -> None:
+def test_d12_no_web_process_runs_as_root(name: str) -> None:
     assert settings(name, "User") == settings(name, "Group") == ["platform"]
     assert settings(name, "CapabilityBoundingSet") == [""]
     assert settings(name, "SupplementaryGroups") in ([], ["systemd-journal"])
 
 
 @pytest.mark.parametrize("name", [*WEB, "platform-tunnel.service"])
-def test_a_unit_that_serves_is_never_given_up(name: str) -> None:
+def test_systemd_never_gives_up_restarting_a_server(name: str) -> None:
     assert settings(name, "Type") == ["notify"]
     assert settings(name, "Restart") == ["always"]
     assert settings(name, "StartLimitIntervalSec") == ["0"]
 
 
-def test_what_starts_while_others_still_mount_needs_no_quiet_dev() -> None:
-    # systemd cannot make a /dev of a unit's own while something is mounted below the real one.
+def test_units_that_start_during_mounts_have_no_private_dev() -> None:
+    # systemd cannot create a unit's private /dev while something is mounted below the real one.
     early = {name for name in UNITS if settings(name, "DefaultDependencies") == ["no"]}
     assert [name for name in early if settings(name, "PrivateDevices")] == []
 
 
-def test_units_for_the_first_boot_stop_after_setup() -> None:
+def test_units_for_the_first_boot_end_after_setup() -> None:
     first = {name: settings(name, "ConditionPathExists") for name in UNITS if "wizard" in name}
     assert [*first.values()] == [["!/etc/platform/setup-complete"]] * len(first) != []
 
 
 @pytest.mark.parametrize("name", sorted(UNITS))
-def test_leak_a_unit_says_what_it_is_and_holds_no_secret_and_prints_into_no_file(name: str) -> None:
+def test_leak_a_unit_describes_itself_and_has_no_secret_and_no_log_file(name: str) -> None:
     assert len(settings(name, "Description")) == 1
     assert f"`{name}`" in PAGE
     given = settings(name, "Environment") + settings(name, "EnvironmentFile")
@@ -109,7 +109,7 @@ def test_leak_a_unit_says_what_it_is_and_holds_no_secret_and_prints_into_no_file
     assert set(settings(name, "StandardError")) <= {"journal"}
 
 
-def test_every_program_of_a_unit_is_one_of_ours_with_a_command_that_it_has() -> None:
+def test_a_unit_runs_our_programs_with_commands_that_exist() -> None:
     found = re.findall(
         r"^ExecStart=/usr/bin/([a-z-]+) ([a-z-]+)", "".join(UNITS.values()), re.MULTILINE
     )
@@ -117,12 +117,12 @@ def test_every_program_of_a_unit_is_one_of_ours_with_a_command_that_it_has() -> 
     assert {command for program, command in found if program == "platformctl"} <= set(main.modules)
 
 
-def test_the_dashboard_is_for_private_networks_alone() -> None:
+def test_only_private_networks_reach_the_dashboard() -> None:
     assert settings("platform-pwa.socket", "IPAddressDeny") == ["any"]
     assert "0.0.0.0/0" not in " ".join(settings("platform-pwa.socket", "IPAddressAllow"))
 
 
-def test_every_unit_is_said_to_be_switched_on_or_off() -> None:
+def test_the_preset_enables_or_disables_every_unit() -> None:
     preset = (ROOT / "systemd/platform.preset").read_text("utf-8")
     said = {unit: verb for verb, unit in map(str.split, preset.splitlines())}
     with_install = {name for name, text in UNITS.items() if "[Install]" in text}

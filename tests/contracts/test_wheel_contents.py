@@ -1,4 +1,4 @@
-"""The wheel holds what git tracks of the packages, and nothing else."""
+"""The wheel contains the tracked files of the packages, and nothing else."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def settings() -> configparser.ConfigParser:
 
 
 def folders(settings: configparser.ConfigParser) -> dict[str, str]:
-    """Folder in the checkout to folder in the wheel, of every package."""
+    """Folder in the checkout to folder in the wheel, for every package."""
     mapped = dict(
         line.split(" = ") for line in settings["options"]["package_dir"].strip().splitlines()
     )
@@ -43,7 +43,7 @@ def folders(settings: configparser.ConfigParser) -> dict[str, str]:
 
 
 def expected(settings: configparser.ConfigParser) -> set[str]:
-    """The names in the wheel of what git tracks below the packages' folders."""
+    """The names in the wheel of the tracked files below the packages' folders."""
     names = set()
     for name in filter(SHIPPED.fullmatch, tracked_files()):
         for source in sorted(folders(settings), key=len, reverse=True):
@@ -54,13 +54,13 @@ def expected(settings: configparser.ConfigParser) -> set[str]:
 
 
 def names_in(wheel: Path) -> set[str]:
-    """The files in a wheel, without its own metadata."""
+    """The files in a wheel, without its metadata."""
     with zipfile.ZipFile(wheel) as archive:
         return {name for name in archive.namelist() if ".dist-info/" not in name}
 
 
 @pytest.mark.long
-def test_the_wheel_holds_the_tracked_files_of_the_packages_and_no_other_top_level_name(
+def test_the_wheel_contains_the_tracked_files_of_the_packages_and_no_other_top_level_name(
     built: Distributions, settings: configparser.ConfigParser
 ) -> None:
     assert names_in(built.wheel) == expected(settings)
@@ -69,7 +69,7 @@ def test_the_wheel_holds_the_tracked_files_of_the_packages_and_no_other_top_leve
 
 
 @pytest.mark.long
-def test_the_wheel_holds_one_of_every_kind(built: Distributions) -> None:
+def test_the_wheel_contains_files_of_every_kind(built: Distributions) -> None:
     assert names_in(built.wheel) >= {
         *("platform_common/data/profiles/khoj.toml", "platform_common/data/limits/rpi5.json"),
         *("platform_common/data/targets.toml", "platform_common/data/providers.json"),
@@ -126,7 +126,7 @@ def test_the_metadata_names_the_licence_and_the_commands(built: Distributions) -
 
 
 @pytest.mark.long
-def test_the_sdist_holds_no_more_than_what_builds_the_wheel(built: Distributions) -> None:
+def test_the_sdist_contains_only_what_builds_the_wheel(built: Distributions) -> None:
     with tarfile.open(built.sdist) as archive:
         tops = {name.split("/")[1] for name in archive.getnames() if "/" in name}
     assert tops == {

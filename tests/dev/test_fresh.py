@@ -1,4 +1,4 @@
-"""What `make test-fresh` carries over to its machine, how it enters it, and what it reports."""
+"""What `make test-fresh` copies to its machine, how it enters it, and what it reports."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ fund=false
 """
 
 
-def test_settings_of_pip_say_where_packages_are_and_nothing_else() -> None:
+def test_only_the_package_sources_are_copied_from_the_settings_of_pip() -> None:
     text = PIP.format(u="url", f="find-" + "links")
     assert fresh.settings(fresh.PIP, [text], {}) == {
         "index-" + "url": "https://mirror.example/simple",
@@ -35,7 +35,7 @@ def test_settings_of_pip_say_where_packages_are_and_nothing_else() -> None:
     }
 
 
-def test_settings_of_npm_hold_no_token() -> None:
+def test_no_token_is_copied_from_the_settings_of_npm() -> None:
     assert fresh.settings(fresh.NPM, [NPM], {}) == {
         "registry": "https://npm.example/",
         "@ours:registry": "https://ours.example/",
@@ -49,7 +49,7 @@ def test_a_variable_overrides_a_file_and_a_later_file_an_earlier_one() -> None:
     assert found == {"proxy": "three", "timeout": "2"}
 
 
-def test_a_bundle_of_certificates_is_carried_over_as_a_file(tmp_path: Path) -> None:
+def test_a_bundle_of_certificates_is_copied_as_a_file(tmp_path: Path) -> None:
     bundle = tmp_path / "bundle.pem"
     bundle.write_text("")
     variables = {"PIP_CERT": str(bundle), "PIP_PROXY": str(tmp_path)}
@@ -57,7 +57,7 @@ def test_a_bundle_of_certificates_is_carried_over_as_a_file(tmp_path: Path) -> N
     assert found == {"cert": str(bundle)}
 
 
-def test_only_debians_own_mirrors_are_carried_over() -> None:
+def test_only_mirrors_of_debian_are_copied() -> None:
     indexes = (
         "http://mirror.example/debian/ bookworm main\n"
         "http://mirror.example/debian/ bookworm contrib\n"
@@ -74,7 +74,7 @@ def test_only_debians_own_mirrors_are_carried_over() -> None:
     ]
 
 
-def test_of_apt_how_it_fetches_is_carried_over_and_no_program_of_this_machine() -> None:
+def test_the_fetch_settings_of_apt_are_copied_without_programs_of_this_machine() -> None:
     kept = [
         'Acquire::http::Proxy "http://proxy.example:3142";',
         'Acquire::Check-Valid-Until "false";',

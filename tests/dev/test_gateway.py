@@ -1,4 +1,4 @@
-"""The stand-in gateway, as a chat meets it."""
+"""The stand-in gateway, as the chat uses it."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ def post(url: str, body: Any, **options: Any) -> requests.Response:
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/api/health", "/v1/models"])
-def test_a_check_of_its_health_is_answered(gateway: str, path: str) -> None:
+def test_a_health_check_is_answered(gateway: str, path: str) -> None:
     assert requests.get(gateway + path, timeout=MINUTE_S).status_code == 200
     assert requests.head(gateway + path, timeout=MINUTE_S).status_code == 200
 
 
-def test_a_message_gets_one_reply_that_repeats_it_and_says_what_it_is(gateway: str) -> None:
+def test_the_reply_repeats_the_message_and_says_that_it_is_from_a_stand_in(gateway: str) -> None:
     answer = post(gateway + CHAT, {"message": "Is it *late*?\nHow late?"}).json()
     assert list(answer) == ["reply"]
     for said in ("stand-in", "> Is it *late*?\n> How late?\n", "| words | 5 |"):
         assert said in answer["reply"]
 
 
-def test_a_conversation_gets_an_answer_to_its_last_message(gateway: str) -> None:
+def test_the_reply_answers_the_last_message_of_a_conversation(gateway: str) -> None:
     told = [{"role": "user", "content": text} for text in ("first", "second", "third")]
     answer = post(gateway + COMPLETIONS, {"model": "x", "messages": told}).json()
     (choice,) = answer["choices"]
@@ -63,7 +63,7 @@ def test_a_conversation_gets_an_answer_to_its_last_message(gateway: str) -> None
     assert "after 2 messages" in said
 
 
-def test_a_stream_has_the_same_answer_in_pieces_and_an_end(gateway: str) -> None:
+def test_a_stream_contains_the_same_reply_in_pieces_and_an_end_marker(gateway: str) -> None:
     whole = post(gateway + COMPLETIONS, HELLO[COMPLETIONS]).json()
     streamed = post(gateway + COMPLETIONS, HELLO[COMPLETIONS] | {"stream": True}, stream=True)
     assert streamed.headers["Content-Type"] == "text/event-stream"
@@ -78,7 +78,7 @@ def test_a_stream_has_the_same_answer_in_pieces_and_an_end(gateway: str) -> None
     assert [choice["finish_reason"] for choice in choices][-2:] == [None, "stop"]
 
 
-def test_a_stream_of_the_longest_message_has_not_endless_pieces(gateway: str) -> None:
+def test_the_stream_for_the_longest_message_has_a_limited_number_of_pieces(gateway: str) -> None:
     body = {"messages": [{"content": "word " * 50_000}], "stream": True}
     assert post(gateway + COMPLETIONS, body).text.count("data: ") < 70
 
@@ -86,7 +86,7 @@ def test_a_stream_of_the_longest_message_has_not_endless_pieces(gateway: str) ->
 @pytest.mark.parametrize(
     ("path", "bodies"),
     [
-        # Nothing, no JSON, no UTF-8, too deep, no object, and no message in one.
+        # Nothing, invalid JSON, invalid UTF-8, too deep, not an object, and no message.
         (CHAT, [b"", b"{", b"\xff", b"[" * 100_000, b"[]", b"{}"]),
         (CHAT, [b'{"message": 1}', b'{"message": " "}']),
         (COMPLETIONS, [b"{}", b'{"messages": []}', b'{"messages": ["a"]}']),
@@ -113,7 +113,7 @@ def test_a_wrong_address_or_method_is_refused(gateway: str) -> None:
         assert ("Allow" in answer.headers) is (status == 405)
 
 
-def test_a_body_too_large_is_refused_and_one_just_not_is_read(gateway: str) -> None:
+def test_a_body_over_the_limit_is_refused_and_one_at_the_limit_is_read(gateway: str) -> None:
     def sent(size: int) -> int:
         return requests.post(gateway + CHAT, b" " * size, timeout=MINUTE_S).status_code
 
@@ -130,7 +130,7 @@ def test_an_invalid_length_is_refused_without_waiting(gateway: str, length: str)
         assert re.match(rb"HTTP/1.1 41[13] ", client.recv(64))
 
 
-def test_a_connection_stays_good_after_a_refusal(gateway: str) -> None:
+def test_a_connection_is_usable_after_a_refusal(gateway: str) -> None:
     with requests.Session() as session:
         for path in ("/nowhere", CHAT, "/nowhere", CHAT):
             answer = session.post(gateway + path, json=HELLO[CHAT], timeout=MINUTE_S)
@@ -138,7 +138,7 @@ def test_a_connection_stays_good_after_a_refusal(gateway: str) -> None:
 
 
 @pytest.mark.parametrize(("only", "other"), [("simple", COMPLETIONS), ("chat-completions", CHAT)])
-def test_with_one_protocol_alone_the_other_is_not_there(only: str, other: str) -> None:
+def test_with_one_protocol_the_other_is_not_found(only: str, other: str) -> None:
     with stand_in(Manner(pause_s=0, only=only)) as url:
         statuses = {path: post(url + path, HELLO[path]).status_code for path in HELLO}
         assert requests.get(f"{url}/healthz", timeout=MINUTE_S).status_code == 200
@@ -147,7 +147,7 @@ def test_with_one_protocol_alone_the_other_is_not_there(only: str, other: str) -
 
 
 @pytest.mark.parametrize("path", HELLO)
-def test_with_a_token_only_requests_with_it_are_answered(path: str) -> None:
+def test_a_gateway_with_a_token_refuses_requests_without_it(path: str) -> None:
     with stand_in(Manner(pause_s=0, token="right")) as url:
         answers = [
             post(url + path, HELLO[path], headers={"Authorization": given} if given else {})
@@ -166,7 +166,7 @@ def test_a_slow_gateway_does_not_block_others() -> None:
         assert all(answer.result().elapsed.total_seconds() >= 3 for answer in slow)
 
 
-def test_the_program_says_where_it_is_and_ends_with_ctrl_c() -> None:
+def test_the_program_prints_its_address_and_ends_with_ctrl_c() -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "dev.samples.gateway", "--port", "0"],
         cwd=ROOT,
@@ -187,7 +187,7 @@ def test_the_program_says_where_it_is_and_ends_with_ctrl_c() -> None:
 
 
 @pytest.mark.parametrize("address", ["taken", "256.1.1.1", "::1"])
-def test_an_address_that_it_cannot_listen_on_is_one_sentence(address: str) -> None:
+def test_an_address_that_it_cannot_listen_on_is_reported_in_one_sentence(address: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         host = "127.0.0.1" if address == "taken" else address
         port = str(taken.getsockname()[1])

@@ -1,4 +1,4 @@
-"""What `make` says and does about Debian packages that are missing."""
+"""What `make` reports and installs when Debian packages are missing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.running import run
 
 @pytest.fixture
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of programs of a machine that has none, and no others elsewhere."""
+    """The folder of programs of a machine without packages; no other folder is searched."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
@@ -24,7 +24,7 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def put_program(folder: Path, name: str, body: str = "exit 0") -> None:
-    """A program that does `body`, with what a shell can do alone."""
+    """Create a program that runs `body`, which uses shell builtins only."""
     (folder / name).write_text(f"#!/bin/sh\n{body}\n")
     (folder / name).chmod(0o755)
 
@@ -35,17 +35,19 @@ def put_all(folder: Path, *, but: str) -> None:
             put_program(folder, sign)
 
 
-# What a machine has on which `make test` runs; other verbs fetch what they need themselves.
+# The verbs that this machine can run, as it can run `make test`; others fetch what they need.
 HERE = [verb for verb, needs in packages.NEEDS.items() if {*needs} <= {*packages.NEEDS["test"]}]
 
 
 @pytest.mark.parametrize("verb", HERE)
-def test_this_machine_lacks_nothing(verb: str) -> None:
+def test_this_machine_lacks_no_package(verb: str) -> None:
     finished = run(sys.executable, ROOT / "dev/packages.py", verb, merged=True)
     assert (finished.returncode, finished.stdout) == (0, "")
 
 
-def test_a_user_is_given_one_command(bare: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_user_is_shown_one_command_that_installs_missing_packages(
+    bare: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     put_all(bare, but="minisign")
     (bare / "nginx").unlink()
     assert packages.main(["test"], root=False) == 1
@@ -67,14 +69,14 @@ def test_root_installs_missing_packages(bare: Path) -> None:
     ]
 
 
-def test_nothing_is_installed_where_nothing_is_missing(bare: Path) -> None:
+def test_nothing_is_installed_if_nothing_is_missing(bare: Path) -> None:
     put_all(bare, but="")
     put_program(bare, "apt-get", "exit 9")
     assert packages.main(["test"], root=True) == 0
 
 
 @pytest.mark.parametrize("there", [True, False], ids=["apt-get-fails", "no-apt-get"])
-def test_an_installation_that_fails_names_the_packages(
+def test_a_failed_installation_names_the_packages(
     there: bool, bare: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put_all(bare, but="xz")
@@ -84,7 +86,7 @@ def test_an_installation_that_fails_names_the_packages(
     assert "xz-utils" in capsys.readouterr().err
 
 
-def test_a_program_beside_the_path_of_a_user_is_found(
+def test_a_program_outside_the_path_of_a_user_is_found(
     bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put_all(bare, but="mkfs.ext4")
@@ -95,7 +97,7 @@ def test_a_program_beside_the_path_of_a_user_is_found(
     assert packages.missing(packages.NEEDS["run"]) == []
 
 
-def test_a_python_that_is_too_old_is_named(
+def test_a_python_that_is_too_old_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "version_info", (3, 9, 2, "final", 0))

@@ -1,4 +1,4 @@
-"""The program behind `make run`, run as a newcomer runs it."""
+"""The program behind `make run`, run as a newcomer would."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ SOON_S, MINUTE_S = 20, 60
 
 
 def run_once(folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run it in the parent of `folder` to its end."""
+    """Run it once in the parent of `folder`, to its end."""
     command = (sys.executable, RUN, "--folder", folder, "--once")
     return run(*command, cwd=folder.parent, env=clean_environment() | variables, merged=True)
 
 
 def make_device(folder: Path, *, gateway: str = "http://127.0.0.1:8080") -> str:
-    """Have a sample device made in `folder`; what is said about it."""
+    """Make a sample device in `folder`; return the output."""
     options = (folder, "1.1.1", "https://x.example/dev/", gateway)
     return printed(sys.executable, SAMPLE_DEVICE, *options, env=clean_environment())
 
 
 @contextlib.contextmanager
-def a_port_taken(port: int) -> Iterator[None]:
-    """Listen on a port that no run beside this one has, or is about to listen on itself."""
+def port_in_use(port: int) -> Iterator[None]:
+    """Occupy a port that no other run uses or is about to use."""
 
     def claimed() -> bool:
         with contextlib.suppress(OSError):
@@ -53,7 +53,7 @@ def a_port_taken(port: int) -> Iterator[None]:
         return bool(claim.getsockname())
 
     with socket.socket(socket.AF_UNIX) as claim, socket.socket() as taken:
-        # Someone's own `make run` may have it for long, which will do as well.
+        # Another `make run` may hold it for a long time; then it is in use anyway.
         with contextlib.suppress(RuntimeError, OSError):
             wait_until(claimed, SOON_S)
             taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -64,7 +64,7 @@ def a_port_taken(port: int) -> Iterator[None]:
 
 @dataclass
 class Serving:
-    """A run that serves; `output` is what it said until it did."""
+    """A running `make run` that serves; `output` is its output until then."""
 
     process: subprocess.Popen[str]
     output: str
@@ -130,12 +130,12 @@ def first_run(tmp_path_factory: pytest.TempPathFactory) -> FirstRun:
     return FirstRun(folder, run_once(folder))
 
 
-def test_a_first_run_ends_with_a_release_to_trust(first_run: FirstRun) -> None:
+def test_a_first_run_ends_with_a_trusted_release(first_run: FirstRun) -> None:
     said = first_run.finished.stdout
     assert first_run.finished.returncode == 0, said
     assert re.findall(r"^([1-9])\. ", said, re.MULTILINE) == list("12345678")
     assert "TRUSTED: release 2026.11.1 (dev), 4 of 4 artefacts read" in said
-    # In a pipe it has no colour.
+    # In a pipe the output has no colour.
     assert "\x1b" not in said
 
 
@@ -152,7 +152,7 @@ def test_all_three_services_have_answered(first_run: FirstRun) -> None:
     assert "  > Hello\n" in first_run.finished.stdout
 
 
-def test_it_writes_into_its_folder_alone_and_leaves_no_link_behind(first_run: FirstRun) -> None:
+def test_it_only_writes_into_its_folder_and_removes_the_launch_link(first_run: FirstRun) -> None:
     assert list(first_run.folder.parent.iterdir()) == [first_run.folder]
     (key,) = first_run.folder.rglob("*.key")
     assert key.stat().st_mode & 0o777 == 0o600
@@ -161,7 +161,7 @@ def test_it_writes_into_its_folder_alone_and_leaves_no_link_behind(first_run: Fi
     assert list((first_run.folder / "run").rglob("wizard.token")) == []
 
 
-def test_each_sample_is_what_its_name_says(first_run: FirstRun) -> None:
+def test_each_sample_has_the_format_in_its_name(first_run: FirstRun) -> None:
     for pattern, command in {
         "*.qcow2": ["qemu-img", "check", "-f", "qcow2"],
         "*.img.xz": ["xz", "--test"],
@@ -199,7 +199,7 @@ def test_it_serves_a_dashboard_and_a_wizard_of_the_same_device_until_ctrl_c(
 def assert_ends_without_a_process_left(
     running: Serving, number: signal.Signals, status: int
 ) -> None:
-    """A run that is told to stop does so, and so does all that it began."""
+    """Signal the run and check that it ends with `status` and all its processes are gone."""
     key = running.folder / "keys/release.pub"
     printed(program(), "verify", running.url("releases"), "-p", key, env=clean_environment())
     children = running.children
@@ -209,13 +209,13 @@ def assert_ends_without_a_process_left(
 
 
 @pytest.mark.long
-def test_every_profile_names_the_gateway_wherever_it_is_and_is_as_shipped_else(
+def test_every_profile_names_the_address_of_the_gateway_and_is_otherwise_as_shipped(
     first_run: FirstRun,
 ) -> None:
     shipped = data_path("profiles")
     names = sorted(path.name for path in shipped.iterdir())
     for _ in range(2):
-        with a_port_taken(8080), serving(first_run.folder) as running:
+        with port_in_use(8080), serving(first_run.folder) as running:
             address = running.url("gateway")
         for name in names:
             text = (first_run.folder / "etc/platform/profiles" / name).read_text()
@@ -228,7 +228,7 @@ def test_every_profile_names_the_gateway_wherever_it_is_and_is_as_shipped_else(
     assert not address.endswith(":8080")
 
 
-def test_a_profile_that_was_not_made_here_keeps_its_gateway(tmp_path: Path) -> None:
+def test_a_profile_that_make_run_did_not_write_keeps_its_gateway(tmp_path: Path) -> None:
     make_device(tmp_path)
     folder = tmp_path / "etc/platform/profiles"
     mine = 'id = "mine"\n[health]\nhttp_check = "http://127.0.0.1:1/"\n'
@@ -242,7 +242,7 @@ def test_a_profile_that_was_not_made_here_keeps_its_gateway(tmp_path: Path) -> N
     assert f"left  {folder / 'khoj.toml'}" in said
 
 
-def test_the_sample_device_has_spent_something_today_and_its_key_is_none(
+def test_the_sample_device_has_costs_of_today_and_a_placeholder_key(
     first_run: FirstRun,
 ) -> None:
     device = Device(first_run.folder)
@@ -253,7 +253,7 @@ def test_the_sample_device_has_spent_something_today_and_its_key_is_none(
     assert keys == "OPENAI_API_KEY=sk-sample-this-is-not-a-real-key\n"
 
 
-def test_the_files_of_a_wizard_are_not_a_device_yet(tmp_path: Path) -> None:
+def test_a_folder_with_only_files_of_the_wizard_becomes_a_sample_device(tmp_path: Path) -> None:
     state = tmp_path / "out/var/lib/platform/wizard-state.json"
     state.parent.mkdir(parents=True)
     state.write_text("mine\n")
@@ -263,7 +263,7 @@ def test_the_files_of_a_wizard_are_not_a_device_yet(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["etc/platform/version", "home/agent/notes", "var/x"])
-def test_a_device_that_is_there_is_left_alone(tmp_path: Path, place: str) -> None:
+def test_an_existing_device_is_left_unchanged(tmp_path: Path, place: str) -> None:
     there = tmp_path / "out" / place
     there.parent.mkdir(parents=True)
     there.write_text("mine\n")
@@ -277,7 +277,7 @@ def test_a_device_that_is_there_is_left_alone(tmp_path: Path, place: str) -> Non
     ("variables", "coloured"),
     [pytest.param({}, True, id="plain"), pytest.param({"NO_COLOR": "1"}, False, id="NO_COLOR")],
 )
-def test_a_terminal_gets_colour_unless_it_says_no(
+def test_a_terminal_gets_colour_unless_no_color_is_set(
     first_run: FirstRun, variables: dict[str, str], coloured: bool
 ) -> None:
     terminal, side = pty.openpty()
@@ -290,7 +290,7 @@ def test_a_terminal_gets_colour_unless_it_says_no(
     ) as process:
         os.close(side)
         shown = b""
-        # The end of a terminal that nobody writes to any more is an error.
+        # Reading a terminal raises an error when its last writer has closed it.
         with contextlib.suppress(OSError):
             while data := os.read(terminal, 1 << 16):
                 shown += data
@@ -300,12 +300,12 @@ def test_a_terminal_gets_colour_unless_it_says_no(
 
 
 @pytest.mark.long
-def test_a_second_run_keeps_the_images_and_the_key_and_leaves_a_port_alone_that_is_in_use(
+def test_a_second_run_keeps_the_images_and_the_key_and_avoids_a_port_in_use(
     first_run: FirstRun,
 ) -> None:
     kept = [first_run.folder / "keys", first_run.folder / "artefacts"]
     before = {path: path.stat().st_mtime_ns for folder in kept for path in folder.iterdir()}
-    with a_port_taken(8087):
+    with port_in_use(8087):
         second = run_once(first_run.folder)
     assert second.returncode == 0, second.stdout
     assert "Port 8087 is in use" in second.stdout
@@ -313,7 +313,7 @@ def test_a_second_run_keeps_the_images_and_the_key_and_leaves_a_port_alone_that_
 
 
 @pytest.mark.long
-def test_a_step_that_fails_ends_it_before_anything_is_served(tmp_path: Path) -> None:
+def test_a_failed_step_ends_the_run_before_anything_is_served(tmp_path: Path) -> None:
     stranger = tmp_path / "out/artefacts/notes.txt"
     stranger.parent.mkdir(parents=True)
     stranger.write_text("hello")
@@ -324,14 +324,14 @@ def test_a_step_that_fails_ends_it_before_anything_is_served(tmp_path: Path) -> 
     assert "http.server" not in finished.stdout
 
 
-def test_a_tool_that_is_missing_is_named(tmp_path: Path) -> None:
+def test_a_missing_tool_is_named(tmp_path: Path) -> None:
     finished = run_once(tmp_path / "out", PATH=str(tmp_path))
     assert finished.returncode == 1
     assert re.search(r"(qemu-img|tar|xz) is not installed", finished.stdout)
 
 
 @pytest.mark.long
-def test_what_it_suggests_next_works(first_run: FirstRun) -> None:
+def test_the_suggested_next_commands_work(first_run: FirstRun) -> None:
     with serving(first_run.folder) as running:
         suggested = running.output.partition("Try next")[2]
         commands = re.findall(r"^  (\S.*)$", suggested, re.MULTILINE)
@@ -354,7 +354,7 @@ def test_what_it_suggests_next_works(first_run: FirstRun) -> None:
         pytest.param(signal.SIGHUP, 129, id="closed-terminal"),
     ],
 )
-def test_it_serves_until_told_to_stop_and_leaves_no_process(
+def test_it_serves_until_it_is_stopped_and_leaves_no_process(
     first_run: FirstRun, number: signal.Signals, status: int
 ) -> None:
     with serving(first_run.folder) as running:

@@ -47,31 +47,31 @@ def _start() -> Iterator[Start]:
 
 @pytest.fixture(scope="package")
 def server(_start: Start, _stage: Path) -> FaultServer:
-    """What starts runs of release-tools."""
-    return _start(_made(_stage / "runs"))
+    """The server that runs release-tools."""
+    return _start(_new_folder(_stage / "runs"))
 
 
 @pytest.fixture(scope="package")
 def site(_stage: Path, key_pair: KeyPair, server: FaultServer) -> Site:
     """A distribution with one release; every test resets it."""
-    return make_site(_made(_stage / "site"), key_pair, server)
+    return make_site(_new_folder(_stage / "site"), key_pair, server)
 
 
 @pytest.fixture(scope="package")
 def programs(_start: Start, _stage: Path) -> FaultServer:
-    """What starts the writers of the device's files, and wizards."""
+    """The server that runs the writers of the device's files, and wizards."""
     late = [*LATE, "tests.support.apply_setups", "wizard_app.chat.history"]
-    return _start(_made(_stage / "programs"), "tests.faults.programs", late)
+    return _start(_new_folder(_stage / "programs"), "tests.faults.programs", late)
 
 
 @pytest.fixture(scope="package")
 def subject_of(request: pytest.FixtureRequest, _stage: Path) -> SubjectOf:
-    """Each subject by its name, made when it is first asked for."""
+    """Each subject by its name, created at its first use."""
     made: dict[str, Subject] = {}
 
     def make(name: str) -> Subject:
         kind, _, which = name.partition(": ")
-        folder = _made(_stage / f"{len(made)}")
+        folder = _new_folder(_stage / f"{len(made)}")
         start = request.getfixturevalue
         match kind:
             case "publish":
@@ -92,6 +92,6 @@ def subject_of(request: pytest.FixtureRequest, _stage: Path) -> SubjectOf:
     return subject
 
 
-def _made(folder: Path) -> Path:
+def _new_folder(folder: Path) -> Path:
     folder.mkdir()
     return folder

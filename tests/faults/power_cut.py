@@ -1,11 +1,12 @@
-"""A machine whose power is cut many times while it runs once.
+"""A machine whose power is cut many times during one run.
 
-What a power cut leaves on a disk is what the machine has handed to it by then. So it is stopped,
-the file that is its disk is copied, and it goes on: each copy is a cut. Killing a program shows no
-missing fsync, as the kernel keeps what it was told; this does.
+After a power cut, a disk contains what the machine has handed to it by then. So the machine is
+stopped, the file that is its disk is copied, and the machine continues: each copy is a cut. Killing
+a program does not reveal a missing fsync, because the kernel keeps the written data; this does.
 
-The machine is emulated by QEMU, so neither KVM nor this machine's processor matters. Its kernel is
-Debian's; everything else is in its memory: the files that `power_cut_guest` opens, seen by strace.
+QEMU emulates the machine, so it needs neither KVM nor a particular processor. Its kernel is
+Debian's; everything else is in its memory: the files that `power_cut_guest` opens, as strace
+reports them.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _TIMEOUT_S = 300
 _DISK_BYTES, _NOTES_BYTES = 24 << 20, 1 << 20
 _LONGEST_S = 0.5
 _POLL_S = 0.001
-# Each needs those before it.
+# Each driver needs those before it.
 _DRIVERS = (
     "virtio/virtio_ring.ko",
     "virtio/virtio.ko",
@@ -45,7 +46,7 @@ _DRIVERS = (
     "virtio/virtio_pci.ko",
     "block/virtio_blk.ko",
 )
-# The kernel opens it to start a program.
+# The kernel opens the loader to start a program.
 _LOADER = Path("/lib64/ld-linux-x86-64.so.2")
 _OPENED = re.compile(r'^[0-9]+ +\w+\((?:AT_FDCWD[^,]*, )?"(/[^"]+)".* = [0-9]', re.MULTILINE)
 _OF_THE_KERNEL = ("/proc/", "/sys/", "/dev/")
@@ -54,18 +55,18 @@ site.addsitedir({site!r})
 sys.path.insert(0, {root!r})
 runpy.run_module("tests.faults.power_cut_guest", run_name="__main__", alter_sys=True)
 """
-# A busy host keeps the timer of the guest waiting, which it would take for a broken one.
+# A busy host delays the guest's timer, which the guest would take for a broken one.
 _KERNEL_OPTIONS = "console=ttyS0 quiet no_timer_check panic=-1"
 
 
 class Cut(NamedTuple):
-    """What was acknowledged until the power went, line by line, and the disk as it was then."""
+    """What was acknowledged before the power cut, line by line, and the disk at that moment."""
 
     said: list[str]
     disk: Path
 
     def files(self, folder: Path) -> Path:
-        """Mount the disk again, so to speak: the folder of its files, in the new `folder`."""
+        """Extract the files of the disk into the new `folder`, as mounting it would show them."""
         folder.mkdir()
         # Replays the journal, as mounting would.
         assert run("e2fsck", "-fp", self.disk).returncode in (0, 1)
@@ -75,19 +76,19 @@ class Cut(NamedTuple):
 
 
 class CutMachine:
-    """A machine that writes without end."""
+    """A machine that writes until its power is cut."""
 
     def __init__(self, folder: Path, control: socket.socket) -> None:
         self._folder = folder
         self._control = control
         self._answers = control.makefile("rb")
         self._count = 0
-        # The same moments in every run, as far as a machine's speed allows.
+        # The same moments in every run, as far as the speed of a machine allows.
         self._chance = random.Random(20261101)
         self._ask("qmp_capabilities")
 
     def cut(self, when: Callable[[str], bool] = lambda last: True, *, at_once: bool = False) -> Cut:
-        """Cut its power some time after what it said last is `when`; `at_once` it says that."""
+        """Cut the power some time after a line for which `when` holds, or `at_once` after it."""
         before = self._said() if at_once else []
         deadline = time.monotonic() + _TIMEOUT_S
         while not ((said := self._said()) != before and when(said[-1])):
@@ -104,12 +105,12 @@ class CutMachine:
         return Cut(said, disk)
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the control connection."""
         self._answers.close()
 
     def _said(self) -> list[str]:
         notes = (self._folder / "notes").read_bytes()
-        # Without what is not complete, and what was never written.
+        # Without an incomplete line, and without the unwritten part.
         return notes[: notes.rfind(b"\n") + 1].decode().splitlines()
 
     def _console(self) -> list[str]:
@@ -123,14 +124,14 @@ class CutMachine:
 
 @contextlib.contextmanager
 def cut_machine(folder: Path, what: str, unsynced: str = "nothing") -> Iterator[CutMachine]:
-    """Boot a machine that does `what`, and forgets every fsync of what is `unsynced`."""
+    """Boot a machine that runs `what` and skips every fsync of the `unsynced` kind of file."""
     folder.mkdir()
     for name, size in (("disk", _DISK_BYTES), ("notes", _NOTES_BYTES)):
         with (folder / name).open("wb") as file:
             file.truncate(size)
     printed("mkfs.ext4", "-q", folder / "disk")
     drivers = " ".join(f"/drivers/{driver}" for driver in _DRIVERS)
-    # The socket's path may not be long, so it has none.
+    # A socket's path is limited in length, so this pair has none.
     ours, its = socket.socketpair()
     with ours, its, (folder / "console").open("wb") as console:
         machine = subprocess.Popen(
@@ -162,10 +163,10 @@ def cut_machine(folder: Path, what: str, unsynced: str = "nothing") -> Iterator[
 
 
 def _boot_files(folder: Path) -> Path:
-    """What the machine has in its memory, as the one file that a kernel unpacks at its start."""
+    """Build the machine's files in memory: one archive that a kernel unpacks at its start."""
     script, log, target = (folder / name for name in ("guest.py", "opened", "boot-files"))
     script.write_text(_SCRIPT.format(site=sysconfig.get_path("purelib"), root=str(ROOT)))
-    # Not the link to it in an environment, beside which Python would look for its own files.
+    # Not the link in a virtual environment, where Python would look for its own files.
     python = Path(sys.executable).resolve()
     printed("strace", "-f", "-qq", "-e", "trace=%file", "-o", log, python, "-S", "-P", script)
     files = {
@@ -185,7 +186,7 @@ def _boot_files(folder: Path) -> Path:
 
 
 def _pack(files: Iterable[tuple[Path, Path]], archive: IO[bytes]) -> None:
-    """Write the format that a kernel unpacks, cpio's "newc": each file, after its folders."""
+    """Write the format that a kernel unpacks, cpio's "newc": each file after its folders."""
     folders = {Path("/")}
 
     def add(name: str, mode: int, data: bytes = b"", mtime: int = 0) -> None:

@@ -1,11 +1,11 @@
-"""What runs inside the machine of `power_cut`: programs that write without end.
+"""The program inside the machine of `power_cut`, which writes without end.
 
-Its root is in memory and holds the files that this program opens, and no others, so there is
-neither a shell nor `mount`. One disk takes what is written. The other takes a line, past all
-caches, for each thing that was acknowledged.
+The root is in memory and contains only the files that this program opens, so there is neither a
+shell nor `mount`. One disk receives the written files. The other one receives a line for each
+acknowledged write, bypassing all caches.
 
-`python -m tests.faults.power_cut_guest WHAT UNSYNCED MODULE…` is that program, as process 1.
-`python -m tests.faults.power_cut_guest` does everything once, in a folder of its own.
+`python -m tests.faults.power_cut_guest WHAT UNSYNCED MODULE…` runs as process 1. Without arguments
+it does everything once, in a temporary folder.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ OWNER = Owner("root", "root")
 LINES_PER_FILE = 7
 _FINIT_MODULE = 313
 _LONGEST_PAUSE_S = 0.04
-# For files of each kind that are not waited for: what a test must notice.
+# The kinds of files that are not synced, which a test must detect.
 _UNSYNCED: Mapping[str, tuple[int, ...]] = {
     "nothing": (),
     "files": (stat.S_IFREG,),
@@ -57,12 +57,12 @@ def record(number: int) -> bytes:
 
 
 def line(number: int) -> bytes:
-    """The line of that number, as long as many a real one."""
+    """The line with that number, as long as typical real lines."""
     return b"%d " % number + b"x" * 300
 
 
 def writers(folder: Path) -> Mapping[str, Write]:
-    """What each writer does to bring its file from the state `number - 1` to `number`."""
+    """The function of each writer, which changes its file from state `number - 1` to `number`."""
     state_file = StateFile(folder / STATE, STEPS)
     journal = Journal(folder / "journal")
     make_folder(folder)
@@ -103,7 +103,8 @@ def _write(folder: Path, say: Say) -> Iterator[None]:
         for name, write in all_writers.items():
             write(number)
             say(name, number)
-            # The next writer's fsync would save what this one forgot.
+            # Without a pause, the next writer's fsync would also sync a file that this one did not
+            # sync.
             time.sleep(chance.uniform(0, _LONGEST_PAUSE_S))
         yield
 
@@ -140,14 +141,14 @@ def _noted_on(disk: str) -> Say:
     notes = os.open(disk, os.O_WRONLY | os.O_SYNC)
 
     def say(*words: object) -> None:
-        # Returns when it is in the file that is the disk, so it is never late.
+        # Returns once the line is in the file that is the disk, so notes are never late.
         os.write(notes, f"{' '.join(map(str, words))}\n".encode())
 
     return say
 
 
 def _begin(modules: list[str]) -> Path:
-    """Make a machine of the bare kernel: its devices, its drivers, its disk; the disk's folder."""
+    """Set up devices, drivers and disk on the bare kernel; return the folder of the disk."""
     libc = ctypes.CDLL(None, use_errno=True)
 
     def checked(result: int, what: str) -> None:
@@ -167,14 +168,14 @@ def _begin(modules: list[str]) -> Path:
             checked(libc.syscall(_FINIT_MODULE, file.fileno(), b"", 0), module)
     while not (Path(DATA_DISK).exists() and Path(NOTES_DISK).exists()):
         time.sleep(0.01)
-    # Without its guess at what programs meant, ext4 shows what they forgot.
+    # Without this heuristic, ext4 reveals missing syncs.
     mount(DATA_DISK, "/disk", "ext4", "noauto_da_alloc")
     Path("/tmp").mkdir(exist_ok=True)
     return Path("/disk")
 
 
 def main(what: str, unsynced: str, *modules: str) -> None:
-    """Write until the power goes."""
+    """Write until the power is cut."""
     folder = _begin(list(modules)) / DATA
     make_folder(folder)
     _forget(unsynced)
@@ -183,7 +184,7 @@ def main(what: str, unsynced: str, *modules: str) -> None:
 
 
 def once() -> None:
-    """Do everything once, so that whoever watches sees which files that needs."""
+    """Do everything once, so that a tracer sees which files are needed."""
     ctypes.CDLL(None)
     with tempfile.TemporaryDirectory() as folder:
         for what, work in _WHAT.items():

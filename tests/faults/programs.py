@@ -1,7 +1,7 @@
-"""What happens with faults in it: `python -m tests.faults.programs WAY PATH [TEXT…]`.
+"""The operations that meet faults: `python -m tests.faults.programs WAY PATH [TEXT…]`.
 
-Each way is a change that programs of the device make. What a wizard was asked is printed as
-JSON: its answers, and what there was after each.
+Each way is a change that programs of the device make. The responses of a wizard are printed as
+JSON, with the state after each.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from flask.testing import FlaskClient
 
 TIME_ZONE = "Europe/Berlin"
-# Looked for, and never there: between the two is what meets the faults.
+# Looked up, but never there: the calls between these two meet the faults.
 BEGIN, END = "/what-is-tested-begins", "/what-is-tested-ended"
-# Wizards that have every answer and every secret, by what their device is.
+# Wizards that have every answer and every secret, by the folder of their device.
 _prepared: dict[str, FlaskClient] = {}
 
 
@@ -37,7 +37,7 @@ def _edit(path: Path, text: str) -> None:
 
 
 def _overwrite(path: Path, text: str) -> None:
-    """As no program should."""
+    """The wrong way to write a file."""
     path.write_text(text)
 
 
@@ -63,7 +63,7 @@ def _clear(path: Path) -> None:
 
 
 def _send(path: Path, text: str) -> None:
-    """Say something on the wizard's page."""
+    """Send a message on the wizard's page."""
     from tests.support.apply_setups import started
 
     with tempfile.TemporaryDirectory() as out:
@@ -73,11 +73,11 @@ def _send(path: Path, text: str) -> None:
 
 
 def _name(out: Path, *names: str) -> None:
-    """Name the device in a wizard that begins now, once and again."""
+    """Name the device in a new wizard, with each name in turn."""
     from tests.support.apply_setups import started
 
     client = started(out)
-    # Once, so that what is made at first use is there.
+    # Opened once, so that files created at first use exist.
     client.get("/wizard/system")
     answers = []
     for name in names:
@@ -89,7 +89,7 @@ def _name(out: Path, *names: str) -> None:
 
 
 def stored(out: Path) -> str | None:
-    """The name of the device that is on its disk."""
+    """The name of the device on its disk."""
     path = out / "var/lib/platform/wizard-state.json"
     if not path.exists():
         return None
@@ -98,7 +98,7 @@ def stored(out: Path) -> str | None:
 
 
 def prepare(out: str, setup: str) -> None:
-    """Begin a wizard for the device `out`, and enter the secrets of that setup."""
+    """Start a wizard for the device `out`, and enter the secrets of that setup."""
     from tests.support.apply_setups import SETUPS, answer, lost, started
 
     client = started(Path(out))
@@ -108,11 +108,11 @@ def prepare(out: str, setup: str) -> None:
 
 
 def _set_up(out: Path, presses: str) -> None:
-    """Press the button; what was there after the first time is in the folder `first` beside it."""
+    """Apply `presses` times; copy the device after the first time to `first`, beside it."""
     from tests.support.apply_setups import wizard_of
 
     client = _prepared[str(out)]
-    # A copy is the process that was told the secrets, not one that a server started anew.
+    # Make the forked copy count as the process that was given the secrets.
     wizard_of(client)._store._process = os.getpid()
     answers = []
     for _ in range(int(presses)):
@@ -143,7 +143,7 @@ WAYS: Mapping[str, Callable[..., None]] = {
 
 
 def main() -> int:
-    """Do what the command line says; the exit code."""
+    """Run the command line and return the exit code."""
     os.umask(0)
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     way, path, *text = sys.argv[1:]

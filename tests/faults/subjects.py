@@ -1,4 +1,4 @@
-"""The subjects: what is killed, interrupted and failed at every system call."""
+"""The subjects: operations that are killed, interrupted and failed at every system call."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ from wizard_app.chat.history import ChatHistory
 
 _UNSIGNED = "dist/stable/manifest.json.unsigned"
 _NOBODY = 65534
-# What Python imports late, so that no import meets a fault.
+# Modules that Python imports late; imported before, so that no import meets a fault.
 LATE = ("ctypes", "grp", "pwd", "platform_common.cli.terminal")
 Start = Callable[..., FaultServer]
 SubjectOf = Callable[[str], Subject]
 
 
 class Publishing(Subject):
-    """`release-tools`, with which an operator changes the distribution that a mirror has."""
+    """`release-tools`, with which an operator changes a distribution."""
 
-    told_by = 5
-    last_words = "Interrupted; nothing half-done was left behind.\n"
+    failure_status = 5
+    interrupt_message = "Interrupted; nothing half-done was left behind.\n"
 
     def __init__(self, server: FaultServer, site: Site, what: str) -> None:
         args = {"sign": ["sign", _UNSIGNED], "rebuild": site.build_args(VERSION)}
@@ -69,7 +69,7 @@ class Publishing(Subject):
     def found(self) -> str:
         manifest = self._site.dist / "stable" / MANIFEST_NAME
         if self._what == "first build" and not manifest.exists():
-            # There is nothing that looks like a release.
+            # Nothing looks like a release yet.
             return OLD
         if self._what in ("build", "sign"):
             assert tree(self._site.dist / "stable" / VERSION) == self._old
@@ -77,7 +77,7 @@ class Publishing(Subject):
         if found != "E_SIG":
             assert found == NEW or (found == OLD and self._what != "first build"), found
             return found
-        # A detached pair has two names, and no call changes two names in one moment.
+        # A manifest and its signature are two files, and no call renames two files at once.
         before = self._site.folder / "before" / "stable" / MANIFEST_NAME
         signature = manifest.with_name(MANIFEST_NAME + SIGNATURE_SUFFIX)
         assert manifest.read_bytes() == before.read_bytes()
@@ -86,7 +86,7 @@ class Publishing(Subject):
 
     def after_failure(self, run: Run, reason: str) -> bool:
         why, found = self.sentence(run), self.found()
-        # What is not known to last may be a part of a release that is not there then.
+        # A release that may not survive a power cut can be partly missing.
         assert found == (OLD if why else NEW) or (found == NEW and DONE.search(why)), why
         return bool(why)
 
@@ -118,7 +118,7 @@ class OnDevice(Subject):
         return why
 
     def after_failure(self, run: Run, reason: str) -> bool:
-        # A later fsync of what could not be written would wrongly say that all is well.
+        # A second fsync of data that could not be written would wrongly succeed.
         fsyncs = [line for line in run.calls if " fsync(" in line]
         failed = [number for number, line in enumerate(fsyncs) if "INJECTED" in line]
         assert not failed or failed[0] == len(fsyncs) - 1
@@ -126,7 +126,7 @@ class OnDevice(Subject):
 
 
 class Change(NamedTuple):
-    """A change of a file: what files there are, what is done, and what files afterwards."""
+    """A change of a file: the files before, the change, and the files afterwards."""
 
     old: Mapping[str, bytes]
     way: str
@@ -142,8 +142,8 @@ CHANGES = {
     "a record is edited by nobody": Change(
         {"file": b"old"}, "edit", "new", {"file": b"new"}, _NOBODY
     ),
-    "a record is made": Change({}, "edit", "new", {"file": b"new"}),
-    "a left-over is swept": Change(
+    "a record is created": Change({}, "edit", "new", {"file": b"new"}),
+    "a left-over is removed": Change(
         {"file": b"old", _LEFT_OVER: b"secret"}, "edit", "new", {"file": b"new"}
     ),
     "the first line": Change({}, "append", "1", {"file": b"1\n"}),
@@ -154,7 +154,7 @@ CHANGES = {
 
 
 class Writing(OnDevice):
-    """A writer of one of the device's files."""
+    """A program that changes one of the device's files."""
 
     def __init__(self, server: FaultServer, parent: Path, change: Change) -> None:
         super().__init__(server, parent, change.way, "file", change.text)
@@ -176,7 +176,7 @@ class Writing(OnDevice):
             os.chown(self.device, self.user, self.user)
 
     def kept(self) -> dict[str, bytes]:
-        """What there is, without temporary files."""
+        """The files without temporary ones."""
         found = state(self.device, user=self.user)
         return {name: data for name, data in found.items() if name[0] != "."}
 
@@ -184,7 +184,7 @@ class Writing(OnDevice):
         kept = self.kept()
         if kept == self.change.new:
             return NEW
-        # A file of lines begins empty, and that is no line.
+        # A file of lines is created empty, which counts as no lines.
         assert kept == self._visible or (kept == {"file": b""} and not self._visible), kept
         return OLD
 
@@ -209,7 +209,7 @@ _CHAT = "chat-history.jsonl"
 
 
 class Chat(NamedTuple):
-    """What the history of a chat holds, what is done, and what is said afterwards."""
+    """A change of a chat history: the content before, the change, and the turns afterwards."""
 
     old: bytes | None
     way: str
@@ -220,13 +220,13 @@ CHATS = {
     "the first turn of a device": Chat(None, "say", ["new"]),
     "the first turn": Chat(b"", "say", ["new"]),
     "the next turn": Chat(_SAID, "say", ["old", "new"]),
-    "a turn behind a torn one": Chat(_SAID + _TORN, "say", ["old", "new"]),
+    "a turn after a torn one": Chat(_SAID + _TORN, "say", ["old", "new"]),
     "cleared": Chat(_SAID * 3, "clear", []),
 }
 
 
 class Chatting(OnDevice):
-    """A chat to whose history something is added, or that is cleared."""
+    """A chat whose history is extended or cleared."""
 
     def __init__(self, server: FaultServer, parent: Path, chat: Chat) -> None:
         super().__init__(server, parent, chat.way, _CHAT, *(["new"] * (chat.way == "say")))
@@ -261,14 +261,14 @@ class Chatting(OnDevice):
         twice = ["new"] if found == NEW and self._chat.way == "say" else []
         assert self._said() == [*self._chat.said, *twice]
         assert self.left_overs() == []
-        # Whoever reads lines finds one torn line at most, and never in the middle of another.
+        # There is at most one torn line, and never in the middle of another.
         lines = self.path.read_bytes().split(b"\n") if self.path.exists() else [b""]
         assert lines[-1] == b""
         assert all(line == _TORN or json.loads(line) for line in lines[:-1])
 
 
 class Naming(Subject):
-    """A wizard in which the device was named `old` before, and is named `first` and `second`."""
+    """A wizard whose device is named `old`, and is then named `first` and `second`."""
 
     def __init__(self, server: FaultServer, parent: Path) -> None:
         self._out, self._clean = parent / "out", parent / "clean"
@@ -301,7 +301,7 @@ class Naming(Subject):
     def after_failure(self, run: Run, reason: str) -> bool:
         assert (run.returncode, run.stderr) == (0, "")
         first, second = json.loads(run.stdout)
-        # The next one is saved as if nothing had been.
+        # The next name is saved as if nothing had happened.
         assert (second["status"], second["stored"], second["held"]) == (302, "second", "second")
         if first["status"] == 302:
             assert first["stored"] == first["held"] == "first"
@@ -310,16 +310,17 @@ class Naming(Subject):
         assert "This could not be saved: " in first["text"]
         assert "Check that the disk has free space" in first["text"]
         assert not re.search(r"Traceback|\[Errno", first["text"])
-        # What was typed is there to be sent once more.
+        # The typed values are still in the form, so that they can be sent again.
         assert 'value="first"' in first["text"]
         assert f'value="{TIME_ZONE}"' in first["text"]
         assert first["held"] == "old"
-        # When the last call fails, it may be on the disk or not, and the page says so.
+        # If the last call fails, the name may or may not be on the disk, and the page says so.
         assert first["stored"] == ("first" if UNSURE in first["text"] else "old")
         return True
 
 
-# The others change nothing, and what follows them is the same as what follows these.
+# Other calls change nothing; a fault in one of them has the same effect as one in the next of
+# these.
 _MATTERS = {
     *("close", "write", "fsync", "ftruncate"),
     *("renameat", "renameat2", "unlink", "unlinkat", "linkat"),
@@ -328,7 +329,7 @@ _MATTERS = {
 
 
 class SettingUp(Subject):
-    """A device that is set up, and whose button is then pressed once more."""
+    """A device on which setup is applied, and then applied again."""
 
     def __init__(self, start: Start, folder: Path, name: str) -> None:
         self._setup = SETUPS[name]
@@ -343,7 +344,7 @@ class SettingUp(Subject):
         assert client.post("/wizard/review/apply").status_code == 302
         self._after, self._ran = result(self.out), commands(self.out)
         self._seen: list[Any] = []
-        self.told: set[str] = set()
+        self.reported: set[str] = set()
         put_back(self.out, self._clean)
         server = start(folder, "tests.faults.programs", [*LATE, "glob"], [str(self.out), name])
         super().__init__(server, Path("/"), ["set-up", self.out, "2"])
@@ -358,14 +359,14 @@ class SettingUp(Subject):
 
     def found(self) -> str:
         assert wrong(self.out, self._before, self._after) == []
-        # A left-over may be beside it.
+        # A left-over may exist as well.
         return NEW if self._after.items() <= result(self.out).items() else OLD
 
     def left_overs(self) -> list[str]:
         return left_overs(self.out)
 
     def again(self, found: str) -> None:
-        # A wizard that starts now wants what was not stored, and ends as if nothing had been.
+        # A new wizard asks for what was not stored, and completes as if nothing had happened.
         if (now := alike(self.out)) in self._seen:
             return
         self._seen.append(now)
@@ -381,7 +382,7 @@ class SettingUp(Subject):
         first, second = json.loads(run.stdout)
         refused: bool = first["status"] != 302
         if refused:
-            self.told.add(_told_on_the_page(first, reason))
+            self.reported.add(_assert_reported_on_the_page(first, reason))
             assert wrong(self._first, self._before, self._after) == []
             assert commands(self._first) == self._ran[: len(commands(self._first))]
         else:
@@ -391,8 +392,8 @@ class SettingUp(Subject):
         return refused
 
 
-def _told_on_the_page(answer: dict[str, Any], reason: str) -> str:
-    """The page says why, and what to do; returns which action did not work, if it was one."""
+def _assert_reported_on_the_page(answer: dict[str, Any], reason: str) -> str:
+    """Check that the page says why and what to do; return the failed action, if there is one."""
     assert answer["status"] == 200
     [box] = [
         element
@@ -402,6 +403,6 @@ def _told_on_the_page(answer: dict[str, Any], reason: str) -> str:
     lines = [" ".join("".join(line.itertext()).split()) for line in box.iter("p")]
     [at] = [at for at, line in enumerate(lines) if reason in line]
     assert "[Errno" not in lines[at]
-    # What could not be saved says so itself.
+    # An error about saving contains its own hint.
     assert lines[at + 1 :] or "then continue again" in lines[at], lines
     return "".join(lines[:at])

@@ -1,4 +1,4 @@
-"""Many writers of one file at once: no change is lost, and no line is torn."""
+"""Many simultaneous writers of one file: no change is lost, and no line is torn."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TIMEOUT_S = 240
 
 
 def _at_once(*works: Callable[[], object]) -> None:
-    """Do each in a process of its own, all beginning together; fail if one fails."""
+    """Run each function in its own process, all starting together; fail if one fails."""
     start = _FORK.Barrier(len(works))
     processes = [_FORK.Process(target=_work, args=(start, work)) for work in works]
     for process in processes:
@@ -72,7 +72,7 @@ def _lines(data: bytes | None) -> list[str]:
 
 
 def _line(writer: int, number: int) -> bytes:
-    """Lines of all lengths, some longer than a page or what a pipe takes at once."""
+    """A line; their lengths vary, up to more than a page and more than a pipe takes at once."""
     chance = random.Random(writer * 1000 + number)
     filler = chance.choice((b"", b"x" * chance.randrange(300), b"y" * 9000))
     return b"%d %d %s" % (writer, number, filler)
@@ -89,7 +89,8 @@ def test_eight_appending_programs_lose_no_line_while_the_file_is_renamed(
         def work() -> None:
             for number in range(count):
                 append_line(path, _line(writer, number), mode=MODE, owner=OWNER)
-                # However slow the other one is, lines come before it and after it.
+                # Lines are written before and after the first rename, however slow the renaming
+                # process is.
                 if number == count // 2:
                     assert moved_once.wait(_TIMEOUT_S)
             done.release()
@@ -116,7 +117,7 @@ def test_eight_appending_programs_lose_no_line_while_the_file_is_renamed(
 
 
 def _talk(path: Path, process: int, people: int, messages: int) -> None:
-    """Many people at once, each with messages and their answers."""
+    """Let many people write at once, each with messages and their answers."""
     failures: list[BaseException] = []
 
     def one(person: int) -> None:
@@ -147,7 +148,7 @@ def _turns(path: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("people", "messages"), [(8, 5), pytest.param(32, 20, marks=pytest.mark.long)]
 )
-def test_chat_06_many_at_once_from_two_processes_keep_their_order(
+def test_chat_06_simultaneous_turns_from_two_processes_keep_their_order(
     memory: Path, people: int, messages: int
 ) -> None:
     path = memory / "chat-history.jsonl"
@@ -161,7 +162,7 @@ def test_chat_06_many_at_once_from_two_processes_keep_their_order(
 
 
 @pytest.mark.long
-def test_chat_06_cleared_while_many_write_no_line_is_torn(memory: Path) -> None:
+def test_chat_06_clearing_while_many_write_tears_no_line(memory: Path) -> None:
     path = memory / "chat-history.jsonl"
     done = _FORK.Event()
 
@@ -180,7 +181,7 @@ def test_chat_06_cleared_while_many_write_no_line_is_torn(memory: Path) -> None:
         history = ChatHistory(path)
         while not done.wait(0.001):
             seen = [line for line, _ in history.lines()]
-            # The last line may be on its way.
+            # The last line may still be incomplete.
             assert all(b'"role":' in line for line in seen)
             assert len(history.last()) <= 200
 

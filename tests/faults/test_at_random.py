@@ -48,7 +48,7 @@ _ENDS_S = 60.0
 
 @pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
-def test_pub_04_and_fs_11_a_build_that_is_ended_at_random_leaves_the_old_release_or_the_new(
+def test_pub_04_and_fs_11_a_build_ended_at_a_random_moment_leaves_the_old_or_the_new_release(
     subject_of: SubjectOf, server: FaultServer, site: Site, number: signal.Signals
 ) -> None:
     subject = subject_of("publish: build")
@@ -63,7 +63,7 @@ def test_pub_04_and_fs_11_a_build_that_is_ended_at_random_leaves_the_old_release
         if number == signal.SIGKILL:
             assert found in (OLD, TORN, NEW)
             continue
-        # Once all is done, the interpreter may end by itself, or of the signal.
+        # After the last change, the process may end normally or by the signal.
         assert found == NEW or (found, ended.returncode) == (OLD, 128 + number)
         assert found == NEW or "Traceback" not in ended.stderr
         assert subject.left_overs() == []
@@ -71,14 +71,14 @@ def test_pub_04_and_fs_11_a_build_that_is_ended_at_random_leaves_the_old_release
 
 
 def _wait_until_at_work(pid: int, folder: Path) -> None:
-    """Return when the process has opened `folder`, which it does to lock it, or has ended."""
+    """Wait until the process has opened `folder`, which it does to lock it, or has ended."""
 
     def at_work() -> bool:
         try:
             opened = list(Path(f"/proc/{pid}/fd").iterdir())
             return not opened or any(path.readlink() == folder for path in opened)
         except OSError:
-            # It has ended, or closed a file while we looked.
+            # It has ended, or closed a file during the loop.
             return not Path(f"/proc/{pid}/fd").exists()
 
     wait_until(at_work)
@@ -103,7 +103,7 @@ def test_wiz_04_a_served_wizard_killed_at_random_moments_loses_nothing_it_acknow
             if acknowledged:
                 page = visitor.ask("/wizard/system").body
                 shown = re.search(r'value="name-(\d+)"', page)
-                # The last one may have been saved, and its answer lost on the way.
+                # The last name may have been saved although its response was lost.
                 assert shown is not None
                 assert int(shown[1]) in (acknowledged, acknowledged + 1)
                 acknowledged = int(shown[1])
@@ -111,7 +111,7 @@ def test_wiz_04_a_served_wizard_killed_at_random_moments_loses_nothing_it_acknow
             wait_s = chance.uniform(0.05, 0.6)
             killer = threading.Timer(wait_s, os.killpg, (wizard.process.pid, signal.SIGKILL))
             killer.start()
-            # The answer that was on its way may end anywhere.
+            # The response to the last request may be cut off anywhere.
             with contextlib.suppress(OSError, http.client.HTTPException):
                 while True:
                     name_it(visitor)
@@ -120,8 +120,8 @@ def test_wiz_04_a_served_wizard_killed_at_random_moments_loses_nothing_it_acknow
 
 
 @contextlib.contextmanager
-def _pressed(visitor: Visitor) -> Iterator[None]:
-    """Press the button, whether or not there is an answer."""
+def _applying(visitor: Visitor) -> Iterator[None]:
+    """Apply in a thread, whether or not there is a response."""
 
     def press() -> None:
         with contextlib.suppress(OSError, http.client.HTTPException):
@@ -134,13 +134,13 @@ def _pressed(visitor: Visitor) -> Iterator[None]:
 
 
 def _end(wizard: Served, number: signal.Signals) -> None:
-    """Tell it to end, which it does soon."""
+    """Send the signal, and wait for the process to end."""
     wizard.process.send_signal(number)
     wizard.process.wait(_ENDS_S)
 
 
-def _but_for_its_address(out: Path) -> Tree:
-    """What is on a device, without what depends on where its wizard was served."""
+def _without_address(out: Path) -> Tree:
+    """The result on a device, without the parts that depend on the wizard's address."""
     return {
         name: found for name, found in result(out).items() if "wizard" not in name and name != RULES
     }
@@ -154,7 +154,7 @@ def _but_for_its_address(out: Path) -> Tree:
         pytest.param(signal.SIGINT, 4, id="INT", marks=pytest.mark.long),
     ],
 )
-def test_fs_10_and_11_a_wizard_that_is_told_to_end_at_random_leaves_nothing_half_done(
+def test_fs_10_and_11_a_wizard_ended_at_a_random_moment_leaves_nothing_half_done(
     tmp_path: Path, number: signal.Signals, rounds: int
 ) -> None:
     client = started(tmp_path / "undisturbed")
@@ -166,17 +166,17 @@ def test_fs_10_and_11_a_wizard_that_is_told_to_end_at_random_leaves_nothing_half
         with served("wizard-app", environment(out), tmp_path / "log") as wizard:
             visitor = visitor_of(wizard)
             visitor.answer(FULL)
-            with _pressed(visitor):
+            with _applying(visitor):
                 wait_until((out / JOURNAL).exists)
                 time.sleep(chance.uniform(0, 0.1))
                 _end(wizard, number)
         press_once_more(out, FULL)
-        assert _but_for_its_address(out) == _but_for_its_address(tmp_path / "undisturbed")
+        assert _without_address(out) == _without_address(tmp_path / "undisturbed")
         assert left_overs(out) == []
 
 
 @pytest.mark.long
-def test_fs_10_a_program_that_hangs_keeps_no_wizard_from_ending(tmp_path: Path) -> None:
+def test_fs_10_a_hanging_program_does_not_stop_the_wizard_from_ending(tmp_path: Path) -> None:
     programs, root = tmp_path / "bin", tmp_path / "device"
     for name in ("hostnamectl", "timedatectl", "systemctl", "nft"):
         stand_in_programs.install(programs, name)
@@ -197,13 +197,13 @@ def test_fs_10_a_program_that_hangs_keeps_no_wizard_from_ending(tmp_path: Path) 
         )
         assert visitor.ask(f"/?token={_TOKEN}").status in (200, 302, 303)
         visitor.answer(FULL)
-        with _pressed(visitor):
+        with _applying(visitor):
             wait_until((root / KEY_FILE).exists)
             _end(app, signal.SIGTERM)
     # On a device systemd ends it with the wizard.
     [call] = tailscale.calls()
     os.killpg(call["pid"], signal.SIGKILL)
-    # Whoever starts next finds no key of another's.
+    # The next wizard does not find a key of the previous one.
     with served("wizard-app", variables, tmp_path / "log", "--production", scheme="https"):
         assert not (root / KEY_FILE).exists()
         assert left_overs(root) == []
@@ -216,7 +216,7 @@ def test_ctrl_c_while_several_files_are_copied_leaves_nothing_behind(
     for target in ("rpi4", "rpi5", "arm64-generic", "x86_64-mini-pc"):
         path = folder / f"platform-khoj-{target}-2026.11.1-stable.img.xz"
         path.touch(0o600)
-        # Not readable for all, so it is copied; a hole takes no space.
+        # Not readable for everyone, so it is copied; a hole takes no space.
         os.truncate(path, 64 << 20)
     before = tree(folder)
     process = subprocess.Popen(
@@ -235,7 +235,7 @@ def test_ctrl_c_while_several_files_are_copied_leaves_nothing_behind(
 
 
 def test_ctrl_c_at_the_password_prompt_ends_with_130(tmp_path: Path) -> None:
-    # A terminal of its own, because a prompt needs one.
+    # A separate terminal, because a prompt needs one.
     code = f"""
 import os, pty, sys
 pid, terminal = pty.fork()

@@ -1,4 +1,4 @@
-"""Every subject with every fault at every system call, or, where it must be quick, at three."""
+"""Every subject with every fault at every system call, or in the short version at three."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from tests.faults.walks import NEW, OLD, TORN, Point, Subject, a_few, walk
 from tests.support.apply_setups import JOURNAL, SETUPS
 from tests.support.faults import FaultServer, Site
 
-# What the calls can answer; a full disk also from where nothing is written yet.
+# The errors that calls can return; a full disk also for calls that write nothing themselves.
 _SPACE = "openat write fsync renameat renameat2"
 _NAMES = "openat newfstatat renameat renameat2 unlinkat unlink fchmod fchown"
-# Of each subject, which fault at which calls; "" is all that it is about.
+# The faults of each subject, and at which calls; "" means all its relevant calls.
 _PUBLISH = {
     "publish: build": {
         "KILL": "mkdir openat linkat write fchmod fsync rename renameat unlink",
@@ -61,7 +61,7 @@ _NAMING = {
     "EROFS": "openat renameat unlinkat fchmod fchown",
     "EACCES": "openat renameat fchmod",
 }
-# Somewhere in every action of setting up there is one of these.
+# Every action of setup makes at least one of these calls.
 _SET_UP_ERRORS = {
     "ENOSPC": "write",
     "EROFS": "openat mkdir mkdirat",
@@ -78,10 +78,10 @@ _TABLE: dict[str, dict[str, str]] = {
     **{f"set up: {name}": {"KILL": ""} for name in SETUPS},
     "set up: new": {"KILL": "", **_SET_UP_ERRORS},
 }
-# Subjects that change two names, a signature and what it signs.
+# Subjects that change two files, a manifest and its signature.
 _PAIRS = ("publish: build", "publish: sign", "publish: rebuild")
 _KINDS = {"KILL": "killed", "INT": "interrupted", "TERM": "interrupted"}
-# What else a row proves, by its subject's kind.
+# The threat rows that a row proves as well, by the kind of its subject.
 _PROVES: dict[str, dict[str, str]] = {
     "killed": {"publish": "pub_04", "chat": "chat_06", "name": "wiz_04", "set up": "wiz_09"},
     "failed": {"chat": "chat_07", "name": "wiz_03", "set up": "wiz_05 fs_04"},
@@ -90,7 +90,7 @@ _PROVES: dict[str, dict[str, str]] = {
 
 
 class Row(NamedTuple):
-    """A fault in a subject, and at which of its calls."""
+    """A fault in a subject, and the calls at which it occurs."""
 
     subject: str
     fault: str
@@ -98,17 +98,17 @@ class Row(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """What becomes of the run."""
+        """What the fault does to the run."""
         return _KINDS.get(self.fault, "failed")
 
     def points(self, subject: Subject) -> list[Point]:
-        """Where the fault takes place."""
+        """The calls at which the fault occurs."""
         points = [one for one in subject.points if not self.calls or one.call in self.calls.split()]
         if self.kind == "failed" and isinstance(subject, Chatting | Naming):
-            # strace lets a close that fails not happen at all; a kernel closes all the same.
+            # With strace a failing close does not close the file; a real kernel closes it anyway.
             return [point for point in points if point.call != "close"]
         if self.kind == "failed" and isinstance(subject, SettingUp):
-            # Most are on the journal, where one is like the other.
+            # Most calls concern the journal, and are alike there.
             journal = [point for point in points if JOURNAL in point.line]
             return [point for point in points if point not in journal][::3] + journal[::15]
         return points
@@ -128,7 +128,7 @@ Which = Callable[[list[Point]], list[Point]]
 
 
 @pytest.mark.parametrize(("row", "which"), [*_rows("killed")])
-def test_leak_06_killed_at_any_call_everything_is_as_before_or_as_afterwards(
+def test_leak_06_a_kill_at_any_call_leaves_the_old_or_the_new_state(
     subject_of: SubjectOf, row: Row, which: Which
 ) -> None:
     points = row.points(subject := subject_of(row.subject))
@@ -137,12 +137,12 @@ def test_leak_06_killed_at_any_call_everything_is_as_before_or_as_afterwards(
     assert len(points) > {SettingUp: 320, Publishing: 3}.get(type(subject), 5)
     torn = [point.call for point, found in zip(points, outcomes, strict=False) if found == TORN]
     if which is list:
-        # Between the renames of a signature and of what it signs.
+        # Between the renames of a signature and of its file.
         assert torn == ["renameat"] * (row.subject in _PAIRS)
 
 
 @pytest.mark.parametrize(("row", "which"), [*_rows("interrupted")])
-def test_fs_11_interrupted_at_any_call_nothing_is_left_half_done(
+def test_fs_11_an_interrupt_at_any_call_leaves_nothing_half_done(
     subject_of: SubjectOf, row: Row, which: Which
 ) -> None:
     subject = subject_of(row.subject)
@@ -159,18 +159,18 @@ def test_fs_03_a_failing_call_is_reported_and_changes_nothing(
     outcomes = walk(subject, row.fault, which(row.points(subject)))
     if which is list:
         assert OLD in outcomes
-        assert not isinstance(subject, SettingUp) or len(subject.told) > 3
+        assert not isinstance(subject, SettingUp) or len(subject.reported) > 3
 
 
 @pytest.mark.parametrize(
     "name", ["new", *(pytest.param(name, marks=pytest.mark.long) for name in [*SETUPS][1:])]
 )
-def test_leak_05_every_new_file_is_for_its_owner_alone_until_it_is_whole(
+def test_leak_05_every_new_file_is_private_until_it_is_complete(
     subject_of: SubjectOf, name: str
 ) -> None:
     subject = subject_of(f"set up: {name}")
     assert isinstance(subject, SettingUp)
-    # With a umask that takes nothing away.
+    # With a umask of 0.
     made = [point.line for point in subject.calls if "O_CREAT" in point.line]
     assert len(made) > 10
     for line in made:
@@ -180,16 +180,14 @@ def test_leak_05_every_new_file_is_for_its_owner_alone_until_it_is_whole(
 
 
 @pytest.mark.parametrize("fault", ["KILL", "INT", "EIO"])
-def test_a_writer_that_does_not_do_it_right_is_found_out(
-    programs: FaultServer, memory: Path, fault: str
-) -> None:
+def test_a_faulty_writer_is_detected(programs: FaultServer, memory: Path, fault: str) -> None:
     change = Change({"file": b"old"}, "overwrite", "new", {"file": b"new"})
     subject = Writing(programs, memory, change)
     with pytest.raises(AssertionError, match="file"):
         walk(subject, fault, subject.points)
 
 
-def test_fs_03_an_unlink_that_fails_leaves_a_file_that_the_next_edit_sweeps(
+def test_fs_03_a_failed_unlink_leaves_a_file_that_the_next_edit_removes(
     subject_of: SubjectOf,
 ) -> None:
     subject = subject_of("write: a record is edited")
@@ -208,13 +206,13 @@ def test_a_file_system_without_exclusive_rename_works(subject_of: SubjectOf, cha
     assert (subject.found(), subject.left_overs()) == (NEW, [])
 
 
-def test_fs_03_a_disk_that_fails_from_some_write_on_leaves_the_old_release(
+def test_fs_03_a_disk_that_keeps_failing_leaves_the_old_release(
     subject_of: SubjectOf,
 ) -> None:
     subject = subject_of("publish: build")
     for count in range(1, 6):
         subject.reset()
-        # From the n-th on all of them fail: the one that tells of it, too.
+        # From the n-th call on all of them fail, including those of the error handling.
         run = subject.run(f"fsync,renameat:error=EIO:when={count}+")
         assert run.returncode == 5
         assert (subject.found(), subject.left_overs()) == (OLD, [])
@@ -223,13 +221,13 @@ def test_fs_03_a_disk_that_fails_from_some_write_on_leaves_the_old_release(
 def test_fs_01_a_short_write_loses_no_byte(subject_of: SubjectOf) -> None:
     subject = subject_of("publish: build")
     subject.reset()
-    # The first write of every thread takes nothing and says so with an interruption.
+    # The first write of every thread writes nothing and returns an interruption.
     run = subject.run("write:error=EINTR:when=1..3")
     assert run.returncode == 0, run.stderr
     assert subject.found() == NEW
 
 
-def test_a_left_over_of_a_killed_build_goes_and_a_stranger_that_only_looks_so_stays(
+def test_left_overs_of_a_killed_build_are_removed_and_similar_files_are_kept(
     subject_of: SubjectOf, site: Site
 ) -> None:
     subject = subject_of("publish: build")

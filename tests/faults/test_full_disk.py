@@ -1,4 +1,4 @@
-"""A disk that is full, or that takes nothing at all."""
+"""Disks that are full or read-only."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _PAGE = 4096
 
 @dataclass(frozen=True)
 class Disk:
-    """A folder that can be made full."""
+    """A folder that can be filled up."""
 
     folder: Path
     mounted: bool
 
     def fill(self, left_bytes: int) -> list[str]:
-        """What to put before a command so that it can write some `left_bytes` to the folder."""
+        """Fill the disk up to `left_bytes`; return a prefix for the commands that meet it."""
         if not self.mounted:
             return ["prlimit", f"--fsize={left_bytes}"]
         filler = _fill(self.folder)
@@ -51,7 +51,7 @@ class Disk:
         return []
 
     def make_room(self) -> None:
-        """Have it full no more."""
+        """Free the space again."""
         (self.folder / ".filler").unlink(missing_ok=True)
 
 
@@ -65,9 +65,9 @@ def _fill(folder: Path) -> Path:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Disk]:
-    """A file system of 256 KiB, where this process may mount one.
+    """A file system of 256 KiB, if this process can mount one.
 
-    Elsewhere a limit on the size of a file takes the place of the full disk.
+    Otherwise a limit on the size of files replaces the full disk.
     """
     folder = tmp_path / "disk"
     folder.mkdir()
@@ -86,7 +86,7 @@ def _ended(
     return run(*argv, cwd=cwd, env=clean_environment() | variables)
 
 
-def _assert_told(
+def _assert_reported(
     ended: subprocess.CompletedProcess[str], status: int, begin: str, *reasons: str
 ) -> None:
     assert ended.returncode == status, ended.stderr
@@ -107,12 +107,12 @@ def _release(tmp_path: Path, disk: Disk, key: Path | None) -> Path:
 
 def _copied(folder: Path) -> Path:
     for path in folder.iterdir():
-        # A file that is not readable for all is copied and not linked.
+        # A file that is not readable for everyone is copied and not linked.
         path.chmod(0o600)
     return folder
 
 
-def test_pub_09_and_fs_01_a_disk_that_is_full_in_a_build_leaves_the_old_release(
+def test_pub_09_and_fs_01_a_full_disk_during_a_build_leaves_the_old_release(
     tmp_path: Path, disk: Disk, key_pair: KeyPair, tools: Tools
 ) -> None:
     dist = _release(tmp_path, disk, key_pair.secret)
@@ -124,7 +124,7 @@ def test_pub_09_and_fs_01_a_disk_that_is_full_in_a_build_leaves_the_old_release(
     build = (program(), "build", folder, "--version", _NEW, "--channel", "stable")
     prefix = disk.fill(100_000)
     full = _ended(*prefix, *build, "--output", dist, cwd=tmp_path, key=key_pair.secret)
-    _assert_told(full, 5, "")
+    _assert_reported(full, 5, "")
     assert tree(dist) == before
     verified = tools("verify", dist, "-p", key_pair.public)
     assert verified.returncode == 0, verified.stdout
@@ -135,14 +135,14 @@ def test_pub_09_and_fs_01_a_disk_that_is_full_in_a_build_leaves_the_old_release(
     [("first release", 0), ("release", 0), ("file", 0), ("keys", 0), ("keys", 100)],
     ids=["first release", "signed release", "signed file", "neither key", "no second key"],
 )
-def test_fs_01_a_disk_that_is_full_is_left_as_it_was(
+def test_fs_01_a_command_on_a_full_disk_changes_nothing(
     tmp_path: Path, disk: Disk, key_pair: KeyPair, what: str, left_bytes: int
 ) -> None:
     key: Path | None = key_pair.secret
     args: tuple[str | Path, ...]
     match what:
         case "first release":
-            # Its folder is not there either.
+            # Its folder does not exist either.
             folder, key = _copied(write_artefacts(tmp_path / "artefacts")), None
             args = ("build", folder, *_RELEASE, "--output", disk.folder / "a" / "b")
         case "release":
@@ -151,22 +151,22 @@ def test_fs_01_a_disk_that_is_full_is_left_as_it_was(
             args = ("sign", disk.folder / "notes.txt")
             args[1].write_bytes(b"notes")
         case _:
-            # The public key is the smaller file, so the limit is on the secret key's folder alone.
+            # The public key is smaller, so the limit only affects the secret key.
             pair = ("--secret-key", disk.folder / "k.key", "--public-key", disk.folder / "k.pub")
             args = ("keygen", *pair, "--no-password")
     prefix = disk.fill(left_bytes)
     before = tree(disk.folder)
-    _assert_told(_ended(*prefix, program(), *args, cwd=tmp_path, key=key), 5, "")
+    _assert_reported(_ended(*prefix, program(), *args, cwd=tmp_path, key=key), 5, "")
     assert tree(disk.folder) == before
 
 
-def test_a_public_key_that_cannot_be_written_takes_the_secret_key_with_it(
+def test_if_the_public_key_cannot_be_written_the_secret_key_is_removed(
     tmp_path: Path, disk: Disk
 ) -> None:
     secret = tmp_path / "k.key"
     paths = ("--secret-key", secret, "--public-key", disk.folder / "k.pub")
     full = _ended(*disk.fill(0), program(), "keygen", *paths, "--no-password", cwd=tmp_path)
-    _assert_told(full, 5, "")
+    _assert_reported(full, 5, "")
     assert not secret.exists()
 
 
@@ -182,7 +182,7 @@ def _write(*args: str | Path, before: list[str]) -> subprocess.CompletedProcess[
 
 
 @pytest.mark.parametrize("way", ["edit", "append"])
-def test_fs_01_a_full_disk_keeps_what_is_there_and_works_again_when_there_is_room(
+def test_fs_01_a_full_disk_keeps_the_old_file_and_writing_works_again_with_free_space(
     disk: Disk, way: str
 ) -> None:
     folder = disk.folder / "device"
@@ -198,7 +198,7 @@ def test_fs_01_a_full_disk_keeps_what_is_there_and_works_again_when_there_is_roo
             "File too large",
             "only a part of the line could be written",
         )
-        _assert_told(full, 1, str(path), *reasons)
+        _assert_reported(full, 1, str(path), *reasons)
         assert state(folder) == old
     disk.make_room()
     assert _write(way, path, text, before=[]).returncode == 0
@@ -225,13 +225,15 @@ def test_chat_07_on_a_full_disk_a_turn_is_shown_with_a_notice(disk: Disk) -> Non
     assert said[:2] == ["before", "after"]
 
 
-def _alone(mount: str) -> list[str]:
-    """What to put before a program for mounts that it alone sees, and that are gone with it."""
+def _with_mounts(mount: str) -> list[str]:
+    """A command prefix that runs a program with its own mounts, which end with it."""
     return ["unshare", "-rm", "sh", "-c", f'{mount} && exec "$@"', "sh"]
 
 
 def _read_only(folder: Path) -> list[str]:
-    return _alone(f"mount --bind '{folder}' '{folder}' && mount -o remount,bind,ro '{folder}'")
+    return _with_mounts(
+        f"mount --bind '{folder}' '{folder}' && mount -o remount,bind,ro '{folder}'"
+    )
 
 
 @pytest.mark.parametrize("way", ["edit", "append", "put-aside"])
@@ -247,7 +249,7 @@ def test_fs_02_a_read_only_disk_is_reported_and_nothing_changes(
     if way == "put-aside" and not there:
         assert refused.stderr == "error: there is nothing to put aside\n"
     else:
-        _assert_told(refused, 1, str(path), "Read-only file system")
+        _assert_reported(refused, 1, str(path), "Read-only file system")
     assert state(tmp_path) == old
     if there:
         assert path.stat().st_mode & 0o777 == MODE
@@ -259,18 +261,18 @@ class Wizard:
     def __init__(self, app: Served, out: Path) -> None:
         self._visitor = visitor_of(app)
         self._process, self._out = app.process.pid, out
-        # As the wizard sees it, which has mounts of its own.
+        # The folder as the wizard sees it, with its own mounts.
         self.folder = Path(f"/proc/{self._process}/root{out}")
 
-    def assert_taken(self, name: str) -> None:
-        """A new name is taken."""
+    def assert_accepted(self, name: str) -> None:
+        """Check that a new name is accepted."""
         assert self._named(name)[0] == 302
         saved = (self.folder / "var/lib/platform/wizard-state.json").read_bytes()
         assert json.loads(saved)["answers"]["hostname"] == name
         assert list((self.folder / "var/lib/platform").glob("*.tmp")) == []
 
     def assert_refused(self, why: str) -> None:
-        """A new name is refused, and every page still shows."""
+        """Check that a new name is refused, and that every page still works."""
         status, page = self._named("new")
         assert status == 500
         assert why in page
@@ -285,7 +287,7 @@ class Wizard:
         return answer.status, answer.body
 
     def remount(self, how: str) -> None:
-        """Have its folder read-only, or not."""
+        """Make its folder read-only or writable."""
         inside = ("nsenter", "-t", str(self._process), "-U", "-m", "--preserve-credentials")
         printed(*inside, "mount", "-o", f"remount,{how}", self._out)
 
@@ -308,16 +310,16 @@ def test_fs_01_and_02_a_wizard_continues_once_its_disk_is_writable_again(
 ) -> None:
     out = tmp_path / "out"
     out.mkdir()
-    small = _alone(f"mount -t tmpfs -o size=256k,mode=755 tmpfs '{out}'")
+    small = _with_mounts(f"mount -t tmpfs -o size=256k,mode=755 tmpfs '{out}'")
     with _wizard(device, tmp_path / "log", out, small) as wizard:
-        wizard.assert_taken("old")
+        wizard.assert_accepted("old")
         filler = _fill(wizard.folder)
         wizard.assert_refused("No space left on device")
         filler.unlink()
         wizard.remount("ro")
         wizard.assert_refused("Read-only file system")
         wizard.remount("rw")
-        wizard.assert_taken("new")
+        wizard.assert_accepted("new")
 
 
 def test_fs_02_a_wizard_that_starts_on_a_read_only_disk_shows_its_pages(
@@ -326,6 +328,6 @@ def test_fs_02_a_wizard_that_starts_on_a_read_only_disk_shows_its_pages(
     out = tmp_path / "out"
     out.mkdir()
     assert _write("name", out, "old", before=[]).returncode == 0
-    # What the launch link is for is beside it, in memory.
+    # The files for the launch link are elsewhere, in memory.
     with _wizard(device, tmp_path / "log", out, _read_only(out / "var")) as wizard:
         wizard.assert_refused("Read-only file system")

@@ -1,7 +1,7 @@
-"""A power cut: what was acknowledged is on the disk, whole and with its mode.
+"""Power cuts: what was acknowledged is on the disk, complete and with its mode.
 
-Once while every file that the device keeps is written, and once while a device is set up, which
-one press completes afterwards.
+Once while every file of the device is written, and once during setup, which one more press must
+complete.
 """
 
 from __future__ import annotations
@@ -70,12 +70,12 @@ def _record(folder: Path) -> object:
 
 
 def _lines(folder: Path) -> object:
-    # Those that were put aside come before the one that grows.
+    # The files that were put aside come before the current one.
     paths = sorted(folder.glob("lines*"), key=lambda path: path.name[5:] or "~")
     return b"".join(path.read_bytes() for path in paths if path.suffix != ".lock").splitlines()
 
 
-# What each writer's file holds, and what it must hold after so many writes.
+# For each writer: how to read its file, and the expected content after n writes.
 FOUND: Mapping[str, tuple[Callable[[Path], object], Callable[[int], object]]] = {
     "journal": (_journal, lambda n: [max(0, one) for one in range(n - 2, n + 1)]),
     "keys": (_keys, lambda n: [f"{KEY}-{one}" for one in range(1, n + 1)]),
@@ -87,7 +87,7 @@ FOUND: Mapping[str, tuple[Callable[[Path], object], Callable[[int], object]]] = 
 
 
 def _said(cut: Cut) -> Mapping[str, Sequence[list[str]]]:
-    """The words behind the first one of each line, by that one."""
+    """The words of each line after its first one, grouped by the first one."""
     found = defaultdict(list)
     for said in cut.said:
         first, *words = said.split()
@@ -96,7 +96,7 @@ def _said(cut: Cut) -> Mapping[str, Sequence[list[str]]]:
 
 
 def lost(folder: Path, cut: Cut) -> set[str]:
-    """The writers whose files lack what was acknowledged, or have what was never written."""
+    """The writers whose files lack something acknowledged, or contain something never written."""
     said = _said(cut)
     problems = {
         name
@@ -116,11 +116,11 @@ def test_fifty_power_cuts_lose_nothing_that_was_acknowledged(tmp_path: Path) -> 
             cut = machine.cut(at_once=number % 2 == 0)
             folder = cut.files(tmp_path / f"found-{number}")
             assert lost(folder, cut) == set()
-            # What was in the making does not stand in the way.
+            # Incomplete files do not prevent further writes.
             for write in writers(folder).values():
                 write(1_000_000)
             assert not list(folder.rglob(".*.tmp"))
-    # It went on writing between them.
+    # The machine continued to write between the cuts.
     assert len(_said(cut)["lines"]) > _CUTS // 5
 
 
@@ -131,9 +131,7 @@ def test_fifty_power_cuts_lose_nothing_that_was_acknowledged(tmp_path: Path) -> 
         ("folders", {"keys", "state", "record"}),
     ],
 )
-def test_a_writer_that_forgets_an_fsync_is_found_out(
-    tmp_path: Path, unsynced: str, wanted: set[str]
-) -> None:
+def test_a_missing_fsync_is_detected(tmp_path: Path, unsynced: str, wanted: set[str]) -> None:
     found: set[str] = set()
     with cut_machine(tmp_path / "machine", "write", unsynced) as machine:
         for number in range(_CUTS):
@@ -146,7 +144,7 @@ def test_a_writer_that_forgets_an_fsync_is_found_out(
 
 @pytest.fixture
 def after(tmp_path: Path) -> Tree:
-    """What a device is in the end."""
+    """The state of a device after an undisturbed setup."""
     out = tmp_path / "undisturbed"
     client = started(out)
     answer(client, FULL)
@@ -154,7 +152,9 @@ def after(tmp_path: Path) -> Tree:
     return result(out)
 
 
-def test_wiz_09_fifty_power_cuts_while_it_is_set_up(tmp_path: Path, after: Tree) -> None:
+def test_wiz_09_after_fifty_power_cuts_during_setup_one_press_completes_it(
+    tmp_path: Path, after: Tree
+) -> None:
     completed = 0
     with cut_machine(tmp_path / "machine", "set-up") as machine:
         for number in range(_CUTS):
@@ -172,5 +172,5 @@ def test_wiz_09_fifty_power_cuts_while_it_is_set_up(tmp_path: Path, after: Tree)
             completed += press_once_more(out, FULL) is not None
             assert result(out) == after
             assert left_overs(out) == []
-    # Not all of them came too late.
+    # Not all power cuts came after the end.
     assert completed > _CUTS // 3

@@ -1,11 +1,11 @@
 """Repeats an operation, each time with a fault at another system call.
 
-A subject says what runs, what there is before it, and what must hold afterwards; a walk takes
-its system calls one by one. What must hold is the same for all of them:
+A subject says what runs, what exists before, and what must hold afterwards; a walk goes through its
+system calls one by one. The same must hold for all subjects:
 
-- killed: everything is as before or as afterwards, a new run ends well;
-- interrupted: the same, and nothing is left over;
-- after a call that failed: the same, and it was told in one sentence, or was not needed.
+- after a kill: everything is as before or as afterwards, and a new run succeeds;
+- after an interrupt: the same, and nothing is left over;
+- after a failed call: the same, and it was reported in one sentence, or did not matter.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ OLD, TORN, NEW = "old", "torn", "new"
 _ORDER = (OLD, TORN, NEW)
 _CALL = re.compile(r"([0-9]+) +([a-z_0-9]+)\(")
 UNSURE = "may not survive a power cut"
-# It is done all the same, and is not known to last, or could not be said.
+# The change is made, but may not survive a power cut, or could not be reported.
 DONE = re.compile(f"{UNSURE}|^error: reading or writing: ")
 
 
 class Point(NamedTuple):
-    """A system call: its name, how many of that name its thread made, and strace's line."""
+    """A system call: its name, its number among such calls of its thread, and strace's line."""
 
     call: str
     number: int
     line: str
 
     def fault(self, what: str) -> str:
-        """For strace: the fault `what` at this call."""
+        """The fault `what` at this call, in strace's format."""
         return f"{self.call}:{what}:when={self.number}"
 
 
 class Subject(Protocol):
-    """What a walk is about: its program's command line, and what there is on the disk."""
+    """The operation of a walk: the command line of its program, and the state of the disk."""
 
     server: FaultServer
     folder: Path
     args: Sequence[str | Path]
     env: dict[str, str]
-    # Of a failed run, and of an interrupted one.
-    told_by: int = 1
-    last_words: str = ""
+    # The exit status of a failed run, and the output of an interrupted one.
+    failure_status: int = 1
+    interrupt_message: str = ""
     user: int | None = None
 
     def __init__(self, server: FaultServer, folder: Path, args: Sequence[str | Path]) -> None:
@@ -63,22 +63,22 @@ class Subject(Protocol):
         """Put everything back to how it was."""
 
     def concerns(self, call: str, line: str) -> bool:
-        """Whether a call is one of those that may do harm."""
+        """Whether a call may do harm if it fails."""
 
     def found(self) -> str:
-        """Whether everything is `OLD` or `NEW`; fails for what is in between, or is torn."""
+        """Whether everything is `OLD`, `NEW` or `TORN`; fails for any other state."""
 
     def left_overs(self) -> list[str]:
-        """What a writer left unfinished."""
+        """The unfinished files of a writer."""
 
     def again(self, found: str) -> None:
-        """A new run, after a kill that left what was found, ends well."""
+        """Check that a new run succeeds after a kill that left the state `found`."""
 
     def sentence(self, run: Run) -> str:
-        """What a run that failed said about it; "" when it did not fail."""
+        """The error message of a failed run; "" if it did not fail."""
         if run.returncode == 0:
             return ""
-        assert run.returncode == self.told_by, run.stderr
+        assert run.returncode == self.failure_status, run.stderr
         first, *others = run.stderr.splitlines()
         assert re.fullmatch(r"error: .*[^.]", first), first
         assert "[Errno" not in first
@@ -86,21 +86,21 @@ class Subject(Protocol):
         return first
 
     def after_failure(self, run: Run, reason: str) -> bool:
-        """What must hold after a run in which a call failed for `reason`; whether it was told."""
+        """Check the state after a call failed for `reason`; return whether that was reported."""
         why = self.sentence(run)
-        # What was not told was not needed.
+        # A failure that was not reported must not matter.
         assert self.found() == (NEW if not why or DONE.search(why) else OLD), why
         return bool(why)
 
     def run(self, fault: str | None = None, also_trace: str = "") -> Run:
-        """Do it, with a fault when given."""
+        """Run it, with a fault if one is given."""
         how = {"cwd": self.folder, "env": self.env, "user": self.user, "fault": fault}
         return self.server.run(*self.args, **how, also_trace=also_trace)
 
     @cached_property
     def calls(self) -> list[Point]:
-        """Every system call of what is tested, in their order."""
-        # Once more than is looked at, as Python compiles what it imports for the first time.
+        """Every system call of the tested part, in order."""
+        # The first run is ignored, because Python compiles what it imports for the first time.
         for fault in (None, ""):
             self.reset()
             ran = self.run(fault, "all")
@@ -113,14 +113,14 @@ class Subject(Protocol):
             if BEGIN in line:
                 found.clear()
             elif match := _CALL.match(line):
-                # As strace counts: the calls of each thread on their own.
+                # As strace counts: the calls of each thread separately.
                 seen[match[1], match[2]] += 1
                 found.append(Point(match[2], seen[match[1], match[2]], line))
         return found
 
     @cached_property
     def points(self) -> list[Point]:
-        """Those calls that it is about, each once."""
+        """The relevant calls, each once."""
         found: dict[tuple[str, int], Point] = {}
         for point in self.calls:
             if self.concerns(point.call, point.line):
@@ -129,12 +129,12 @@ class Subject(Protocol):
 
 
 def a_few(points: list[Point]) -> list[Point]:
-    """The first, the last and the middle one: what is quick, and meets most."""
+    """The first, the middle and the last one: quick, and most likely to find something."""
     return [points[at] for at in sorted({0, len(points) // 2, len(points) - 1})]
 
 
 def walk(subject: Subject, fault: str, points: Sequence[Point]) -> list[str]:
-    """Do it with a fault at each point: `KILL`, `INT`, `TERM` or an error; how each came out."""
+    """Run with a fault at each point: `KILL`, `INT`, `TERM` or an error; return each outcome."""
     number = getattr(signal, f"SIG{fault}", None)
     reason = os.strerror(getattr(errno, fault, 0))
     outcomes = []
@@ -149,7 +149,7 @@ def walk(subject: Subject, fault: str, points: Sequence[Point]) -> list[str]:
                 outcomes.append(subject.found())
                 subject.again(outcomes[-1])
             elif number:
-                assert (run.returncode, run.stderr) == (128 + number, subject.last_words)
+                assert (run.returncode, run.stderr) == (128 + number, subject.interrupt_message)
                 outcomes.append(subject.found())
                 assert subject.left_overs() == []
             else:
@@ -158,6 +158,6 @@ def walk(subject: Subject, fault: str, points: Sequence[Point]) -> list[str]:
         except AssertionError as error:
             error.add_note(f"{fault} at {point}: {run.stderr}")
             raise
-    # First as before, then as afterwards, and never back.
+    # First the old state, then the new one, and never back.
     assert number != signal.SIGKILL or outcomes == sorted(outcomes, key=_ORDER.index)
     return outcomes

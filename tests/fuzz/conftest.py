@@ -16,7 +16,7 @@ _T = TypeVar("_T")
 
 
 class Fuzz:
-    """Runs checks with what is drawn for them."""
+    """Runs checks with drawn values."""
 
     def __init__(self, *, few: bool) -> None:
         self._few = few
@@ -24,7 +24,7 @@ class Fuzz:
     def __call__(
         self, count: int, *drawn: SearchStrategy[Any]
     ) -> Callable[[Callable[..., None]], None]:
-        """Run the decorated check `count` times, or, where it must be quick, a few times."""
+        """Run the decorated check `count` times, or a few times in the short version."""
 
         def run(check: Callable[..., None]) -> None:
             if self._few:
@@ -36,7 +36,7 @@ class Fuzz:
                 )
                 how(given(*drawn)(check))()
                 return
-            # Shown with a failure; to see the same once more, it is put into the environment.
+            # Printed with a failure; set the variable to draw the same cases again.
             number = int(os.environ.get("FUZZ_SEED") or random.SystemRandom().getrandbits(32))
             print(f"FUZZ_SEED={number}")
             how = settings(max_examples=count, deadline=None, database=None, print_blob=True)
@@ -45,11 +45,11 @@ class Fuzz:
         return run
 
     def some(self, values: Sequence[_T]) -> Sequence[_T]:
-        """All of `values`, or some of them where it must be quick."""
+        """All of `values`, or some of them in the short version."""
         return values[:: len(values) // 6] if self._few else values
 
 
 @pytest.fixture(params=["few", pytest.param("many", marks=pytest.mark.long)])
 def fuzz(request: pytest.FixtureRequest) -> Fuzz:
-    """What runs checks."""
+    """The runner of checks, short or long."""
     return Fuzz(few=request.param == "few")

@@ -1,6 +1,7 @@
-"""Every parser of foreign bytes: whatever comes in, only its own errors come out.
+"""Every parser of foreign bytes: any input is either read or refused with the parser's own errors.
 
-Hypothesis draws the damage, always the same, in a few seconds for each parser.
+Hypothesis draws the damage; the short version always draws the same, in a few seconds for each
+parser.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _PREFIXES = [b"untrusted comment: ", b"trusted comment: ", b"RW", b"RU", b"==", 
 
 
 def use(manifest: Manifest) -> None:
-    """Do with a valid manifest what every command does with one."""
+    """Do everything with a valid manifest that the commands do."""
     location = ManifestLocation("https://dl.example/stable/manifest.json")
     assert parse(render(manifest)) == manifest
     list(check_manifest(VerifyPolicy(NOW), manifest, "m"))
@@ -76,7 +77,7 @@ def refuse_or_use(data: bytes) -> Manifest | None:
     return manifest
 
 
-def test_damaged_json_is_refused_or_written_again(fuzz: Fuzz) -> None:
+def test_damaged_json_is_refused_or_written_back(fuzz: Fuzz) -> None:
     @fuzz(
         1500,
         mutations([*_MANIFESTS, *(data for data, _ in HOSTILE_JSON.values() if len(data) < 9000)]),
@@ -124,7 +125,7 @@ def test_a_manifest_of_other_values_is_refused_or_usable(fuzz: Fuzz) -> None:
         refuse_or_use(encode(whole | {"schema_version": members.get("schema_version", 1)}))
 
 
-def test_a_manifest_with_members_that_we_do_not_know_is_written_byte_for_byte(fuzz: Fuzz) -> None:
+def test_a_manifest_with_unknown_members_is_written_back_byte_for_byte(fuzz: Fuzz) -> None:
     unknown = st.dictionaries(_texts.map("x_{}".format), _values, max_size=3)
 
     @fuzz(300, unknown, unknown, st.sampled_from(["tracker", "wizard_version", "chat_ui_version"]))
@@ -136,7 +137,7 @@ def test_a_manifest_with_members_that_we_do_not_know_is_written_byte_for_byte(fu
         assert render(manifest) == data
 
 
-def test_a_damaged_signature_is_refused_or_says_what_it_said(fuzz: Fuzz) -> None:
+def test_a_damaged_signature_is_refused_or_unchanged(fuzz: Fuzz) -> None:
     @fuzz(1500, mutations(_SIGNATURES, _PREFIXES))
     def judged(data: bytes) -> None:
         try:
@@ -159,7 +160,7 @@ def test_a_damaged_signature_is_refused_or_says_what_it_said(fuzz: Fuzz) -> None
         assert replace(signature, oddities=()) in (good, empty)
 
 
-def test_a_damaged_public_key_is_refused_or_judges(fuzz: Fuzz) -> None:
+def test_a_damaged_public_key_is_refused_or_verifies_nothing(fuzz: Fuzz) -> None:
     @fuzz(1500, mutations([KEY.render(), KEY_FILE], [b"RW", b"RU", b"untrusted comment: "]))
     def judged(data: bytes) -> None:
         try:
@@ -182,11 +183,11 @@ _RAW_KEY = base64.b64decode(KEY_FILE.split(b"\n")[1])
 
 
 def _key_file(raw: bytes) -> bytes:
-    """A key file of the right size, so that the damage is met behind the base64."""
+    """A key file of the right size, so that the damage is found after the base64 is decoded."""
     return base64.b64encode(raw[:158].ljust(158, b"\0"))
 
 
-def test_a_secret_key_with_damaged_fields_is_refused_or_the_same(fuzz: Fuzz) -> None:
+def test_a_secret_key_with_damaged_fields_is_refused_or_unchanged(fuzz: Fuzz) -> None:
     @fuzz(
         1500,
         mutations([_RAW_KEY], [b"Ed", b"Sc", b"\0\0", b"B2", bytes(32), bytes(8)]).map(_key_file),
@@ -202,18 +203,18 @@ def test_a_secret_key_with_damaged_fields_is_refused_or_the_same(fuzz: Fuzz) -> 
         assert key.public_key.point == KEY.point
 
 
-def test_a_damaged_secret_key_is_refused_or_the_same(fuzz: Fuzz) -> None:
+def test_a_damaged_secret_key_is_refused_or_unchanged(fuzz: Fuzz) -> None:
     @fuzz(
         1500,
         mutations([KEY_FILE, KEY_FILE.split(b"\n")[1], KEY.render()], [b"RW", b"RWRC", b"AAAA"]),
     )
     def check(data: bytes) -> None:
         try:
-            # A mutation may turn the key into an encrypted one; its password is then asked for.
+            # A mutation may mark the key as encrypted; then its password is asked for.
             key = parse_secret_key(data, lambda: "x")
         except (FormatError, SignatureError):
             return
-        # Without a checksum nothing but the public half protects the key.
+        # Without a checksum, only the public half protects the key.
         assert key.public_key.point == KEY.point
 
 
@@ -222,7 +223,7 @@ _PARTS_OF_NAMES = (
 )
 
 
-def test_a_name_of_any_pieces_is_read_or_refused(fuzz: Fuzz) -> None:
+def test_a_name_of_random_pieces_is_read_or_refused(fuzz: Fuzz) -> None:
     @fuzz(
         600,
         st.lists(st.sampled_from(_PARTS_OF_NAMES) | st.text(max_size=5)),

@@ -1,4 +1,4 @@
-"""What is typed into a form is what it says in a file or a command, and never anything more."""
+"""Text from a form appears in files and commands only as the value that was meant."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NASTY = (
 
 
 class TypedForm(NamedTuple):
-    """A form of a step, and those of its fields that somebody types."""
+    """A form of a step, and the names of its typed fields."""
 
     slug: str
     typed: str
@@ -87,7 +87,7 @@ _ORDER = {
 
 
 class Box:
-    """A device to which everything was answered, and is answered anew again and again."""
+    """A device with all answers, which are changed again and again."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -99,11 +99,11 @@ class Box:
         self._rules = self._file("/etc/nftables.d/platform.nft").splitlines()
         self.stores: dict[str, dict[str, str]] = {}
         self._read: set[bytes] = set()
-        # What every program of this machine is told.
+        # The variables that every program of this machine gets.
         self._of_system = (read_by_systemd(folder, b"") or {}).keys()
 
     def send(self, form: str, field: str, value: str) -> bool:
-        """Send a form with another value in one field; whether it was taken."""
+        """Send a form with another value in one field; return whether it was accepted."""
         slug, _, fields = FORMS[form]
         taken = self.client.post(
             f"/wizard/{slug}", data={**fields, field: value.encode("utf-8", "surrogatepass")}
@@ -112,7 +112,7 @@ class Box:
         return taken.status_code == 302
 
     def check(self, form: str) -> None:
-        """Every file and every command for a form says what was meant, and nothing else."""
+        """Check that files and commands for a form contain what was meant, and nothing else."""
         snapshot = wizard_of(self.client).snapshot()
         for _, action in snapshot.actions(snapshot.steps[FORMS[form].slug]):
             match action:
@@ -209,7 +209,7 @@ class Box:
 
 
 def _assert_one_word(value: str) -> None:
-    """A value that no reader takes for more than it is."""
+    """Check that no reader can take the value for more than one word."""
     assert value
     assert value.isprintable()
     assert value == value.strip()
@@ -217,13 +217,13 @@ def _assert_one_word(value: str) -> None:
 
 @pytest.fixture
 def box() -> Iterator[Box]:
-    # In memory: each form that is taken is made durable.
+    # In memory, because each accepted form is synced to the disk.
     with in_memory() as folder:
         yield Box(folder)
 
 
 def _nasty(fuzz: Fuzz, box: Box, form: str, field: str) -> str:
-    """Send a form with each nasty thing in a field, and check what comes of it; what is good."""
+    """Send a form with each nasty text in a field and check the result; return the good value."""
     good = FORMS[form].fields.get(field, "")
     for nasty in fuzz.some(NASTY):
         for value in (f"{nasty}{good}", f"{good}{nasty}{good}"):
@@ -232,7 +232,7 @@ def _nasty(fuzz: Fuzz, box: Box, form: str, field: str) -> str:
     return good
 
 
-def test_env_06_and_07_what_rclone_reads_is_what_was_typed_in_any_field(
+def test_env_06_and_07_rclone_reads_what_was_typed_in_any_field(
     fuzz: Fuzz, box: Box, tmp_path: Path
 ) -> None:
     for form, field in FIELDS:
@@ -251,7 +251,7 @@ def test_env_06_and_07_what_rclone_reads_is_what_was_typed_in_any_field(
 @pytest.mark.parametrize(
     ("form", "field"), [one for one in FIELDS if not one[0].startswith("store")]
 )
-def test_env_01_to_03_and_ssh_02_no_line_option_or_argument_appears_that_was_not_meant(
+def test_env_01_to_03_and_ssh_02_no_unintended_line_option_or_argument_appears(
     fuzz: Fuzz, box: Box, form: str, field: str
 ) -> None:
     box.check(form)
@@ -259,7 +259,9 @@ def test_env_01_to_03_and_ssh_02_no_line_option_or_argument_appears_that_was_not
     assert box.send(form, field, good) or not good
 
 
-def test_any_mixture_of_these_in_any_field_is_refused_or_means_itself(fuzz: Fuzz, box: Box) -> None:
+def test_any_mixture_of_nasty_texts_in_any_field_is_refused_or_taken_literally(
+    fuzz: Fuzz, box: Box
+) -> None:
     pieces = st.sampled_from([*NASTY, "a", "1", "box", "/", ".", ":"])
 
     @fuzz(400, st.sampled_from(FIELDS), st.lists(pieces, max_size=6), st.booleans())

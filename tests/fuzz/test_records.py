@@ -1,4 +1,4 @@
-"""Read-only records: damaged or of other values, they are refused with a sentence or usable."""
+"""Damaged or changed read-only records are either usable, or refused with a sentence."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _seeds(record: str) -> list[bytes]:
 
 
 def _usable(record: str, data: bytes) -> bool:
-    """Whether it is taken; any error but our own fails the test."""
+    """Whether the record is accepted; any error except our own fails the test."""
     try:
         return _USES[record](data)
     except PlatformError as error:
@@ -101,7 +101,7 @@ def _names(document: Any) -> Iterator[str]:
             yield from _names(child)
 
 
-# Text that schema and code may judge differently: what only Python knows to be printable.
+# These include text on which schema and code may disagree: only Python knows what is printable.
 _values = documents(
     st.booleans() | st.integers() | st.sampled_from([0, -1, 1.5, 65535, 65536]), texts_of(CASES)
 )
@@ -110,7 +110,7 @@ _values = documents(
 @pytest.mark.parametrize("record", _USES)
 def test_schema_and_code_agree_about_other_values(fuzz: Fuzz, record: str) -> None:
     validator = Draft202012Validator(schema(record))
-    # A text can come up at the place of another, too.
+    # Such a text can be drawn for another place, too.
     beyond_schemas = [
         case.value for case in CASES if case.schema_cannot and isinstance(case.value, str)
     ]
@@ -123,7 +123,7 @@ def test_schema_and_code_agree_about_other_values(fuzz: Fuzz, record: str) -> No
         assert _usable(record, _encoded(record, document)) == validator.is_valid(document)
 
 
-def test_one_line_is_printable_or_refused(fuzz: Fuzz) -> None:
+def test_a_one_line_file_is_printable_or_refused(fuzz: Fuzz) -> None:
     @fuzz(200, st.binary(max_size=60))
     def check(data: bytes) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Credentials of a tunnel: whatever comes in, it is a good name or a sentence, and no more."""
+"""Credentials of a tunnel: any input gives a safe name or an error message, and nothing else."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TOKENS = [b'"TunnelID"', b'"TunnelName"', b"--flag", b"../", b"..", *map(str.en
 
 
 def name_or_sentence(data: bytes) -> str | None:
-    """The name of the tunnel, if any; fails for anything that could do harm."""
+    """The name of the tunnel, if there is one; fails for anything harmful."""
     found = tunnel_of(data)
     if isinstance(found, Sentence):
         said = str(found)
@@ -37,13 +37,13 @@ def name_or_sentence(data: bytes) -> str | None:
     return found
 
 
-def test_tun_01_damaged_credentials_are_a_good_name_or_a_sentence(fuzz: Fuzz) -> None:
+def test_tun_01_damaged_credentials_give_a_safe_name_or_an_error_message(fuzz: Fuzz) -> None:
     @fuzz(1500, mutations(_SEEDS, _TOKENS) | st.binary(max_size=200))
     def check(data: bytes) -> None:
         name_or_sentence(data)
 
 
-def test_tun_02_a_name_is_taken_just_when_it_is_safe(fuzz: Fuzz) -> None:
+def test_tun_02_a_name_is_accepted_if_and_only_if_it_is_safe(fuzz: Fuzz) -> None:
     @fuzz(500, st.text(max_size=70), st.none() | st.text(alphabet="aZ9._-/ \n", max_size=66))
     @example("a" * 64, "b" * 64)
     @example("kitchen", "kitchen\n")

@@ -1,4 +1,4 @@
-"""The wizard's state and its setup files: damaged, they are refused or every page still shows."""
+"""Damaged state files and setup files of the wizard: refused, or every page still works."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WORDS = [f'"{name}"'.encode() for name in (*GOOD, *ANSWERS)]
 
 @pytest.fixture(scope="module")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> DeviceFacts:
-    """A device without records of its own."""
+    """A device without its own records."""
     return DeviceFacts(_settings(tmp_path_factory.mktemp("device")))
 
 
@@ -42,14 +42,14 @@ def _settings(folder: Path) -> WizardSettings:
 
 
 def _parsed(data: bytes) -> WizardState | str:
-    """The state, or why it is none."""
+    """The state, or the error message."""
     try:
         return state.parse(data, STEPS)
     except DecodingError as error:
         return error.message
 
 
-def test_wiz_01_a_damaged_state_is_refused_or_can_be_asked_for_everything(
+def test_wiz_01_a_damaged_state_is_refused_or_fully_usable(
     fuzz: Fuzz, machine: DeviceFacts
 ) -> None:
     steps = {step.slug: step for step in STEPS}
@@ -68,7 +68,7 @@ def test_wiz_01_a_damaged_state_is_refused_or_can_be_asked_for_everything(
         assert json.loads(answers_file.render(found.answers, STEPS))["version"] == 2
 
 
-def test_wiz_01_a_wizard_begins_with_whatever_is_in_its_file(fuzz: Fuzz, tmp_path: Path) -> None:
+def test_wiz_01_a_wizard_starts_with_any_content_of_its_file(fuzz: Fuzz, tmp_path: Path) -> None:
     settings = _settings(tmp_path)
     settings.state_file.parent.mkdir(parents=True)
 
@@ -96,8 +96,8 @@ def test_a_damaged_setup_file_is_refused_with_a_reason_or_has_answers(
 _values = documents(
     st.booleans() | st.none() | st.integers() | st.sampled_from([0, 1.5, 3]), texts_of(CASES)
 )
-# What only code can tell: that a time is one, and that a key is not a private one.
-# Such a time can come up at the place of another.
+# Values that only the code can check: whether a time is valid, and whether a key is private. Such a
+# value can be drawn for another place, too.
 _BEYOND_SCHEMAS = {repr(case.value) for case in CASES if case.schema_cannot}
 
 

@@ -1,6 +1,6 @@
-"""A store that speaks Backblaze's own protocol, as far as `rclone` lists a bucket, on loopback.
+"""A local store with Backblaze's own protocol, as far as `rclone` needs it to list a bucket.
 
-It has one bucket, and notes who asked to be let in.
+It has one bucket, and records the logins.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NAME = "notes.txt"
 
 @dataclass
 class B2:
-    """A running store: who may use it, its bucket, and who asked."""
+    """A running store: its account, its bucket, and the logins so far."""
 
     account: str
     key: str
@@ -30,11 +30,11 @@ class B2:
 
     @property
     def url(self) -> str:
-        """Its address."""
+        """The address of the store."""
         return f"http://127.0.0.1:{self.port}"
 
-    def let_in(self, login: str) -> dict[str, Any]:
-        """Note a login, and answer it."""
+    def log_in(self, login: str) -> dict[str, Any]:
+        """Record a login, and return the response."""
         self.asked.append(base64.b64decode(login.removeprefix("Basic ")).decode())
         allowed = {"bucketId": None, "bucketName": None, "namePrefix": None}
         places = dict.fromkeys(("apiUrl", "downloadUrl"), self.url)
@@ -44,7 +44,7 @@ class B2:
         return {**who, **places, **sizes, "allowed": allowed | rights}
 
     def listed(self, call: str) -> dict[str, Any]:
-        """The bucket, or the one file in it."""
+        """The bucket, or the single file in it."""
         whose = {"accountId": self.account, "bucketId": _BUCKET_ID}
         if call == "b2_list_buckets":
             return {"buckets": [whose | {"bucketName": self.bucket, "bucketType": "allPrivate"}]}
@@ -58,7 +58,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         assert self.path.endswith("/b2_authorize_account")
-        self._say(self.store.let_in(self.headers.get("Authorization", "")))
+        self._say(self.store.log_in(self.headers.get("Authorization", "")))
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -71,12 +71,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(json.dumps(document).encode())
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Print nothing."""
 
 
 @contextmanager
 def b2_server(store: B2) -> Iterator[B2]:
-    """Run `store` while the block lasts."""
+    """Run `store` until the block ends."""
     handler = type("Handler", (_Handler,), {"store": store})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         store.port = server.server_port

@@ -1,4 +1,4 @@
-"""One machine, and one store, for all tests of a worker that leave them as they found them."""
+"""One machine and one store for all tests of a worker; each test must restore their state."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.wizard_app.conftest import environment, out, wizard
 __all__ = ["environment", "out", "wizard"]  # Fixtures of a wizard in this process.
 
 Running = Callable[..., AbstractContextManager[Served]]
-# What a test may have forgotten to take back.
+# The state that a test might have forgotten to restore.
 _STATE = r"""
 cat /etc/passwd /etc/hostname
 find /etc/platform /etc/nftables.d /etc/systemd/system /etc/ssh /home /run/systemd/system \
@@ -36,7 +36,7 @@ findmnt --noheadings --output TARGET | sort
 def call(
     *words: str, env: Mapping[str, str], stdin: str = "", cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """How a program ends that has these variables, and no others that change ours."""
+    """Run a command with these variables, without others that affect ours; return the process."""
     return subprocess.run(
         words,
         env=clean_environment() | dict(env),
@@ -51,7 +51,7 @@ def call(
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Appliance]:
-    """A machine with our services that is not set up, and a second network beside it."""
+    """A machine with our services that is not set up, and a second network connected to it."""
     with appliance(console=tmp_path_factory.mktemp("shared") / "console") as here:
         here.machine.run("platformctl", "services", "install", "--programs=/usr/local/bin")
         here.device.comes_up()
@@ -67,24 +67,24 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Appliance]:
 
 @pytest.fixture(scope="session")
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
-    """A store without buckets; each test makes those that it needs."""
+    """A store without buckets; each test creates its own."""
     with object_store(tmp_path_factory.mktemp("s3")) as running:
         yield running
 
 
 @pytest.fixture
 def running(environment: dict[str, str], tmp_path: Path) -> Running:
-    """Run that wizard as it is shipped, under gunicorn; keywords are more of its environment."""
+    """Run that wizard as installed, under gunicorn; keywords are added to its environment."""
     return lambda **more: served("wizard-app", environment | more, tmp_path / "wizard-app.log")
 
 
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
-    """A good one of loopback, and the authority that vouches for it."""
+    """A valid certificate for loopback, and its certificate authority."""
     return make_certificate(tmp_path_factory.mktemp("certificate"))
 
 
 @pytest.fixture
 def booted(shared: Appliance) -> Machine:
-    """That machine alone."""
+    """Only the machine of `shared`."""
     return shared.machine

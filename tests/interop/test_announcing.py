@@ -1,4 +1,4 @@
-"""What a device with avahi says of itself in its network, asked by mDNS from beside it."""
+"""How a device with avahi announces itself in its network, asked by mDNS from that network."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.wizard_visits import SIMPLE
 INSTALL_S = 300
 DASHBOARDS, WIZARDS = "_http._tcp.local", "_https._tcp.local"
 GATEWAY = "[Service]\nExecStart=sleep infinity\n[Install]\nWantedBy=multi-user.target\n"
-# Questions by multicast DNS (RFC 6762), as a phone in the same network asks them.
+# Multicast DNS queries (RFC 6762), as a phone in the same network sends them.
 GROUP = ("224.0.0.251", 5353)
 TYPES = {"A": 1, "PTR": 12, "SRV": 33}
 WAIT_S = 0.3
@@ -32,7 +32,7 @@ RECORD = struct.Struct("!HHIH")
 
 
 def ask(network: Network, address: str, asked: str, kind: str) -> set[str]:
-    """What those in the network of `address`, which is ours, say that `asked` is."""
+    """The answers to a query for `asked`, sent from our `address` in the device's network."""
     number = secrets.randbelow(1 << 16)
     encoded = b"".join(bytes([len(part)]) + part.encode() for part in labels(asked))
     question = HEADER.pack(number, 0, 1, 0, 0, 0) + encoded + b"\0"
@@ -51,13 +51,13 @@ def ask(network: Network, address: str, asked: str, kind: str) -> set[str]:
 
 
 def labels(whole: str) -> list[str]:
-    """The parts of a name; what stands before `._` is one, whatever it is."""
+    """The labels of a name; everything before `._` is one label."""
     first, separator, rest = whole.partition("._")
     return [first, *f"_{rest}".split(".")] if separator else whole.split(".")
 
 
 def records(message: bytes) -> Iterator[tuple[str, int, str]]:
-    """What was answered: a name, its type, and an address, a name, or `HOST:PORT`."""
+    """The records of a message: a name, its type, and an address, a name, or `HOST:PORT`."""
     _, _, questions, *counts = HEADER.unpack_from(message)
     place = HEADER.size
     for _ in range(questions):
@@ -83,7 +83,7 @@ def value_of(message: bytes, place: int, kind: int, length: int) -> str:
 
 
 def name(message: bytes, place: int) -> tuple[str, int]:
-    """A name and the place behind it; a part of it may be elsewhere in the message."""
+    """Read a name, part of which may be elsewhere in the message; return it and the next offset."""
     parts = []
     after = 0
     while length := message[place]:
@@ -97,7 +97,7 @@ def name(message: bytes, place: int) -> tuple[str, int]:
 
 
 class Device(NamedTuple):
-    """A machine with avahi on it, and who asks beside it."""
+    """A machine with avahi, asked from its network."""
 
     here: Appliance
 
@@ -105,14 +105,14 @@ class Device(NamedTuple):
     def run(self) -> Callable[..., str]:
         return self.here.machine.run
 
-    def says(self, name: str, kind: str, *answers: str) -> None:
-        """Return when this is the answer, and no other."""
+    def wait_for_answers(self, name: str, kind: str, *answers: str) -> None:
+        """Wait until these are the only answers."""
         wait_until(lambda: ask(self.here.far, FAR, name, kind) == set(answers))
 
 
 @pytest.fixture(scope="module")
 def device() -> Iterator[Device]:
-    """A device that was just started, with avahi, and with a gateway that does nothing."""
+    """A freshly booted device with avahi and a gateway that does nothing."""
     with writable_tree() as files:
         install = ("install", "-qq", "--yes", "--no-install-recommends", "avahi-daemon")
         for words in (("update", "-qq"), install):
@@ -131,45 +131,45 @@ def device() -> Iterator[Device]:
 
 
 @pytest.mark.long
-def test_a_device_is_found_by_its_old_name_and_by_the_one_that_the_wizard_gives_it(
+def test_a_device_is_found_by_its_old_name_and_then_by_the_name_from_the_wizard(
     device: Device,
 ) -> None:
     name = device.run("hostname").strip()
-    device.says(WIZARDS, "PTR", f"Setup of {name}.{WIZARDS}")
-    device.says(DASHBOARDS, "PTR", f"Dashboard of {name}.{DASHBOARDS}")
-    device.says(f"Setup of {name}.{WIZARDS}", "SRV", f"{name}.local:8088")
-    device.says(f"Dashboard of {name}.{DASHBOARDS}", "SRV", f"{name}.local:8089")
-    device.says(f"{name}.local", "A", NEAR)
-    # The wizard gives it another name, and a firewall.
+    device.wait_for_answers(WIZARDS, "PTR", f"Setup of {name}.{WIZARDS}")
+    device.wait_for_answers(DASHBOARDS, "PTR", f"Dashboard of {name}.{DASHBOARDS}")
+    device.wait_for_answers(f"Setup of {name}.{WIZARDS}", "SRV", f"{name}.local:8088")
+    device.wait_for_answers(f"Dashboard of {name}.{DASHBOARDS}", "SRV", f"{name}.local:8089")
+    device.wait_for_answers(f"{name}.local", "A", NEAR)
+    # The wizard sets another name, and a firewall.
     device.here.device.visitor().set_up(SIMPLE)
     assert "table inet platform" in device.run("nft", "list", "ruleset")
-    device.says("kitchen.local", "A", NEAR)
-    device.says(f"{name}.local", "A")
-    device.says(DASHBOARDS, "PTR", f"Dashboard of kitchen.{DASHBOARDS}")
-    # The chat is still there, until the device is started anew.
-    device.says(WIZARDS, "PTR", f"Setup of kitchen.{WIZARDS}")
+    device.wait_for_answers("kitchen.local", "A", NEAR)
+    device.wait_for_answers(f"{name}.local", "A")
+    device.wait_for_answers(DASHBOARDS, "PTR", f"Dashboard of kitchen.{DASHBOARDS}")
+    # The chat is announced until the wizard is restarted.
+    device.wait_for_answers(WIZARDS, "PTR", f"Setup of kitchen.{WIZARDS}")
     device.run("systemctl", "restart", "platform-wizard.service")
-    device.says(WIZARDS, "PTR")
-    device.says(DASHBOARDS, "PTR", f"Dashboard of kitchen.{DASHBOARDS}")
+    device.wait_for_answers(WIZARDS, "PTR")
+    device.wait_for_answers(DASHBOARDS, "PTR", f"Dashboard of kitchen.{DASHBOARDS}")
     assert "platform" not in device.run("systemctl", "--failed", "--plain")
     # As after a power cut.
     left = "/etc/avahi/services/platform-wizard.service"
     device.run("cp", "/etc/avahi/services/platform-pwa.service", left)
     device.run("systemd-tmpfiles", "--boot", "--remove", "platform.conf")
-    device.says(DASHBOARDS, "PTR", f"Dashboard of kitchen.{DASHBOARDS}")
+    device.wait_for_answers(DASHBOARDS, "PTR", f"Dashboard of kitchen.{DASHBOARDS}")
     assert device.here.machine.call("test", "-e", left).returncode == 1
 
 
 @pytest.mark.long
-def test_a_dashboard_that_is_stopped_is_not_announced(device: Device) -> None:
+def test_a_stopped_dashboard_is_not_announced(device: Device) -> None:
     shown = f"Dashboard of {device.run('hostname').strip()}.{DASHBOARDS}"
     device.run("systemctl", "start", "platform-pwa.service")
-    device.says(DASHBOARDS, "PTR", shown)
+    device.wait_for_answers(DASHBOARDS, "PTR", shown)
     device.run("systemctl", "stop", "platform-pwa.socket", "platform-pwa.service")
-    device.says(DASHBOARDS, "PTR")
+    device.wait_for_answers(DASHBOARDS, "PTR")
     device.run("systemctl", "start", "platform-pwa.socket", "platform-pwa.service")
-    device.says(DASHBOARDS, "PTR", shown)
-    # Avahi was never shown half a file.
+    device.wait_for_answers(DASHBOARDS, "PTR", shown)
+    # Avahi never read an incomplete file.
     assert "Failed to load" not in device.run("journalctl", "--no-pager", "--all")
 
 

@@ -1,4 +1,4 @@
-"""Programs that fail, hang or are not there while a device is set up."""
+"""Programs that fail, hang or are missing during setup."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FORMS = {
     "tunnel": [("choice", "quick")],
 }
 PROGRAMS = ("hostnamectl", "timedatectl", "tailscale", "systemctl", "nft")
-# In their order.
+# In the order of the calls.
 CALLS = [
     ("hostnamectl", ["set-hostname", "--static", "kitchen"]),
     ("timedatectl", ["set-timezone", "Europe/Berlin"]),
@@ -44,7 +44,7 @@ LIMIT_S, LONG_S = 3, 60.0
 
 
 class Setup:
-    """A wizard in production that sets up a folder, with programs that stand in for others."""
+    """A wizard in production that sets up a folder, with stand-ins for the programs."""
 
     def __init__(self, folder: Path) -> None:
         self.root = folder / "device"
@@ -69,7 +69,7 @@ class Setup:
         return self.root / "run/platform/mesh-vpn.key"
 
     def called(self) -> list[str]:
-        """The programs that were run, as often as they were."""
+        """The programs that were run, once for each call."""
         return [name for name in PROGRAMS for _ in self[name].calls()]
 
 
@@ -86,7 +86,7 @@ def is_gone(pid: int) -> bool:
         return True
 
 
-def test_every_program_gets_its_arguments_and_next_to_no_environment(setup: Setup) -> None:
+def test_every_program_gets_its_arguments_and_a_minimal_environment(setup: Setup) -> None:
     assert setup.apply().location == "/wizard/done"
     seen = sorted(
         ((call["at"], name, call) for name in PROGRAMS for call in setup[name].calls()),
@@ -101,7 +101,7 @@ def test_every_program_gets_its_arguments_and_next_to_no_environment(setup: Setu
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_failing_programs_output_is_shown_and_later_actions_do_not_start(
+def test_the_output_of_a_failing_program_is_shown_and_later_actions_do_not_start(
     setup: Setup, name: str
 ) -> None:
     setup[name].does(stand_in_programs.FAIL)
@@ -111,18 +111,18 @@ def test_a_failing_programs_output_is_shown_and_later_actions_do_not_start(
     run = [one for one, _ in CALLS]
     assert setup.called() == sorted(run[: run.index(name) + 1], key=PROGRAMS.index)
     assert not setup.key_file.exists()
-    # The next try has all that it needs.
+    # The next attempt succeeds.
     setup[name].does(stand_in_programs.OK)
     assert setup.apply().location == "/wizard/done"
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_that_is_not_there_is_named(
+def test_a_missing_program_is_named(
     setup: Setup, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = setup[name].folder
     (folder / name).unlink()
-    # Another of that name would be found in the folders that come after.
+    # Otherwise a program of that name would be found in later folders.
     monkeypatch.setenv("PATH", str(folder))
     answer = setup.apply()
     assert answer.status_code == 200
@@ -131,7 +131,7 @@ def test_a_program_that_is_not_there_is_named(
 
 
 @pytest.mark.parametrize(("name", "step"), [("hostnamectl", system), ("tailscale", mesh_vpn)])
-def test_ssh_08_a_program_that_hangs_is_ended_with_what_it_started_and_its_key_is_gone(
+def test_ssh_08_a_hanging_program_is_killed_with_its_children_and_its_key_is_removed(
     setup: Setup, monkeypatch: pytest.MonkeyPatch, name: str, step: ModuleType
 ) -> None:
     setup[name].does(stand_in_programs.HANG)
@@ -153,14 +153,14 @@ def test_ssh_08_a_program_that_hangs_is_ended_with_what_it_started_and_its_key_i
     assert not setup.key_file.exists()
 
 
-def test_our_limits_leave_each_program_its_own(setup: Setup) -> None:
+def test_our_time_limits_are_longer_than_those_of_the_programs(setup: Setup) -> None:
     plan = build_plan(setup.client.application.extensions["wizard_app"].snapshot())
     limits = {
         item.action.shown["argv"][0]: item.action.shown["timeout_s"]
         for item in plan
         if item.action.shown["action"] == "run"
     }
-    # What each may take by itself: tailscale is told 30 s, systemd gives a unit 90 s.
+    # The time that each may take by itself: tailscale is given 30 s, systemd gives a unit 90 s.
     at_least = {"hostnamectl": 25, "timedatectl": 25, "tailscale": 31, "nft": 5, "systemctl": 91}
     assert limits.keys() == at_least.keys()
     for name, limit_s in limits.items():

@@ -1,7 +1,7 @@
-"""What setting up leaves behind, to the byte (docs/reference/setting-up.md).
+"""The result of setup, to the byte (docs/reference/setting-up.md).
 
-Written from the documents alone: forms go in over HTTP, and files and
-commands are compared with what those two say.
+Written from the documents alone: forms are sent over HTTP, and files and commands are compared with
+the documents.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ SIMPLE_FILES: Files = {
 
 
 def named(host: str, zone: str) -> list[list[str]]:
-    """The commands that name a device, and set its clock."""
+    """The commands that set the name and the time zone of a device."""
     return [
         ["hostnamectl", "set-hostname", "--static", host],
         ["timedatectl", "set-timezone", zone],
@@ -105,11 +105,11 @@ def started(profile: str) -> list[list[str]]:
 
 
 class Case(NamedTuple):
-    """Answers that differ from the simple ones, and what that changes."""
+    """Answers that differ from the simple ones, and their effect."""
 
     forms: Forms
     files: Files
-    # Between those that name it and those that start its gateway.
+    # The commands between those that set the name and those that start the gateway.
     commands: Sequence[Sequence[str]] = GUARDED
     profile: str = "openclaw"
     named: Sequence[Sequence[str]] = NAMED
@@ -226,14 +226,14 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_files_and_commands_are_those_of_the_contract(
+def test_files_and_commands_match_the_contract(
     case: Case, device: Device, out: Path, running: Running
 ) -> None:
     if case.offline:
         device.put("/etc/platform/airgap.flag", "")
     with running() as app:
         visitor_of(app).set_up(FORMS | dict(case.forms))
-    # This wizard's own port is a way in, too.
+    # The wizard's own port stays open, too.
     ports = ", ".join(map(str, sorted({22, 8088, 8089, app.port, *case.ports})))
     wanted = dict(SIMPLE_FILES) | {
         "etc/nftables.d/platform.nft": (0o644, RULES.format(ports=ports))
@@ -253,7 +253,7 @@ def test_files_and_commands_are_those_of_the_contract(
 
 
 def written(out: Path) -> dict[str, tuple[int, str]]:
-    """What is in a device but its own records: mode and text of each file that is no lock."""
+    """Mode and text of the files on a device, without its own records and locks."""
     return {
         str(path.relative_to(out)): (stat.S_IMODE(path.stat().st_mode), path.read_text())
         for path in sorted(out.rglob("*"))
@@ -264,19 +264,19 @@ def written(out: Path) -> dict[str, tuple[int, str]]:
     }
 
 
-# The way there: each form as it is sent, with where it leads, and those that break its rule
+# The forms themselves: each valid form and where it redirects, and the invalid ones
 
 
 TOKEN = "5f" * 32
 
 
 def pairs(form: wizard_states.Fields) -> list[tuple[str, str]]:
-    """A form as it is sent."""
+    """The fields of a form, as they are sent."""
     lists = {name: [text] if isinstance(text, str) else text for name, text in form.items()}
     return [(name, text) for name, texts in lists.items() for text in texts]
 
 
-def test_the_forms_of_the_spec_lead_from_the_link_to_review(
+def test_the_forms_of_the_spec_lead_from_the_link_to_the_review_page(
     tmp_path: Path, out: Path, running: Running
 ) -> None:
     with running(WIZARD_TOKEN=TOKEN, WIZARD_NO_TOKEN="") as app:

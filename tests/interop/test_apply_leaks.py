@@ -1,7 +1,7 @@
-"""No secret is anywhere but in the files that are made for it: a whole run, looked at afterwards.
+"""Secrets are only in the files that are meant for them: a whole setup, searched afterwards.
 
-Twelve secrets go in, by every field that takes one, typed right and wrong; a program that
-gets one says it again; and whoever looks at all processes sees their arguments.
+Twelve secrets are entered, in every field that takes one, correctly and incorrectly; a program
+repeats its secret; and the arguments of all processes are recorded.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from tests.support.web_servers import served
 from tests.support.wizard_secrets import found
 from tests.support.wizard_visits import Fields, Visitor, visitor_of
 
-# One for each field; every sign that a key may have and that some encoding changes. No other
-# test that runs at the same time has these, as the processes of all of them are seen.
+# One for each field, with every symbol that a key may have and some encoding changes. No other test
+# that runs at the same time has these, because the processes of all tests are recorded.
 _OURS = secrets.token_hex(4)
 CANARIES = {
     name: f"CaNaRy+{number:02}/{name}-{_OURS}<&>%7E=="
@@ -39,7 +39,7 @@ CANARIES = {
         )
     )
 }
-# Where each may be in the end; those that were changed since may be nowhere.
+# Where each may be in the end; secrets that were replaced must not be anywhere.
 ALLOWED = {
     "access-id": "etc/platform/secrets.env",
     "access-secret": "etc/platform/secrets.env",
@@ -60,10 +60,10 @@ def private_key() -> str:
 
 
 def refused(here: Visitor) -> None:
-    """Forms with something wrong in them, which come back."""
+    """Send invalid forms, which are shown again."""
     closed = f"http://127.0.0.1:{free_port()}/v1"
     for slug, fields in (
-        # Asked for by a test of the key that nobody answers.
+        # The key test fails, because nothing listens there.
         ("provider", [*key_of("custom", "provider"), ("endpoint", closed), ("model", "m")]),
         ("provider", [*key_of("nobody", "provider"), ("skip_validation", "1")]),
         ("provider", [*key_of("bedrock", "access-id"), ("secret_access_key", "a b")]),
@@ -86,7 +86,7 @@ def pair(prefix: str) -> Fields:
     return [(f"{prefix}_{half}_key", CANARIES[f"{prefix}-{half}"]) for half in ("access", "secret")]
 
 
-# What is taken first, and changed before it is applied.
+# What is accepted first, and changed before setup is applied.
 EARLIER: Mapping[str, Fields] = {
     "system": [("hostname", "kitchen"), ("timezone", "Europe/Berlin")],
     "profile": [("profile", "openclaw")],
@@ -117,25 +117,25 @@ STORE_C: Fields = [
 
 @dataclass(frozen=True)
 class Run:
-    """All that a run left behind, by what it is: pages, logs, files, command lines."""
+    """Everything that a run left behind: pages, logs, files, command lines."""
 
     traces: Mapping[str, list[bytes]]
 
     @property
     def calls(self) -> list[str]:
-        """What the wizard asked of the system, and succeeded."""
+        """The successful system calls of the wizard."""
         lines = self.traces["strace"][0].decode("utf-8", "replace").splitlines()
         return [line for line in lines if "= -1 " not in line]
 
-    def is_only_where_it_belongs(self, canary: str, *elsewhere: str) -> None:
-        """Have a secret, in whichever form, where it may be, and be nowhere else."""
+    def assert_only_where_it_belongs(self, canary: str, *elsewhere: str) -> None:
+        """Check that a secret, in any form, is only where it may be, and `elsewhere`."""
         hits = [name for name, texts in self.traces.items() if found(CANARIES[canary], *texts)]
         allowed = [ALLOWED[canary]] if canary in ALLOWED else []
         assert sorted(hits) == sorted([*allowed, *elsewhere])
 
 
 def visit(here: Visitor) -> None:
-    """Everything that a person may do with secrets, short of setting up."""
+    """Do everything that a person can do with secrets, except applying setup."""
     refused(here)
     here.answer(EARLIER)
     here.answer(LATER)
@@ -146,9 +146,9 @@ def visit(here: Visitor) -> None:
 
 
 def files(root: Path, *folders: str) -> dict[str, list[bytes]]:
-    """What is in the files of these folders, each with its own name.
+    """The contents of the files in these folders, each with its name.
 
-    This checkout, which may be in one of them, is none of the wizard's.
+    Without this checkout, which may be in one of the folders.
     """
     checkout = root / ROOT.relative_to("/")
     held = {}
@@ -163,9 +163,7 @@ def files(root: Path, *folders: str) -> dict[str, list[bytes]]:
 
 @contextlib.contextmanager
 def traced(process: int, file: Path) -> Iterator[None]:
-    """Note every program that `process` starts, with arguments and environment, and every file
-    that it makes, while the block lasts.
-    """
+    """Record each program that `process` starts and each file it creates, until the block ends."""
     strace = subprocess.Popen(
         [
             *("strace", "-f", "-qq", "-v", "-y", "-s", "100000", "-o", file),
@@ -185,7 +183,7 @@ def traced(process: int, file: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A run in dev mode, of a server that hides nothing by its umask."""
+    """A run in dev mode, of a server whose umask hides nothing."""
     folder = tmp_path_factory.mktemp("leaks")
     for name in ("scratch", "account", "device"):
         (folder / name).mkdir()
@@ -221,7 +219,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A run in production on a real machine, where a program says its secret again and fails."""
+    """A run in production on a real machine, where a program prints its secret and fails."""
     folder = tmp_path_factory.mktemp("leaks")
     with watched(folder / "processes"), image() as device:
         here, root = device.serve(), device.here.root
@@ -246,14 +244,14 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def worker_of(process: int) -> int:
-    """The process that answers requests, whose parent is `process`."""
+    """The worker process, whose parent is `process`."""
     while not (found_ := Path(f"/proc/{process}/task/{process}/children").read_text().split()):
         assert Path(f"/proc/{process}").exists()
     return int(found_[0])
 
 
 def main_process(device: Image) -> int:
-    """The number that the wizard's process has here."""
+    """The id of the wizard's process outside its machine."""
     machine = device.here.machine
     inside = machine.show("platform-wizard.service", "MainPID")
     namespace = Path(f"/proc/{machine.init}/ns/pid").readlink()
@@ -269,7 +267,7 @@ def main_process(device: Image) -> int:
 def test_leak_01_a_secret_is_only_where_it_belongs_after_a_run_in_dev_mode(
     recorded: Run, canary: str
 ) -> None:
-    recorded.is_only_where_it_belongs(canary)
+    recorded.assert_only_where_it_belongs(canary)
 
 
 @pytest.mark.long
@@ -277,18 +275,18 @@ def test_leak_01_a_secret_is_only_where_it_belongs_after_a_run_in_dev_mode(
 def test_leak_01_a_secret_is_only_where_it_belongs_on_a_real_machine(
     real: Run, canary: str
 ) -> None:
-    # The gateway gets its key in its environment, from systemd.
-    real.is_only_where_it_belongs(canary, *["processes"] * canary.startswith("access-"))
+    # systemd passes its key to the gateway in its environment.
+    real.assert_only_where_it_belongs(canary, *["processes"] * canary.startswith("access-"))
 
 
-# What else is to be seen of it
+# What else these runs show
 
 
 @pytest.mark.long
-def test_leak_03_leak_04_every_program_that_was_started_was_seen(real: Run) -> None:
+def test_leak_03_leak_04_every_started_program_was_recorded(real: Run) -> None:
     started = set(re.findall(r' execve\("[^"]*/([^"/]+)"', "\n".join(real.calls)))
     assert started >= {"hostnamectl", "timedatectl", "tailscale", "systemctl", "nft"}
-    # That no secret is in an argument or a variable is a part of the tests above.
+    # The tests above check that no secret is in an argument or a variable.
     assert b"--auth-key=file:" in real.traces["strace"][0]
     assert b"wizard-app" in real.traces["processes"][0]
 
@@ -303,21 +301,20 @@ def run(request: pytest.FixtureRequest) -> Run:
     return found_
 
 
-def test_leak_05_every_file_is_its_owners_alone_from_its_first_moment(run: Run) -> None:
+def test_leak_05_every_file_is_private_from_its_creation(run: Run) -> None:
     made = [found_.groups() for line in run.calls if (found_ := CREATED.search(line))]
-    # What programs make for themselves, Python its compiled modules and others their own, is
-    # not ours.
+    # Files that programs create for themselves, such as Python's compiled modules, are not ours.
     ours = {path: mode for mode, path in made if "/platform" in path or "/leaks" in path}
     assert any(".rclone.conf." in path for path in ours)
     assert any(".secrets.env." in path for path in ours)
-    # And nothing is made in folders for everybody.
+    # Nothing is created in shared folders either.
     assert [name for name in run.traces if name.startswith(("scratch/", "account/", "tmp/"))] == []
     assert {path: mode for path, mode in ours.items() if mode != "0600"} == {}
 
 
-def test_leak_07_no_other_copy_of_a_file_is_there(run: Run) -> None:
+def test_leak_07_there_is_no_other_copy_of_a_file(run: Run) -> None:
     names = {name for name in run.traces if name.startswith("etc/platform/")}
-    # On a machine root says that it is set up; in a folder nobody does.
+    # On a machine root creates the completion marker; in a folder nobody does.
     names -= {"etc/platform/setup-complete"}
     wanted = ("active-profile", "active-provider", "backup.toml", "rclone.conf", "secrets.env")
     assert {name for name in names if not name.endswith(".lock")} == {

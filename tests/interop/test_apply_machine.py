@@ -1,6 +1,6 @@
-"""A real Debian machine, set up over https from another machine: what it is afterwards.
+"""A real Debian machine, set up over https from another machine: its state afterwards.
 
-It has no names of protocols and services (no netbase), as a small system.
+Like a small system, it has no names of protocols and services (no netbase).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ NEVER_STARTS = "ExecStart=/bin/false\nType=oneshot"
 OPENCLAW, HERMES = "openclaw-gateway.service", "hermes-gateway.service"
 VICTIM = "/etc/victim"
 CHANNEL_TCP, CHANNEL_UDP, NOT_CHOSEN, SECOND_SSH = 5443, 5444, 6697, 2222
-# In place of those that are shipped, as none of them has such ports.
+# They replace the shipped profiles, none of which has such ports.
 PROFILE = f"""[profile]
 id = "NAME"
 display_name = "NAME"
@@ -69,7 +69,7 @@ OPEN_TCP = (22, SECOND_SSH, 8088, 8089, PORT, CHANNEL_TCP)
 CLOSED_TCP = (NOT_CHOSEN, 8080, 53)
 CLOSED_UDP = (68, 546, 53, CHANNEL_TCP)
 MDNS, MDNS_V6, EVERYBODY = "224.0.0.251", "ff02::fb", "255.255.255.255"
-# Says back what it is told, on every port that is tried; those of sshd and the wizard are theirs.
+# Echoes packets on every tested port, except the ports of sshd and the wizard.
 LISTENER = f"""
 import selectors, socket, struct
 chosen = selectors.DefaultSelector()
@@ -105,15 +105,15 @@ ANOTHER_TABLE = """table inet another {
   }
 }
 """
-# How long nothing has to come for it to count as dropped.
+# How long no answer must come for a packet to count as dropped.
 SILENCE_S = 0.6
 
 
 @dataclass
-class Story:
-    """A machine whose set-up failed twice, was changed, was then done, and was done once more.
+class SetupStory:
+    """A machine on which setup failed twice, was changed, succeeded, and was repeated.
 
-    For each try: the page, and what systemd said of the two gateways afterwards.
+    For each attempt: the page, and the states of the two gateways afterwards.
     """
 
     image: Image
@@ -130,7 +130,7 @@ class Story:
         return self.image.here.read(path)
 
     def remember(self, tried: str, answer: Answer) -> None:
-        """Note how a try went."""
+        """Record the result of an attempt."""
         self.pages[tried] = answer.body
         self.statuses[tried] = answer.status, answer.location
         self.units[tried] = [self.image.state(unit) for unit in (OPENCLAW, HERMES)]
@@ -141,7 +141,7 @@ class Story:
         return self.read(f"/keys/{name}.pub").strip()
 
     def logs_in(self, key: str, *, address: str = NEAR, port: int = 22) -> tuple[int, str]:
-        """How `ssh` ends, from the other network, and what it prints."""
+        """Run `ssh` from the other network; return its status and its output."""
         done = self.image.here.beside(
             *("ssh", "-F", "none", f"-p{port}", "-i", f"/keys/{key}"),
             *("-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no", "-o", "IdentitiesOnly=yes"),
@@ -151,10 +151,10 @@ class Story:
         return done.returncode, done.stdout.strip() or done.stderr.strip()
 
 
-def prepare(told: Story) -> None:
-    """Put two keys on the machine, two ports of its sshd, rules of another, and listeners."""
+def prepare(told: SetupStory) -> None:
+    """Prepare the machine: SSH keys, two ports of sshd, foreign firewall rules, and listeners."""
     machine, far = told.machine, told.image.here.far
-    # The clock follows a link, which must not be written through.
+    # The time zone is a link, through which nothing may be written.
     machine.write(VICTIM, "untouched\n")
     machine.run("ln", "-sf", VICTIM, "/etc/localtime")
     for name in ("hermes", "openclaw"):
@@ -165,7 +165,7 @@ def prepare(told: Story) -> None:
             *("ssh-keygen", "-q", "-N", "", "-C", f"{kind}@home", "-f", f"/keys/{kind}"),
             *("-t", kind if kind in KINDS else "ed25519"),
         )
-    # The last line has no end, and the folder is open to more than sshd bears.
+    # The last line has no line end, and sshd would refuse a folder with this mode.
     before = f'# mine\nrestrict,command="echo only this" {told.public("restricted")}\n'
     machine.write(AUTHORIZED, before + told.public("before"), mode="0644")
     machine.run("chown", "-R", "agent:agent", "/home/agent/.ssh")
@@ -181,18 +181,18 @@ def prepare(told: Story) -> None:
         wait_for_port(far, NEAR, port)
     far.ip("route", "add", "224.0.0.0/4", "dev", "cable")
     far.ip("route", "add", f"{EVERYBODY}/32", "dev", "cable")
-    # Before, nothing keeps anybody out.
+    # At first no port is blocked.
     assert all(far.connects(NEAR, port) for port in (*OPEN_TCP[:4], *CLOSED_TCP))
     assert far.asks(NEAR, 53)
 
 
 @pytest.fixture(scope="module")
-def story() -> Iterator[Story]:
+def story() -> Iterator[SetupStory]:
     with image() as new:
-        told = Story(new)
+        told = SetupStory(new)
         prepare(told)
         visitor = new.serve()
-        # All three keys, and later on one of them once more.
+        # All three keys, and in the repetition one of them again.
         lines = "\r\n".join(told.public(kind) for kind in KINDS)
         visitor.answer({**FORMS, "ssh": [("ssh_keys", lines)]})
         for mode in (stand_in_programs.BAD_KEY, stand_in_programs.DAEMON_DOWN):
@@ -208,14 +208,14 @@ def story() -> Iterator[Story]:
         yield told
 
 
-def test_only_the_last_try_leads_to_the_last_page(story: Story) -> None:
+def test_only_the_last_attempt_leads_to_the_last_page(story: SetupStory) -> None:
     failed = dict.fromkeys(("bad-key", "daemon-down", "no-gateway"), (200, ""))
     assert story.statuses == {**failed, "done": (302, "/wizard/done")}
-    # The wizard is still there, through the rules that are in force by now.
+    # The wizard can still be reached through the new rules.
     assert story.image.here.far.connects(NEAR, PORT)
 
 
-# What a try says that fails
+# Failed attempts
 
 
 @pytest.mark.parametrize(
@@ -226,40 +226,42 @@ def test_only_the_last_try_leads_to_the_last_page(story: Story) -> None:
         ("no-gateway", f"Job for {OPENCLAW} failed"),
     ],
 )
-def test_a_failure_says_what_the_program_said(story: Story, tried: str, said: str) -> None:
+def test_a_failure_shows_the_message_of_the_program(
+    story: SetupStory, tried: str, said: str
+) -> None:
     assert said in " ".join(story.pages[tried].split())
     assert "ended with status 1" in story.pages[tried]
 
 
-def test_leak_01_a_program_that_repeats_its_key_is_not_repeated(story: Story) -> None:
+def test_leak_01_a_key_in_the_output_of_a_program_is_not_shown(story: SetupStory) -> None:
     assert AUTH_KEY not in "".join(story.pages.values())
     assert AUTH_KEY not in story.read("/var/lib/platform/apply-journal.jsonl")
     assert AUTH_KEY not in story.machine.log()
 
 
-def test_the_key_file_is_gone_after_every_try(story: Story) -> None:
+def test_the_key_file_is_removed_after_every_attempt(story: SetupStory) -> None:
     assert list(story.left) == ["bad-key", "daemon-down", "no-gateway", "done"]
     assert re.findall(r".*mesh.*|.*\.tmp.*", "".join(story.left.values())) == []
 
 
-def test_switching_the_profile_after_a_failure_switches_the_first_gateway_off(
-    story: Story,
+def test_changing_the_profile_after_a_failure_disables_the_first_gateway(
+    story: SetupStory,
 ) -> None:
-    # Before its turn a gateway is not touched.
+    # A gateway is not touched before its turn.
     assert story.units["bad-key"] == [("inactive", "disabled")] * 2
     assert story.units["no-gateway"][0] == ("failed", "enabled")
     assert story.units["done"] == [("failed", "disabled"), ("active", "enabled")]
 
 
-# What the machine is afterwards
+# The state of the machine afterwards
 
 
-def test_its_name_is_the_one_that_was_entered_also_of_the_running_system(story: Story) -> None:
+def test_the_entered_name_is_that_of_the_running_system(story: SetupStory) -> None:
     for command in (("hostname",), ("hostnamectl", "--static"), ("cat", "/etc/hostname")):
         assert story.machine.run(*command) == "kitchen\n"
 
 
-def test_ssh_10_its_clock_follows_a_link_that_was_replaced(story: Story) -> None:
+def test_ssh_10_the_link_of_the_time_zone_was_replaced_and_not_followed(story: SetupStory) -> None:
     run = story.machine.run
     assert run("readlink", "/etc/localtime").endswith("/usr/share/zoneinfo/Asia/Kathmandu\n")
     assert story.read(VICTIM) == "untouched\n"
@@ -284,12 +286,12 @@ FILES = {
 }
 
 
-def test_every_file_has_its_mode_and_its_owner(story: Story) -> None:
+def test_every_file_has_its_mode_and_its_owner(story: SetupStory) -> None:
     assert {path: story.machine.rights(path) for path in FILES} == FILES
 
 
-def test_the_journal_tells_to_its_end_what_was_done_to_programs_of_the_platform_alone(
-    story: Story,
+def test_the_journal_is_complete_and_only_readable_by_root_and_the_platform(
+    story: SetupStory,
 ) -> None:
     path = "/var/lib/platform/apply-journal.jsonl"
     assert re.fullmatch("[0-7]+0 root:platform", story.machine.rights(path))
@@ -298,8 +300,8 @@ def test_the_journal_tells_to_its_end_what_was_done_to_programs_of_the_platform_
     assert len(json.loads(begin)["actions"]) > 10
 
 
-def test_the_gateway_has_its_key_from_the_file_that_only_root_and_it_may_read(
-    story: Story,
+def test_the_gateway_has_its_key_from_a_file_that_only_it_and_root_can_read(
+    story: SetupStory,
 ) -> None:
     assert story.image.seen_by("hermes")["OPENROUTER_API_KEY"] == PROVIDER_KEY
     assert story.read("/etc/platform/secrets.env") == f"OPENROUTER_API_KEY={PROVIDER_KEY}\n"
@@ -309,7 +311,7 @@ def test_the_gateway_has_its_key_from_the_file_that_only_root_and_it_may_read(
         assert story.machine.call(*become, *read).returncode == status
 
 
-def test_the_tunnel_is_open_and_the_rules_are_in_force(story: Story) -> None:
+def test_the_tunnel_is_running_and_the_rules_are_loaded(story: SetupStory) -> None:
     assert story.image.state(TUNNEL) == ("active", "enabled")
     assert story.read("/etc/platform/tunnel/credentials.json") == CREDENTIALS
     rules = story.machine.run("nft", "list", "table", "inet", "platform")
@@ -317,7 +319,7 @@ def test_the_tunnel_is_open_and_the_rules_are_in_force(story: Story) -> None:
     assert "tcp dport { 22, 2222, 5443, 8088, 8089, 9443 } accept" in rules
 
 
-def test_the_doctor_finds_what_it_looks_for(story: Story) -> None:
+def test_the_checks_of_the_doctor_pass(story: SetupStory) -> None:
     verdict = json.loads(story.machine.call("platformctl", "doctor", "--json").stdout)
     found = {check["name"]: check["outcome"] for check in verdict["checks"]}
     names = ("agent-user-exists", "secrets-mode", "firewall-default-drop", "records-readable")
@@ -325,7 +327,7 @@ def test_the_doctor_finds_what_it_looks_for(story: Story) -> None:
         assert found[name]["kind"] == "Pass", (name, found[name])
 
 
-def test_the_mesh_vpn_got_its_key_by_a_file_and_nothing_else(story: Story) -> None:
+def test_the_mesh_vpn_got_its_key_only_through_a_file(story: SetupStory) -> None:
     path, digest = "/run/platform/mesh-vpn.key", hashlib.sha256(AUTH_KEY.encode()).hexdigest()
     calls = story.image.tailscale.calls()
     assert len(calls) == 5
@@ -336,32 +338,32 @@ def test_the_mesh_vpn_got_its_key_by_a_file_and_nothing_else(story: Story) -> No
         assert set(call["environ"]) <= {"PATH", "HOME", "LC_ALL", "TMPDIR"}
 
 
-# Logging in over SSH: a real sshd judges `authorized_keys`
+# SSH logins: a real sshd reads `authorized_keys`
 
 
 @pytest.mark.parametrize(
     ("key", "said"),
     [*((kind, "agent") for kind in (*KINDS, "before")), ("restricted", "only this")],
 )
-def test_a_key_that_was_entered_or_there_before_lets_in_and_may_do_what_it_might(
-    story: Story, key: str, said: str
+def test_entered_and_earlier_keys_can_log_in_with_their_restrictions(
+    story: SetupStory, key: str, said: str
 ) -> None:
     assert story.logs_in(key) == (0, said)
 
 
-def test_another_key_lets_nobody_in(story: Story) -> None:
+def test_another_key_cannot_log_in(story: SetupStory) -> None:
     status, said = story.logs_in("wrong")
     assert status == 255
     assert "Permission denied (publickey)" in said
 
 
-def test_ssh_06_every_setup_port_is_open_and_sshd_finds_nothing_wrong(story: Story) -> None:
+def test_ssh_06_every_ssh_port_is_open_and_sshd_accepts_the_modes(story: SetupStory) -> None:
     assert story.logs_in("ed25519", port=SECOND_SSH) == (0, "agent")
     assert story.logs_in("ed25519", address=NEAR_V6) == (0, "agent")
     assert "bad ownership or modes" not in story.machine.log()
 
 
-def test_ssh_04_no_key_is_there_twice_and_none_is_lost(story: Story) -> None:
+def test_ssh_04_no_key_is_duplicated_or_lost(story: SetupStory) -> None:
     lines = story.read(AUTHORIZED).splitlines()
     assert lines == [
         *("# mine", f'restrict,command="echo only this" {story.public("restricted")}'),
@@ -369,17 +371,17 @@ def test_ssh_04_no_key_is_there_twice_and_none_is_lost(story: Story) -> None:
     ]
 
 
-# The firewall, in force in the kernel, tried from a second network
+# The firewall in the kernel, tested from a second network
 
 
 def at_once(do: Callable[[int], bool], ports: tuple[int, ...]) -> dict[int, bool]:
-    """What is found at each port, all of them tried at the same time."""
+    """The result of `do` for each port, all tested at the same time."""
     with ThreadPoolExecutor(len(ports)) as pool:
         return dict(zip(ports, pool.map(do, ports), strict=True))
 
 
 @pytest.mark.parametrize("address", [NEAR, NEAR_V6])
-def test_only_setup_ports_and_chosen_channels_are_open(story: Story, address: str) -> None:
+def test_only_setup_ports_and_chosen_channels_are_open(story: SetupStory, address: str) -> None:
     far = story.image.here.far
     assert far.pings(address)
     assert far.asks(address, CHANNEL_UDP)
@@ -389,7 +391,7 @@ def test_only_setup_ports_and_chosen_channels_are_open(story: Story, address: st
     assert found == dict.fromkeys((*CLOSED_TCP, *CLOSED_UDP), False)
 
 
-def test_neighbours_find_it_again_once_they_forgot_it(story: Story) -> None:
+def test_neighbours_find_the_device_again_after_they_forgot_it(story: SetupStory) -> None:
     for address, version in ((NEAR, "-4"), (NEAR_V6, "-6")):
         story.image.here.far.ip(version, "neighbour", "flush", "dev", "cable")
         story.image.here.near.ip(version, "neighbour", "flush", "dev", "cable")
@@ -403,14 +405,14 @@ def test_neighbours_find_it_again_once_they_forgot_it(story: Story) -> None:
         *((NEAR, 5353, 0), (MDNS, 5353, 5353), (f"{MDNS_V6}%cable", 5353, 5353)),
     ],
 )
-def test_addresses_and_local_names_can_be_had(
-    story: Story, address: str, port: int, from_port: int
+def test_dhcp_and_mdns_packets_are_accepted(
+    story: SetupStory, address: str, port: int, from_port: int
 ) -> None:
     assert story.image.here.far.asks(address, port, from_port=from_port)
 
 
 @pytest.mark.parametrize("address", [FAR, FAR_V6])
-def test_what_it_asks_for_itself_is_answered(story: Story, address: str) -> None:
+def test_connections_from_the_device_work(story: SetupStory, address: str) -> None:
     family, here = family_of(address), story.image.here
     with (
         here.far.socket(family=family, bound=(address, 7000)) as server,
@@ -424,13 +426,13 @@ def test_what_it_asks_for_itself_is_answered(story: Story, address: str) -> None
             assert client.recv(64) == b"hello"
 
 
-def test_it_reaches_itself_on_every_port(story: Story) -> None:
+def test_the_device_reaches_itself_on_every_port(story: SetupStory) -> None:
     for port in CLOSED_TCP:
         for address in ("127.0.0.1", "::1", NEAR):
             assert story.image.here.near.connects(address, port)
 
 
-def test_loading_it_again_changes_nothing_and_leaves_the_rules_of_others(story: Story) -> None:
+def test_loading_the_rules_again_changes_nothing_and_keeps_foreign_rules(story: SetupStory) -> None:
     run = story.machine.run
     before = run("nft", "list", "ruleset")
     assert "table inet another" in before
@@ -440,7 +442,7 @@ def test_loading_it_again_changes_nothing_and_leaves_the_rules_of_others(story: 
     assert story.image.here.far.connects(NEAR, 22)
 
 
-def test_nothing_in_it_needs_a_name_that_a_small_system_does_not_have(story: Story) -> None:
+def test_the_rules_contain_no_names_that_a_small_system_lacks(story: SetupStory) -> None:
     text = re.sub(r"#.*", "", story.read("/etc/nftables.d/platform.nft"))
     words = set(re.findall(r"[a-z0-9-]+", text))
     assert not words & {"icmp", "icmpv6", "ipv6-icmp", "ssh", "bootpc", "bootps", "mdns", "http"}

@@ -1,4 +1,4 @@
-"""Where backups go, as the real `rclone` reads it and uses it, after a device was set up."""
+"""Backups after setup, as the real `rclone` reads and uses the settings."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from wizard_app.setup.apply.executor import execute
 from wizard_app.setup.plan.plan import build_plan
 
 OTHER_STEPS = {slug: dict(fields) for slug, fields in SIMPLE.items() if slug != "backup"}
-# What a key may hold: printable ASCII without blanks, quotes, backslash and back-tick; and
-# rclone reads `%(` as the beginning of something else.
+# The symbols of a key: printable ASCII without blanks, quotes, backslashes and back-ticks. `%(` is
+# excluded, because rclone gives it a meaning.
 KEYS = st.text(
     [chr(code) for code in range(0x21, 0x7F) if chr(code) not in "\"'\\`"], min_size=1, max_size=80
 ).filter(lambda key: "%(" not in key)
@@ -38,7 +38,7 @@ SetUp = Callable[[Answers], Path]
 
 @pytest.fixture
 def answered(wizard: MakeWizard) -> FlaskClient:
-    """A wizard that lacks nothing but where backups go."""
+    """A client of a wizard with all answers except where backups go."""
     client = wizard()
     for slug, form in OTHER_STEPS.items():
         assert client.post(f"/wizard/{slug}", data=form).status_code == 302, slug
@@ -47,7 +47,7 @@ def answered(wizard: MakeWizard) -> FlaskClient:
 
 @pytest.fixture
 def applied(answered: FlaskClient, out: Path) -> SetUp:
-    """Set up a device, with answers about backup; its `/etc/platform`."""
+    """Set up a device with answers about backups; return its `/etc/platform`."""
 
     def apply(answers: Answers) -> Path:
         assert answered.post("/wizard/backup", data=answers).status_code == 302
@@ -59,13 +59,13 @@ def applied(answered: FlaskClient, out: Path) -> SetUp:
 
 
 def remote_of(device: Path) -> str:
-    """The place that backups go to, as the device's record says it."""
+    """The place of the backups, from the record of the device."""
     remote: str = tomllib.loads((device / "backup.toml").read_text())["remote"]
     return remote
 
 
-def backs_up(device: Path, folder: Path, variables: Mapping[str, str] | None = None) -> None:
-    """Copy a file to the store, compare it there, and read it again."""
+def assert_backs_up(device: Path, folder: Path, variables: Mapping[str, str] | None = None) -> None:
+    """Copy files to the store, compare them there, and read one back."""
     folder.mkdir(exist_ok=True)
     (folder / "notes.txt").write_text("what was noted\n")
     (folder / "large.bin").write_bytes(bytes(range(256)) * 2000)
@@ -98,7 +98,7 @@ def expected(answers: Answers) -> dict[str, str]:
 
 
 def answers(kind: str, **fields: st.SearchStrategy[str]) -> st.SearchStrategy[dict[str, str]]:
-    """Answers of a kind of store; `fields` are named without its letter."""
+    """Answers for a kind of store; `fields` are named without the letter of the store."""
     named = {f"{kind[-1]}_{name}": drawn for name, drawn in fields.items()}
     return st.fixed_dictionaries({"kind": st.just(kind), **named})
 
@@ -124,7 +124,7 @@ KINDS = st.one_of(
 
 
 def read_after(answered: FlaskClient, answers: Answers) -> dict[str, dict[str, str]]:
-    """What rclone reads once these answers about backup are applied."""
+    """Apply these answers about backups; return what rclone reads."""
     assert answered.post("/wizard/backup", data=answers).status_code == 302
     plan = build_plan(answered.application.extensions["wizard_app"].snapshot())
     with tempfile.TemporaryDirectory() as folder:
@@ -136,20 +136,20 @@ def read_after(answered: FlaskClient, answers: Answers) -> dict[str, dict[str, s
 @pytest.mark.long
 @settings(examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(answers=KINDS)
-def test_env_06_rclone_reads_just_what_was_entered(
+def test_env_06_rclone_reads_exactly_what_was_entered(
     answered: FlaskClient, answers: dict[str, str]
 ) -> None:
     assert read_after(answered, answers) == {"backup": expected(answers)}
 
 
 @pytest.mark.parametrize("key", ODD_KEYS)
-def test_env_06_and_env_07_an_odd_key_is_read_as_it_is(answered: FlaskClient, key: str) -> None:
+def test_env_06_and_env_07_an_odd_key_is_read_unchanged(answered: FlaskClient, key: str) -> None:
     answers = {"kind": "store_c", "c_endpoint": "https://s3.example.com", "c_bucket": "kitchen"}
     answers |= {"c_access_key": key, "c_secret_key": f"{key}{key}"}
     assert read_after(answered, answers) == {"backup": expected(answers)}
 
 
-# What it does with that
+# What it does with the settings
 
 
 def store_c(s3: ObjectStore, bucket: str, **other: str) -> Answers:
@@ -163,12 +163,12 @@ def store_c(s3: ObjectStore, bucket: str, **other: str) -> Answers:
     }
 
 
-def test_rclone_backs_up_to_store_c_as_it_is_written(
+def test_rclone_backs_up_to_store_c_with_the_written_settings(
     applied: SetUp, s3: ObjectStore, tmp_path: Path
 ) -> None:
     device = applied(store_c(s3, "kitchen-c"))
     rclone_program.run(device / "rclone.conf", "mkdir", remote_of(device))
-    backs_up(device, tmp_path / "data")
+    assert_backs_up(device, tmp_path / "data")
 
 
 @pytest.mark.parametrize("wrong", [{"c_secret_key": "another"}, {"c_access_key": "no:body"}])
@@ -181,17 +181,17 @@ def test_a_store_refuses_a_wrong_key(
     assert "403" in done.stderr
 
 
-def test_rclone_backs_up_to_store_b_once_its_address_is_here(
+def test_rclone_backs_up_to_store_b_at_a_local_address(
     applied: SetUp, s3: ObjectStore, tmp_path: Path
 ) -> None:
     keys = {"b_access_key": s3.access_key, "b_secret_key": s3.secret_key}
     device = applied({"kind": "store_b", "b_account_id": "acct0", "b_bucket": "kitchen-b", **keys})
     here = {"RCLONE_CONFIG_BACKUP_ENDPOINT": f"http://127.0.0.1:{s3.port}"}
     rclone_program.run(device / "rclone.conf", "mkdir", remote_of(device), variables=here)
-    backs_up(device, tmp_path / "data", here)
+    assert_backs_up(device, tmp_path / "data", here)
 
 
-def test_rclone_is_let_into_store_a_with_the_key_as_it_is(applied: SetUp) -> None:
+def test_rclone_logs_in_to_store_a_with_the_unchanged_key(applied: SetUp) -> None:
     with b2_server(B2("0012ab", "K001#secret;with=odd%chars,&[x]", "kitchen-a")) as store:
         names = {"a_account_id": store.account, "a_bucket": store.bucket}
         device = applied({"kind": "store_a", **names, "a_application_key": store.key})

@@ -1,4 +1,4 @@
-"""A served wizard that is stopped while it sets up a device."""
+"""A served wizard that is stopped during setup."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def visitor_of(wizard: Served) -> Visitor:
 
 
 class Device:
-    """A folder that stands for a device, with programs that stand in for others."""
+    """A folder as a device, with stand-ins for the programs."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.root = folder, folder / "device"
@@ -46,26 +46,26 @@ class Device:
             "PATH": f"{self.folder / 'bin'}:/usr/bin:/bin",
             "PLATFORM_ROOT": str(self.root),
             "WIZARD_TOKEN": TOKEN,
-            # As long as the server waits for what is under way; by default 15 s.
+            # How long the server waits for running requests; the default is 15 s.
             "GUNICORN_CMD_ARGS": "--graceful-timeout 3",
         }
         log = self.folder / "wizard.log"
         return served("wizard-app", environment, log, "--production", scheme="https")
 
-    def end_what_hangs(self) -> None:
-        """End what a wizard that was killed could not; systemd would, with its service."""
+    def kill_hanging_programs(self) -> None:
+        """Kill programs that a killed wizard could not stop; on a device, systemd would."""
         for call in self.programs["tailscale"].calls():
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(call["pid"], signal.SIGKILL)
 
     def states(self) -> list[str]:
-        """What became of each action."""
+        """The state of each action."""
         last = read_attempt(self.root / "var/lib/platform/apply-journal.jsonl")
         return [entry.state for entry in last.entries] if last else []
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-def test_fs_10_and_fs_11_a_signal_in_the_midst_loses_nothing_and_one_press_completes(
+def test_fs_10_and_fs_11_a_signal_during_setup_loses_nothing_and_one_press_completes_it(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     device = Device(tmp_path)
@@ -74,14 +74,14 @@ def test_fs_10_and_fs_11_a_signal_in_the_midst_loses_nothing_and_one_press_compl
     with device.wizard() as wizard:
         visitor = visitor_of(wizard)
         visitor.answer(FORMS)
-        press = threading.Thread(target=_pressed, args=(visitor,), daemon=True)
+        press = threading.Thread(target=_apply, args=(visitor,), daemon=True)
         press.start()
         wait_until(lambda: device.programs["tailscale"].calls())
         wizard.process.send_signal(number)
         wizard.process.wait(ENDS_S)
         press.join(ENDS_S)
         assert not press.is_alive()
-    device.end_what_hangs()
+    device.kill_hanging_programs()
     before = device.states()
     assert "running" in before
     assert (device.root / "etc/hostname").read_text() == "kitchen\n"
@@ -90,14 +90,14 @@ def test_fs_10_and_fs_11_a_signal_in_the_midst_loses_nothing_and_one_press_compl
         assert not key_file.exists()
         visitor = visitor_of(wizard)
         assert visitor.ask("/").location == "/wizard/review"
-        # It alone was not on the device yet.
+        # Only this key was not stored on the device yet.
         visitor.answer({"mesh-vpn": FORMS["mesh-vpn"]})
         assert visitor.apply().location == "/wizard/done"
     assert set(device.states()) == {"done", "kept"}
     assert AUTH_KEY not in (tmp_path / "wizard.log").read_text()
 
 
-def _pressed(visitor: Visitor) -> None:
-    # Nobody may answer it any more.
+def _apply(visitor: Visitor) -> None:
+    # There may be no response.
     with contextlib.suppress(OSError, http.client.HTTPException):
         visitor.apply()

@@ -1,6 +1,6 @@
-"""Machines that lack what others have: one sentence says so, and nothing is half done.
+"""Machines that lack something: one sentence says so, and nothing is left half done.
 
-Each is Debian's files without a systemd that runs, in a mount namespace of its own.
+Each is a copy of Debian's files without a running systemd, in its own mount namespace.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from tests.support.own_packages import shared_folders
 from tests.support.setups import STATE
 
 TIMEOUT_S = 60
-# That long a server must live to count as one that serves, which `timeout` tells by 124.
+# A server counts as running if it lives this long; `timeout` then exits with 124.
 SERVES_S, SERVED = 4, 124
 SET_UP = "etc/platform/setup-complete"
 STATE_FILE = "/var/lib/platform/wizard-state.json"
 USERS = "(useradd --system platform; useradd --system --create-home agent) 2>/dev/null"
 PROGRAMS = ("nft", "hostnamectl", "timedatectl", "systemctl")
-# One that does nothing, and does it well.
+# A program that does nothing, successfully.
 STAND_IN = "printf '#!/bin/sh\\nexit 0\\n' >/usr/local/bin/{0}; chmod +x /usr/local/bin/{0}"
 READ_ONLY_ETC = "mount --bind /etc /etc; mount -o remount,ro,bind /etc"
 READ_ONLY = "umount /run; mount --bind / /; mount -o remount,ro,bind /"
@@ -52,7 +52,7 @@ ANSWERS = {
 
 
 class Ended(NamedTuple):
-    """How a command ended."""
+    """The result of a command."""
 
     status: int
     output: str
@@ -60,7 +60,7 @@ class Ended(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """The one sentence with which it failed."""
+        """The one sentence with which the command failed."""
         assert self.status == 1, self
         assert "Traceback" not in self.output + self.errors
         (said,) = re.findall(r"^error: (.*)$", self.errors, flags=re.MULTILINE)
@@ -69,14 +69,14 @@ class Ended(NamedTuple):
 
 @dataclass(frozen=True)
 class Bare:
-    """A machine without systemd; before each command `lacks` is done to it."""
+    """A machine without systemd; `lacks` are commands that run before each other command."""
 
     tree: Path
     libraries: list[tuple[Path, str]]
     lacks: list[str] = field(default_factory=list)
 
     def run(self, command: str, stdin: str = "", seconds: float = TIMEOUT_S) -> Ended:
-        """Run a command there as root, for so many seconds at most."""
+        """Run a command there as root, for at most `seconds`."""
         within = [f"mount --rbind {here} {self.tree}{there}" for here, there in self.libraries]
         within += [f"mount -t proc proc {self.tree}/proc", f"mount -t tmpfs tmpfs {self.tree}/run"]
         asked = "; ".join([*self.lacks, "cd /", f"exec timeout {seconds} {command}"])
@@ -94,14 +94,14 @@ class Bare:
         return Ended(done.returncode, done.stdout, done.stderr)
 
     def serves(self, command: str) -> bool:
-        """Whether a server goes on, without complaints."""
+        """Whether a server keeps running, without error messages."""
         done = self.run(command, seconds=SERVES_S)
         assert "Traceback" not in done.errors
         assert "error" not in done.errors.lower(), done
         return done.status == SERVED
 
     def answer(self, **answers: object) -> None:
-        """Have the wizard's questions answered, and the key stored by a try before."""
+        """Store answers to all questions, and a journal in which the key is already stored."""
         path = self.tree / STATE_FILE.lstrip("/")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps({**STATE, "answers": {**ANSWERS, **answers}}))
@@ -113,13 +113,13 @@ class Bare:
         path.with_name("apply-journal.jsonl").write_text(f"{first}\n")
 
     def doctor(self) -> dict[str, str]:
-        """What each check finds; some fail."""
+        """The result of each check; some checks fail."""
         done = self.run("platformctl doctor --json")
         assert (done.status, done.errors) == (1, "")
         return {one["name"]: one["outcome"]["kind"] for one in json.loads(done.output)["checks"]}
 
     def files(self, *folders: str) -> Mapping[str, bytes]:
-        """Every file of ours that is in these folders."""
+        """All our files in these folders."""
         found = [path for folder in folders for path in (self.tree / folder).rglob("*")]
         return {
             str(path.relative_to(self.tree)): path.read_bytes()
@@ -130,7 +130,7 @@ class Bare:
 
 @pytest.fixture(scope="module")
 def programs() -> Iterator[tuple[Path, list[tuple[Path, str]]]]:
-    """The files of a machine with our programs, and the folders that these need."""
+    """The files of a machine with our programs, and the folders that they need."""
     libraries = list(shared_folders())
     with writable_tree() as tree:
         install_programs(tree)
@@ -141,7 +141,7 @@ def programs() -> Iterator[tuple[Path, list[tuple[Path, str]]]]:
 
 @pytest.fixture
 def bare(programs: tuple[Path, list[tuple[Path, str]]]) -> Iterator[Bare]:
-    """One that nothing was done to yet."""
+    """A fresh machine."""
     below, libraries = programs
     with writable_tree(below) as tree:
         yield Bare(tree, libraries)
@@ -158,7 +158,7 @@ def test_without_systemd_and_users_the_apps_serve_and_commands_answer(bare: Bare
     stored = bare.run(MODEL_SET, KEY)
     assert (stored.status, stored.errors) == (0, "")
     secrets = bare.tree / "etc/platform/secrets.env"
-    # There is no group of the gateways, who else could read it.
+    # Without the group of the gateways, nobody else may read it.
     assert secrets.stat().st_mode & 0o7777 == 0o600
 
 
@@ -171,7 +171,7 @@ def test_without_systemd_no_service_is_installed(bare: Bare) -> None:
 
 
 @pytest.mark.long
-def test_without_systemd_setting_up_stops_where_systemd_is_needed(bare: Bare) -> None:
+def test_without_systemd_setup_stops_at_the_first_action_that_needs_it(bare: Bare) -> None:
     bare.lacks.append(USERS)
     bare.answer()
     assert "hostnamectl" in bare.run(APPLY).sentence
@@ -181,7 +181,7 @@ def test_without_systemd_setting_up_stops_where_systemd_is_needed(bare: Bare) ->
 
 
 @pytest.mark.long
-def test_without_the_user_of_the_gateways_files_are_roots_alone_and_doctor_says_so(
+def test_without_the_user_of_the_gateways_files_belong_to_root_and_doctor_reports_it(
     bare: Bare,
 ) -> None:
     bare.answer()
@@ -194,7 +194,7 @@ def test_without_the_user_of_the_gateways_files_are_roots_alone_and_doctor_says_
 
 
 @pytest.mark.long
-def test_a_read_only_etc_changes_nothing(bare: Bare) -> None:
+def test_on_a_read_only_etc_commands_fail_and_change_nothing(bare: Bare) -> None:
     bare.lacks.append(USERS)
     bare.answer()
     bare.lacks.append(READ_ONLY_ETC)
@@ -208,7 +208,7 @@ def test_a_read_only_etc_changes_nothing(bare: Bare) -> None:
 
 
 @pytest.mark.long
-def test_on_a_read_only_machine_each_command_says_so(bare: Bare) -> None:
+def test_on_a_read_only_machine_each_command_reports_it(bare: Bare) -> None:
     bare.lacks.append(READ_ONLY)
     before = bare.files("etc", "var/lib")
     for command, stdin in ((MODEL_SET, KEY), (WIZARD, ""), (DASHBOARD, "")):
@@ -221,7 +221,7 @@ def test_on_a_read_only_machine_each_command_says_so(bare: Bare) -> None:
 
 
 @pytest.mark.long
-def test_a_full_disk_keeps_the_wizard_from_starting_and_nothing_else(bare: Bare) -> None:
+def test_a_full_disk_only_prevents_the_wizard_from_starting(bare: Bare) -> None:
     bare.lacks.extend((USERS, FULL_VAR))
     wizard = bare.run(WIZARD, seconds=20)
     assert "No space left on device" in wizard.sentence
@@ -231,7 +231,7 @@ def test_a_full_disk_keeps_the_wizard_from_starting_and_nothing_else(bare: Bare)
 
 
 @pytest.mark.long
-def test_without_the_library_of_certificates_the_wizard_says_what_to_install(bare: Bare) -> None:
+def test_without_the_library_for_certificates_the_wizard_says_what_to_install(bare: Bare) -> None:
     program = bare.tree / "usr/local/bin/wizard-app"
     hidden = "import sys; sys.modules['cryptography'] = None"
     program.write_text(program.read_text().replace("\nimport", f"\n{hidden}\nimport", 1))
@@ -241,7 +241,7 @@ def test_without_the_library_of_certificates_the_wizard_says_what_to_install(bar
 
 
 @pytest.mark.long
-def test_without_tailscale_the_step_says_so_before_anything_is_done(bare: Bare) -> None:
+def test_without_tailscale_setup_says_so_before_it_changes_anything(bare: Bare) -> None:
     bare.lacks.append(USERS)
     bare.answer(mesh_vpn_enabled=True)
     before = bare.files("etc")

@@ -1,4 +1,4 @@
-"""The chat against servers that are not ours: lm-proxy and nginx; the wizard as it is served."""
+"""The chat with real servers, lm-proxy and nginx, and the wizard under its real server."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ HELLO = [Turn("user", "hello"), Turn("assistant", "so"), Turn("user", "and ünï
 
 @pytest.fixture(scope="module")
 def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenAiProxy]:
-    """A server that speaks as OpenAI does, and whose model is the stand-in."""
+    """A server with the protocol of OpenAI, whose model is the stand-in."""
     with (
         gateways.stand_in() as url,
         openai_proxy(tmp_path_factory.mktemp("proxy"), f"{url}/v1") as running,
@@ -52,7 +52,7 @@ def base_of(proxy: OpenAiProxy) -> str:
 @pytest.mark.long
 @pytest.mark.parametrize("streaming", [False, True])
 @pytest.mark.parametrize("chat", [f'{COMPLETIONS}\nmodel = "small"', 'model = "small"'])
-def test_a_server_that_speaks_as_openai_does_answers(
+def test_a_server_with_the_protocol_of_openai_answers(
     proxy: OpenAiProxy, chat: str, *, streaming: bool
 ) -> None:
     one = profile(base_of(proxy), chat)
@@ -63,7 +63,7 @@ def test_a_server_that_speaks_as_openai_does_answers(
 
 
 def refusal(url: str, chat: str, token: Secret | None = None, **more: Any) -> str:
-    """Why a gateway gives no answer."""
+    """The message of a gateway that gives no answer."""
     with pytest.raises(GatewayError) as raised:
         list(ask(profile(url, chat), HELLO, token, **more))
     return raised.value.message
@@ -118,7 +118,7 @@ location = /packed { gzip on; gzip_types text/event-stream; gzip_min_length 0;
 
 @pytest.fixture(scope="module")
 def web_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """An nginx before the stand-in."""
+    """An nginx in front of the stand-in."""
     folder = tmp_path_factory.mktemp("nginx")
     with gateways.stand_in() as url, gateways.stand_in(Manner(slow_s=20)) as slow:
         lines = _NGINX.replace("UPSTREAM", url).replace("SLOW", slow)
@@ -146,11 +146,11 @@ def test_chat_02_the_message_of_a_web_server_is_shown(
 
 
 @pytest.mark.parametrize("path", ["", "/plain", "/packed"])
-def test_a_stream_comes_through_a_web_server(web_server: str, path: str) -> None:
+def test_a_stream_passes_through_a_web_server(web_server: str, path: str) -> None:
     chat = f'{COMPLETIONS}\npath = "{path}"'
     pieces = list(ask(profile(web_server, chat), HELLO, None, streaming=True))
     assert "stand-in" in "".join(pieces)
-    # Without a simple chat there, the other way is gone.
+    # There is no simple chat there, so chat completions are used.
     assert "stand-in" in "".join(ask(profile(web_server), HELLO, None))
     assert health(profile(web_server)).ready
 
@@ -160,7 +160,7 @@ Talking = Callable[..., contextlib.AbstractContextManager[Served]]
 
 @pytest.fixture
 def talking(running: Running, out: Path) -> Talking:
-    """Run a served wizard whose profile has its gateway at an address."""
+    """Run a served wizard whose profile has its gateway at a given address."""
 
     @contextlib.contextmanager
     def talking(url: str, chat: str = "") -> Iterator[Served]:
@@ -196,7 +196,7 @@ def ask_for_stream(connection: http.client.HTTPConnection, message: str) -> None
 
 @contextlib.contextmanager
 def streaming(wizard: Served, message: str) -> Iterator[http.client.HTTPResponse]:
-    """The answer to a message while it comes."""
+    """The response to a message, while it is being sent."""
     connection = http.client.HTTPConnection("127.0.0.1", wizard.port, timeout=60)
     try:
         ask_for_stream(connection, message)
@@ -205,7 +205,7 @@ def streaming(wizard: Served, message: str) -> Iterator[http.client.HTTPResponse
         connection.close()
 
 
-def test_a_connection_outlasts_a_streamed_answer(talking: Talking, tmp_path: Path) -> None:
+def test_a_connection_stays_open_after_a_streamed_answer(talking: Talking, tmp_path: Path) -> None:
     with gateways.stand_in() as url, talking(url, COMPLETIONS) as wizard:
         connection = http.client.HTTPConnection("127.0.0.1", wizard.port, timeout=60)
         with contextlib.closing(connection):
@@ -221,7 +221,7 @@ def test_a_connection_outlasts_a_streamed_answer(talking: Talking, tmp_path: Pat
 
 
 def in_two_parts(heard: threading.Event) -> Callable[[object, socket.socket], None]:
-    """A gateway that says a second word once the first one is heard."""
+    """A gateway that sends a second word once the first one has been received."""
 
     def answer(_: object, connection: socket.socket) -> None:
         connection.sendall(EVENTS + f"{delta('öne')}\n\n".encode())
@@ -232,7 +232,7 @@ def in_two_parts(heard: threading.Event) -> Callable[[object, socket.socket], No
 
 
 @pytest.mark.parametrize("behind", ["nothing", "nginx"])
-def test_an_answer_is_sent_on_while_it_comes_also_through_a_web_server(
+def test_an_answer_is_forwarded_immediately_even_through_a_web_server(
     talking: Talking, tmp_path: Path, behind: str
 ) -> None:
     heard = threading.Event()
@@ -244,7 +244,7 @@ def test_an_answer_is_sent_on_while_it_comes_also_through_a_web_server(
             front = running.enter_context(nginx(tmp_path, tmp_path / "nginx", lines))
             wizard = Served(front.url, wizard.process, wizard.log)
         came = running.enter_context(streaming(wizard, "hello"))
-        # The status comes before the first word does.
+        # The status is sent before the first word.
         assert (came.status, came.headers["Transfer-Encoding"]) == (200, "chunked")
         assert came.read1().decode() == "öne"
         assert [said["role"] for said in turns(tmp_path)] == ["user"]
@@ -255,14 +255,14 @@ def test_an_answer_is_sent_on_while_it_comes_also_through_a_web_server(
 
 
 @pytest.mark.parametrize("said_something", [True, False])
-def test_leaving_ends_the_request_to_the_gateway(
+def test_a_client_that_disconnects_ends_the_request_to_the_gateway(
     talking: Talking, tmp_path: Path, *, said_something: bool
 ) -> None:
     ended = threading.Event()
 
     def answer(_: object, connection: socket.socket) -> None:
         connection.sendall(EVENTS + (f"{delta('so far')}\n\n".encode() if said_something else b""))
-        # Nothing more is said, so nothing more is written to who went away.
+        # Nothing more is sent, so no write to the disconnected client can fail.
         while connection.recv(100):
             pass
         ended.set()
@@ -282,7 +282,7 @@ def test_leaving_ends_the_request_to_the_gateway(
 
 
 def in_threads(count: int, do: Callable[[int], object]) -> list[threading.Thread]:
-    """Threads that do it at once, each with its number."""
+    """Start `count` threads, each of which calls `do` with its number."""
     threads = [threading.Thread(target=do, args=(number,)) for number in range(count)]
     for thread in threads:
         thread.start()
@@ -290,7 +290,7 @@ def in_threads(count: int, do: Callable[[int], object]) -> list[threading.Thread
 
 
 @pytest.mark.long
-def test_other_pages_are_quick_while_all_places_at_the_gateway_are_taken(
+def test_other_pages_are_quick_while_all_slots_of_the_gateway_are_taken(
     talking: Talking, tmp_path: Path
 ) -> None:
     with gateways.stand_in(Manner(slow_s=12)) as url, talking(url) as wizard:
@@ -305,7 +305,7 @@ def test_other_pages_are_quick_while_all_places_at_the_gateway_are_taken(
         assert send(wizard, "/chat")[0] == 200
         assert "Ready" in send(wizard, "/chat/gateway")[1]
         assert send(wizard, "/healthz") == (200, "ok")
-        # Whoever waited for a place would wait longer than this.
+        # Waiting for a slot would take longer than this.
         assert time.monotonic() - began < 10
         for thread in threads:
             thread.join(60)
@@ -316,7 +316,7 @@ def test_other_pages_are_quick_while_all_places_at_the_gateway_are_taken(
 
 
 @pytest.mark.long
-def test_chat_06_sixty_four_people_at_once_leave_whole_lines_in_order(
+def test_chat_06_sixty_four_simultaneous_people_leave_whole_lines_in_order(
     talking: Talking, tmp_path: Path
 ) -> None:
     failures: list[object] = []
@@ -338,7 +338,7 @@ def test_chat_06_sixty_four_people_at_once_leave_whole_lines_in_order(
     for person in range(64):
         mine = [text for text in asked if text.startswith(f"{person} ")]
         assert mine == [f"{person} {number}" for number in range(5)]
-    # An answer is behind its question.
+    # An answer comes after its question.
     for number, said in enumerate(found):
         if said["role"] == "assistant" and not said.get("error"):
             question = said["content"].split("> ")[1].split("\n")[0]
@@ -365,5 +365,5 @@ def test_chat_05_a_page_of_a_very_long_history_is_quick(talking: Talking, tmp_pa
             status, html = send(wizard, "/chat")
             times.append(time.monotonic() - began)
             assert (status, html.count("<article")) == (200, 200)
-        # A tenth of a second on a machine with nothing else to do.
+        # On an idle machine it takes a tenth of a second.
         assert sorted(times)[len(times) // 2] < 1

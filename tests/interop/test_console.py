@@ -1,4 +1,4 @@
-"""The console of a real machine before it is set up, as who stands before it sees it."""
+"""The console of a real machine before setup, as a person in front of it sees it."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ NO_LINK = "sudo wizard-app new-token --production"
 
 
 class Device:
-    """A machine that was started, and what its console has shown."""
+    """A booted machine, and the text on its console."""
 
     def __init__(self, here: Appliance) -> None:
         assert here.console is not None
         self.here, self.machine, self.console = here, here.machine, here.console
 
     def shown(self) -> str:
-        """What the console shows now: agetty's text, since it was last put there."""
+        """The current text on the console: everything since agetty last wrote its header."""
         screen = self.console.read_text("utf-8", "replace").replace("\r", "")
         return screen.rpartition("Debian GNU/Linux 12 ")[2]
 
     def token(self) -> str:
-        """The token of the link on the console, when there is one."""
+        """The token of the link on the console; empty without a link."""
         found = LINK.search(self.shown())
         return found[1] if found else ""
 
     def new_token(self) -> str:
-        """That of a new link, once the console shows it."""
+        """Make a new link, wait until the console shows it, and return its token."""
         told = json.loads(self.machine.run("wizard-app", "new-token", "--production", "--json"))
         token: str = told["url"].rpartition("=")[2]
         wait_until(lambda: self.token() == token and self.shown().endswith("login: "))
@@ -48,11 +48,11 @@ class Device:
 
 @pytest.fixture
 def device(shared: Appliance) -> Device:
-    """One with an address, for who makes a link of their own."""
+    """A device with an address, for tests that make their own link."""
     return Device(shared)
 
 
-def test_the_console_shows_link_code_and_fingerprint(device: Device) -> None:
+def test_the_console_shows_link_qr_code_and_fingerprint(device: Device) -> None:
     token = device.new_token()
     shown = device.shown()
     assert rows(plain(shown.partition("\n\n")[2]), 80) <= 24
@@ -70,7 +70,7 @@ def test_the_console_shows_link_code_and_fingerprint(device: Device) -> None:
 def test_tok_09_only_root_can_read_the_text_of_the_console(device: Device) -> None:
     token = device.new_token()
     assert device.machine.rights(FILES[0]) == "600 root:root"
-    # Root sees, and made, the link of another user's wizard.
+    # Root can read, and has made, the link of the wizard of another user.
     assert device.machine.rights("/run/platform/wizard.token") == "600 platform:platform"
     again = device.machine.run("wizard-app", "launch-url", "--production")
     assert again.splitlines()[0] == f"https://{NEAR}:8088/?token={token}"
@@ -80,7 +80,7 @@ def test_tok_09_only_root_can_read_the_text_of_the_console(device: Device) -> No
     assert token in device.machine.run("cat", FILES[1])
 
 
-def test_leak_01_no_link_is_in_the_journal_nor_among_words_and_variables(device: Device) -> None:
+def test_leak_01_no_link_is_in_the_journal_or_in_arguments_and_variables(device: Device) -> None:
     token = device.new_token()
     device.machine.run("systemctl", "restart", UNIT)
     wait_until(lambda: token in device.machine.call("cat", *FILES).stdout)
@@ -99,7 +99,7 @@ def test_a_used_link_is_no_longer_shown(device: Device) -> None:
     assert not device.token()
 
 
-def test_a_cleared_screen_shows_the_link_again_and_a_restarted_wizard_its_new_one(
+def test_a_cleared_screen_shows_the_link_again_and_after_a_restart_the_new_one(
     device: Device,
 ) -> None:
     token = device.new_token()
@@ -110,7 +110,7 @@ def test_a_cleared_screen_shows_the_link_again_and_a_restarted_wizard_its_new_on
     wait_until(lambda: device.token() not in {"", token})
 
 
-def test_a_killed_one_leaves_nothing_when_it_is_stopped(device: Device) -> None:
+def test_a_killed_console_service_leaves_no_text_behind(device: Device) -> None:
     device.new_token()
     device.machine.run("systemctl", "kill", "--signal=KILL", UNIT)
     wait_until(lambda: device.machine.call("ls", *FILES).stdout == "")
@@ -131,7 +131,7 @@ def test_without_a_console_nothing_fails(device: Device) -> None:
         device.machine.run("systemctl", "start", "console-getty.service")
 
 
-def test_an_address_that_comes_late_is_shown_and_a_device_that_is_set_up_shows_nothing(
+def test_a_late_address_is_shown_and_a_configured_device_shows_no_link(
     tmp_path: Path,
 ) -> None:
     with appliance(console=tmp_path / "console", wired=False) as here:

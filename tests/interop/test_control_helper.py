@@ -1,4 +1,4 @@
-"""The root helper, started by systemd's own activator, and by systemd on a real machine."""
+"""The root helper, started by systemd's socket activator, and by systemd on a real machine."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ STRANGER = 61234
 
 @dataclass(frozen=True)
 class Helped:
-    """A device with a helper for the user nobody; `log` takes what the helper says."""
+    """A device with a helper that serves the user nobody; `log` is the output of the helper."""
 
     device: Device
     log: Path
 
     @property
     def socket(self) -> Path:
-        """Where the helper listens."""
+        """The helper's socket."""
         return self.device.path("/run/platform/control.sock")
 
     def has_logged(self, line: str, times: int = 1) -> bool:
-        """Whether the helper says so as often, and no more; that may come behind its answer."""
+        """Whether the helper logs the line exactly `times` times; it may log after its response."""
         wait_until(lambda: self.log.read_text().count(line) >= times)
         return self.log.read_text().count(line) == times
 
@@ -73,20 +73,20 @@ class Helped:
     ) -> subprocess.CompletedProcess[str]:
         """Run `platformctl` as that user."""
         become = (sys.executable, str(Path(__file__).with_name("another_user.py")), str(user))
-        # Wherever this checkout lies, every user may read that copy.
+        # Every user can read this copy, wherever the checkout is.
         places = {"PLATFORM_ROOT": str(self.device.root), "PYTHONPATH": str(packages())}
         return call(*become, *args, stdin=stdin, env=places | environment)
 
     @contextlib.contextmanager
     def connected(self) -> Iterator[Connection]:
-        """A connection of root's to the helper."""
+        """Open a connection to the helper, as root."""
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(20)
             connection.connect(str(self.socket))
             yield connection
 
     def send(self, request: bytes) -> str:
-        """The whole answer to these bytes, sent by root."""
+        """Send these bytes as root; return the whole response."""
         with self.connected() as connection:
             with contextlib.suppress(BrokenPipeError):
                 connection.sendall(request)
@@ -96,8 +96,8 @@ class Helped:
 
 @contextlib.contextmanager
 def activated(*options: str) -> Iterator[Helped]:
-    """A device with a helper; `options` are further ones of its activator."""
-    # Not below tmp_path, which only its owner may enter.
+    """A device with a helper; `options` are additional options of the activator."""
+    # Not below tmp_path, which only its owner can enter.
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         root.chmod(0o755)
@@ -107,7 +107,7 @@ def activated(*options: str) -> Iterator[Helped]:
             activator = subprocess.Popen(
                 [
                     *("systemd-socket-activate", "--accept", "--inetd", "-l", str(found.socket)),
-                    # Of its environment nothing may count.
+                    # The helper must ignore these variables.
                     *(f"-EPLATFORM_SECRETS_FILE={root}/elsewhere", f"-EPLATFORM_ROOT={root}/other"),
                     *options,
                     *(program("platformctl"), "control-helper"),
@@ -118,7 +118,7 @@ def activated(*options: str) -> Iterator[Helped]:
                 stderr=log,
             )
         try:
-            # The file is there before anybody listens on it.
+            # The socket's file exists before the activator listens.
             wait_until(lambda: "Listening on" in found.log.read_text())
             found.socket.chmod(0o666)
             yield found
@@ -138,7 +138,7 @@ def helped() -> Iterator[Helped]:
 
 @pytest.fixture
 def stored(helped: Helped) -> Helped:
-    """A device that has a key already."""
+    """A device that already has a key."""
     helped.device.put(SECRETS, "OPENAI_API_KEY=old\n", mode=0o600)
     helped.device.put(ACTIVE, "openai\n")
     return helped
@@ -164,7 +164,7 @@ def test_without_root_keys_are_set_and_listed(helped: Helped) -> None:
 
 @pytest.fixture
 def provider_server(stored: Helped) -> Iterator[RawServer]:
-    """A provider, which the device has the address of."""
+    """A provider whose address is configured on the device."""
     with serving({"/v1/models": b'{"data": []}'}) as running:
         stored.device.put("/etc/platform/active-endpoint", f"{running.url}/v1\n")
         yield running
@@ -186,7 +186,7 @@ def test_without_root_a_stored_key_is_tested_by_the_helper_and_a_given_one_direc
     assert stored.has_logged("model-test by user 65534: done")
 
 
-def test_the_helper_fills_a_given_key_up_with_what_is_stored(
+def test_the_helper_completes_a_given_key_with_stored_values(
     stored: Helped, provider_server: RawServer
 ) -> None:
     stored.device.put(SECRETS, "AWS_ACCESS_KEY_ID=a\nAWS_REGION=eu-west-1\n", mode=0o600)
@@ -199,7 +199,7 @@ def test_the_helper_fills_a_given_key_up_with_what_is_stored(
     assert "/eu-west-1/bedrock/" in scope
 
 
-def test_the_helper_asks_no_address_that_its_caller_gives(
+def test_the_helper_connects_to_no_address_that_its_caller_gives(
     stored: Helped, provider_server: RawServer
 ) -> None:
     stored.device.put("/etc/platform/airgap.flag", "")
@@ -210,7 +210,7 @@ def test_the_helper_asks_no_address_that_its_caller_gives(
     assert provider_server.requests == []
 
 
-def test_the_helper_by_hand_says_what_it_is(helped: Helped) -> None:
+def test_the_helper_run_by_hand_says_that_systemd_starts_it(helped: Helped) -> None:
     done = helped.device.ctl("control-helper", stdin="x")
     assert (done.returncode, done.stdout) == (64, "")
     assert "hint: systemd starts this helper" in done.stderr
@@ -228,7 +228,7 @@ def test_an_error_of_the_helper_is_shown_like_our_own(stored: Helped) -> None:
     ("provider", "key", "family"),
     [("nope", "k", WrongUsageError), ("openai", "a b", PlatformError)],
 )
-def test_an_error_keeps_its_family(
+def test_an_error_keeps_its_class(
     stored: Helped, provider: str, key: str, family: type[PlatformError]
 ) -> None:
     with pytest.raises(PlatformError) as caught:
@@ -238,7 +238,7 @@ def test_an_error_keeps_its_family(
 
 @pytest.fixture
 def spent(helped: Helped) -> Helped:
-    """A device whose ledger is for its owner alone."""
+    """A device whose ledger only its owner can read."""
     device = helped.device
     device.put("/etc/platform/active-profile", "openclaw\n")
     stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -249,7 +249,7 @@ def spent(helped: Helped) -> Helped:
 
 
 def test_without_root_the_cost_is_shown(spent: Helped) -> None:
-    # A ledger that is named by a variable is read by the caller.
+    # The caller itself reads a ledger that a variable names.
     other = spent.device.put("/ledger", "", mode=0o644)
     done = spent.ctl(NOBODY, "cost", "--json", PLATFORM_COST_LEDGER=str(other))
     assert json.loads(done.stdout)["today_usd"] == 0
@@ -264,7 +264,7 @@ def test_without_root_the_cost_is_shown(spent: Helped) -> None:
     assert "change:" not in spent.log.read_text()
 
 
-def test_without_root_caps_are_changed_and_a_new_ledger_started(spent: Helped) -> None:
+def test_without_root_caps_are_changed_and_a_new_ledger_is_started(spent: Helped) -> None:
     words = ("--daily", "2.5", "--on-trip", "warn", "--warn-at", "50")
     done = spent.ctl(NOBODY, "cost", "set", *words)
     assert done.returncode == 0, done.stderr
@@ -283,14 +283,14 @@ def test_without_root_the_helper_checks_the_device(stored: Helped) -> None:
     stored.device.put(SECRETS, "x" * (2 << 20), mode=0o600)
     done = stored.ctl(NOBODY, "doctor", "--json")
     found = {one["name"]: one["outcome"] for one in json.loads(done.stdout)["checks"]}
-    # Only root sees what is wrong with it.
+    # Only root can see this problem.
     assert "secrets.env is larger than" in found["records-readable"]["detail"]
     assert (done.returncode, done.stderr) == (1, "")
     assert stored.has_logged("read: doctor by user 65534: done")
     assert stored.device.path("/run/platform/doctor.json").stat().st_uid == 0
 
 
-def test_the_device_is_examined_once_at_a_time(stored: Helped) -> None:
+def test_only_one_examination_of_the_device_runs_at_a_time(stored: Helped) -> None:
     with (
         changing(stored.device.path("/etc/platform/doctor")),
         pytest.raises(LockedError),
@@ -298,7 +298,7 @@ def test_the_device_is_examined_once_at_a_time(stored: Helped) -> None:
         control_helper.ask(stored.socket, "doctor", {}, Verdict)
 
 
-def test_without_an_answer_of_the_helper_the_rest_is_examined(stored: Helped) -> None:
+def test_without_an_answer_from_the_helper_the_other_checks_run(stored: Helped) -> None:
     stored.socket.unlink()
     with socket.socket(socket.AF_UNIX) as nobody_listens:
         nobody_listens.bind(str(stored.socket))
@@ -309,7 +309,7 @@ def test_without_an_answer_of_the_helper_the_rest_is_examined(stored: Helped) ->
     assert len(json.loads(done.stdout)["checks"]) > 10
 
 
-def test_without_root_voice_is_switched_and_the_microphone_checked(helped: Helped) -> None:
+def test_without_root_voice_is_switched_and_the_microphone_is_checked(helped: Helped) -> None:
     shutil.copy(data_path("limits/rpi5.json"), helped.device.path("/etc/platform/limits.json"))
     path = helped.device.path("/etc/platform/voice.toml")
     for words, line in ((("enable", "--yes"), "enabled = true"), (("disable",), "enabled = false")):
@@ -318,7 +318,7 @@ def test_without_root_voice_is_switched_and_the_microphone_checked(helped: Helpe
         assert line in path.read_text()
         assert (path.stat().st_mode & 0o777, path.stat().st_uid) == (0o644, 0)
     assert helped.has_logged("voice-switch by user 65534: done", 2)
-    # The microphone of the settings is checked.
+    # The microphone from the settings is checked.
     path.write_text('[voice]\naudio_device = "plughw:7,3"\n')
     done = helped.ctl(NOBODY, "voice", "check", "--json")
     assert (done.returncode, json.loads(done.stdout)["device"]) == (1, "plughw:7,3")
@@ -339,7 +339,7 @@ def model_test(provider: str = "openai", **more: object) -> bytes:
 
 
 LIST = b'{"operation": "model-list", "arguments": '
-# By what is said of them.
+# By the error message.
 ATTACKS: dict[str, list[bytes]] = {
     "not a single line": [
         *(b"", model_set()[:-1], model_set() * 2),
@@ -403,7 +403,7 @@ def test_an_invalid_request_changes_nothing(
         try:
             answer = stored.send(sent)
         except ConnectionResetError:
-            # What is too long is not read to its end.
+            # A request that is too long is not read to its end.
             assert "longer than" in reason
         else:
             assert reason in json.loads(answer)["error"]["message"], sent
@@ -412,7 +412,7 @@ def test_an_invalid_request_changes_nothing(
     assert stored.files() == before
 
 
-def test_an_endless_request_is_dropped_and_blocks_nobody(stored: Helped) -> None:
+def test_an_endless_request_is_dropped_and_does_not_block_others(stored: Helped) -> None:
     before = stored.files()
     with stored.connected() as connection:
         connection.sendall(b'{"operation"')
@@ -422,7 +422,7 @@ def test_an_endless_request_is_dropped_and_blocks_nobody(stored: Helped) -> None
     assert stored.files() == before
 
 
-def test_key_14_callers_at_once_lose_nothing(helped: Helped) -> None:
+def test_key_14_simultaneous_callers_lose_no_key(helped: Helped) -> None:
     listing = control_helper.ask(helped.socket, "model-list", {}, Listing)
 
     def store(provider: str) -> None:
@@ -461,12 +461,14 @@ def answering_once(path: Path, answer: bytes) -> Iterator[None]:
         pytest.param(b"", "gave no answer", id="nothing"),
         pytest.param(b"{", "is not valid", id="half"),
         pytest.param(b"{}", "is not valid", id="no-result"),
-        pytest.param(b'{"result": {"models": 1}}', "is not valid", id="another-shape"),
+        pytest.param(b'{"result": {"models": 1}}', "is not valid", id="wrong-shape"),
         pytest.param(b"x" * (2 << 20), "longer than", id="huge"),
         pytest.param(b'{"error": {"kind": "new", "message": "Because"}}', "Because", id="new-kind"),
     ],
 )
-def test_an_error_response_becomes_a_sentence(tmp_path: Path, answer: bytes, reason: str) -> None:
+def test_an_invalid_response_is_reported_in_a_sentence(
+    tmp_path: Path, answer: bytes, reason: str
+) -> None:
     with (
         answering_once(tmp_path / "s", answer),
         pytest.raises(PlatformError, match=reason),
@@ -510,7 +512,7 @@ def real(shared: Appliance) -> Iterator[Machine]:
     run("systemctl", "daemon-reload")
 
 
-def test_on_a_real_machine_the_web_user_rotates_a_key_that_the_gateway_then_has(
+def test_on_a_real_machine_the_web_user_rotates_a_key_and_the_gateway_gets_it(
     real: Machine,
 ) -> None:
     as_web = ("runuser", "-u", "platform", "--", "platformctl")
@@ -522,6 +524,6 @@ def test_on_a_real_machine_the_web_user_rotates_a_key_that_the_gateway_then_has(
     assert f"OPENAI_API_KEY={key}\n" in real.run("cat", "/run/seen/environment")
     rights = [real.rights(path) for path in (SECRETS, ACTIVE)]
     assert rights == ["600 root:agent", "644 root:root"]
-    # What it says comes behind its answer.
+    # The helper logs after its response.
     wait_until(lambda: "model-set by user" in real.log("--unit=platform-control@*"))
     assert CANARY not in said + listed + real.log()

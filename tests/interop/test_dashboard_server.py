@@ -1,4 +1,4 @@
-"""The dashboard as it is shipped: gunicorn, met over raw sockets."""
+"""The dashboard as installed: gunicorn, tested over raw sockets."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ STUB = {"PWA_DEV_STUB": "1"}
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """One server for all of these tests, which it must survive."""
+    """One server for all of these tests; it must survive them."""
     folder = tmp_path_factory.mktemp("served")
     (folder / "device").mkdir()
     variables = STUB | {"PLATFORM_ROOT": str(folder / "device"), "WEB_CONCURRENCY": "4"}
@@ -41,10 +41,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def ask(port: int, data: bytes, *, end: bool = True) -> bytes:
-    """All that is answered to `data`, behind which, unless not `end`, nothing more comes."""
+    """Send `data` and, if `end`, nothing more; return the whole response."""
     with socket.create_connection(("127.0.0.1", port), SECONDS) as connection:
         answer = b""
-        # A server that has refused something may close before it has read everything.
+        # A server that refuses a request may close the connection before reading all of it.
         with contextlib.suppress(ConnectionError):
             connection.sendall(data)
             if end:
@@ -55,7 +55,7 @@ def ask(port: int, data: bytes, *, end: bool = True) -> bytes:
 
 
 def status(answer: bytes) -> int:
-    """The status of an answer; 0 for a connection that was closed without one."""
+    """The status of a response; 0 for a connection that was closed without one."""
     return int(answer.split(b" ", 2)[1]) if answer else 0
 
 
@@ -142,14 +142,14 @@ def test_http_03_a_second_request_in_a_body_is_not_answered(server: Served) -> N
         assert b"\r\n\r\nok" not in ask(server.port, post(*lines, body=hidden))
 
 
-def test_http_08_no_header_moves_the_pages(server: Served) -> None:
+def test_http_08_no_header_changes_the_path(server: Served) -> None:
     for line in (b"SCRIPT_NAME: /healthz", b"PATH_INFO: /healthz", b"Script-Name: /x"):
         answer = ask(server.port, request(line, first=b"GET /nowhere HTTP/1.1"))
         assert status(answer) in (400, 404)
         assert b"\r\n\r\nok" not in answer
 
 
-def test_http_03_a_body_without_end_is_cut_off(server: Served) -> None:
+def test_http_03_an_endless_body_is_cut_off(server: Served) -> None:
     sent = 0
     with socket.create_connection(("127.0.0.1", server.port), SECONDS) as connection:
         connection.sendall(post(CHUNKED, b"Connection: close"))
@@ -160,7 +160,7 @@ def test_http_03_a_body_without_end_is_cut_off(server: Served) -> None:
     assert sent < 64 << 20
 
 
-def test_leak_02_the_log_has_one_line_an_event_and_no_value(server: Served) -> None:
+def test_leak_02_the_log_has_one_line_per_event_and_no_values(server: Served) -> None:
     before = server.log.stat().st_size
     secret = b"canary-4711"
     for data in (
@@ -181,7 +181,7 @@ def test_leak_02_the_log_has_one_line_an_event_and_no_value(server: Served) -> N
 
 @contextlib.contextmanager
 def connections(port: int, number: int) -> Iterator[list[socket.socket]]:
-    """So many connections at once."""
+    """Open this number of connections at once."""
     with contextlib.ExitStack() as opened:
         address = ("127.0.0.1", port)
         yield [
@@ -191,8 +191,8 @@ def connections(port: int, number: int) -> Iterator[list[socket.socket]]:
 
 @contextlib.contextmanager
 def slow_clients(port: int, number: int) -> Iterator[None]:
-    """Connections that take their time, in four manners."""
-    # What each begins with, and what it goes on with.
+    """Slow connections of four kinds."""
+    # How each kind begins, and what it keeps sending.
     manners = (
         (b"", b""),
         (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n", b"X-A: b\r\n"),
@@ -220,7 +220,7 @@ def slow_clients(port: int, number: int) -> Iterator[None]:
 
 
 def health_times(port: int, number: int) -> list[float]:
-    """How long it took each of `number` requests, one after the other, to be answered `ok`."""
+    """The times of `number` successive requests, each answered with `ok`."""
     times = []
     for _ in range(number):
         began = time.monotonic()
@@ -230,16 +230,16 @@ def health_times(port: int, number: int) -> list[float]:
 
 
 @pytest.mark.long
-def test_http_01_200_slow_clients_block_nobody(server: Served) -> None:
+def test_http_01_200_slow_clients_do_not_block_others(server: Served) -> None:
     with slow_clients(server.port, 200):
         times = sorted(health_times(server.port, 200))
-    # The bench measures; here nobody may wait for a slow client's next byte.
+    # Benchmarks measure the time; here no request may wait for a byte of a slow client.
     assert times[-2] < 2
 
 
 @pytest.fixture
 def many_files() -> Iterator[None]:
-    """Let these tests open so many connections."""
+    """Let these tests open many files."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
     yield
@@ -247,18 +247,18 @@ def many_files() -> Iterator[None]:
 
 
 @pytest.mark.long
-def test_http_01_clients_that_do_not_hang_up_block_nobody(server: Served) -> None:
+def test_http_01_clients_that_do_not_hang_up_do_not_block_others(server: Served) -> None:
     with connections(server.port, 200) as opened:
         for connection in opened:
             connection.sendall(OK)
         times = sorted(health_times(server.port, 20))
-    # The server waits two seconds for each of them to hang up, in a thread of its own.
+    # The server waits two seconds for each of them to hang up, in a separate thread.
     assert times[-1] < 1.5
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("many_files")
-def test_http_02_a_thousand_requests_at_the_same_moment_are_answered(server: Served) -> None:
+def test_http_02_a_thousand_simultaneous_requests_are_answered(server: Served) -> None:
     with connections(server.port, 1000) as opened:
         for connection in opened:
             connection.sendall(OK.replace(b"close", b"keep-alive"))
@@ -268,11 +268,11 @@ def test_http_02_a_thousand_requests_at_the_same_moment_are_answered(server: Ser
 
 @pytest.mark.long
 @pytest.mark.usefixtures("many_files")
-def test_http_02_a_thousand_connections_at_once_and_it_recovers(server: Served) -> None:
-    # As many again as the server has room for.
+def test_http_02_the_server_recovers_from_more_connections_than_it_can_hold(server: Served) -> None:
+    # More connections than the server can hold.
     with connections(server.port, 1300) as opened:
         for number, connection in enumerate(opened):
-            # One that was refused may be closed already.
+            # A refused connection may already be closed.
             with contextlib.suppress(ConnectionError):
                 connection.sendall(OK[: 10 if number % 2 else 40])
     assert health_times(server.port, 20)
@@ -280,18 +280,18 @@ def test_http_02_a_thousand_connections_at_once_and_it_recovers(server: Served) 
 
 
 def workers(server: Served) -> list[Path]:
-    """What the kernel tells of the processes below the server's own."""
+    """The folders in /proc of the server's worker processes."""
     pid = server.process.pid
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [Path(f"/proc/{child}") for child in children]
 
 
-def test_http_02_its_memory_stays_small(server: Served) -> None:
+def test_http_02_the_server_uses_little_memory(server: Served) -> None:
     pages = sum(int((one / "statm").read_text().split()[1]) for one in workers(server))
     assert pages * resource.getpagesize() < 150 << 20
 
 
-def test_key_17_the_server_is_one_process_whatever_is_asked(server: Served) -> None:
+def test_key_17_the_server_always_has_one_process(server: Served) -> None:
     before = workers(server)
     assert len(before) == 1  # With WEB_CONCURRENCY=4.
     os.kill(server.process.pid, signal.SIGTTIN)
@@ -308,7 +308,7 @@ def test_the_served_process_leaves_no_core_file(server: Served) -> None:
 def finish(
     *words: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> tuple[int, str]:
-    """How a server ends that is not to start, and what it says."""
+    """Run a server that must not start; return its status and its output."""
     done = call(*words, env=STUB | dict(env or {}), cwd=cwd)
     assert "Traceback" not in done.stderr
     return done.returncode, done.stdout + done.stderr
@@ -372,13 +372,13 @@ def test_a_missing_package_is_named(tmp_path: Path) -> None:
     assert "platform-appliance[web,push]" in told
 
 
-def test_key_17_gunicorn_with_our_settings_refuses_more_workers_too() -> None:
+def test_key_17_gunicorn_with_our_settings_also_refuses_more_workers() -> None:
     bind = ("--bind", f"127.0.0.1:{free_port()}")
     code, told = finish(*GUNICORN, *bind, "--workers", "2", "pwa_app.wsgi:app")
     assert (code, "run it with one worker" in told) == (1, True), told
 
 
-def test_no_module_of_the_current_folder_takes_the_place_of_an_installed_one(
+def test_no_module_in_the_current_folder_replaces_an_installed_one(
     tmp_path: Path,
 ) -> None:
     for name in ("flask", "jinja2", "babel", "gunicorn.conf"):
@@ -386,7 +386,7 @@ def test_no_module_of_the_current_folder_takes_the_place_of_an_installed_one(
     assert "not an address to listen on" in finish(*SERVE, "--bind", "nonsense", cwd=tmp_path)[1]
 
 
-def test_it_ends_when_told_to_and_answers_waiting_requests(tmp_path: Path) -> None:
+def test_the_server_answers_waiting_requests_before_it_ends(tmp_path: Path) -> None:
     slow = tmp_path / "platformctl"
     began = tmp_path / "began"
     slow.write_text(f"#!/bin/sh\ntouch {began}\nsleep 2\necho '{{}}'\n")
@@ -410,18 +410,18 @@ def test_it_ends_when_told_to_and_answers_waiting_requests(tmp_path: Path) -> No
 
 
 def answer_of(family: int, address: str | tuple[str, int]) -> bytes:
-    """What is answered at an address once somebody listens there."""
+    """The response at an address, once something listens there."""
     with connected(family, address) as connection:
         connection.sendall(OK)
         return b"".join(iter(lambda: connection.recv(65536), b""))
 
 
 @pytest.mark.parametrize("host", ["[::1]", "unix"])
-def test_it_listens_where_it_is_told_to(host: str, tmp_path: Path) -> None:
+def test_the_server_listens_at_the_given_address(host: str, tmp_path: Path) -> None:
     path, port = tmp_path / "socket", free_port()
     bind = f"unix:{path}" if host == "unix" else f"{host}:{port}"
     env = clean_environment() | STUB
-    # In a network of its own there is IPv6, whatever this machine has.
+    # This network has IPv6, even if the machine does not.
     with (
         new_network(up=True) as own,
         own.inside(),
@@ -438,21 +438,21 @@ def test_it_listens_where_it_is_told_to(host: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_it_lives_with_few_files(tmp_path: Path) -> None:
+def test_the_server_works_with_a_low_limit_on_open_files(tmp_path: Path) -> None:
     few = ("prlimit", "--nofile=512:512")
     with served("pwa-app", STUB, tmp_path / "log", before=few) as running:
         with connections(running.port, 400):
-            # So that it has taken them.
+            # By then it has accepted them.
             assert health_times(running.port, 5)
         assert running.process.poll() is None
     assert running.process.returncode == 0
     assert "rror" not in running.log.read_text()
 
 
-def test_fs_02_on_disks_that_are_read_only_it_starts_and_shows_the_page(tmp_path: Path) -> None:
+def test_fs_02_on_read_only_disks_the_server_starts_and_shows_the_page(tmp_path: Path) -> None:
     (tmp_path / "device").mkdir()
     variables = STUB | {"PLATFORM_ROOT": str(tmp_path / "device")}
-    # Mounts that this process alone sees, and that are gone with it.
+    # Mounts of this process only, which end with it.
     shell = ("unshare", "-m", "sh", "-c", 'mount -o remount,bind,ro / && exec "$@"', "sh")
     with served("pwa-app", variables, tmp_path / "log", before=shell) as running:
         answer = ask(running.port, OK.replace(b"/healthz", b"/app/dashboard"))

@@ -1,4 +1,4 @@
-"""The root helper with callers who mean harm: over its real socket, with other users."""
+"""The root helper with hostile callers: over its real socket, with other users."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ __all__ = ["helped", "setup"]
 
 COMPLETE = "/etc/platform/setup-complete"
 PRECIOUS = "CaNaRy-of-root-0123"
-# What a program of ours on the PATH of the helper does: it waits until it may go on.
+# A stand-in on the helper's PATH that waits until a test lets it continue.
 WAITS = """#!/bin/sh
 touch {folder}/waits
 while [ ! -e {folder}/goes-on ]; do sleep 0.02; done
@@ -53,19 +53,19 @@ ls -l /proc/$PPID/fd >{folder}/descriptors
 
 @pytest.fixture
 def waiting(setup: Setup) -> Setup:
-    """A device whose first command waits until it may go on."""
+    """A device whose first command waits until the test lets it continue."""
     (setup.programs / "hostnamectl").write_text(WAITS.format(folder=setup.programs))
     return setup
 
 
 def ended(setup: Setup) -> bool:
-    """Whether all of it is done."""
+    """Whether all actions are done."""
     last = read_attempt(setup.helped.device.path(JOURNAL))
     return last is not None and last.ended
 
 
 @pytest.mark.parametrize("operation", ["model-list", "cost", "cost-set", "doctor", "setup-apply"])
-def test_a_user_whom_the_mode_of_the_socket_lets_in_is_refused_all_the_same(
+def test_another_user_is_refused_even_if_the_mode_of_the_socket_allows_access(
     helped: Helped, operation: str
 ) -> None:
     assert stat.S_IMODE(helped.socket.stat().st_mode) == 0o666
@@ -73,13 +73,13 @@ def test_a_user_whom_the_mode_of_the_socket_lets_in_is_refused_all_the_same(
     with as_user(STRANGER), pytest.raises(PlatformError) as caught:
         ask(helped.socket, operation, {}, object)
     assert caught.value.message == "This user may not use the root helper"
-    # It says so once it has answered.
+    # The helper logs after its response.
     said = f"refused: request by user {STRANGER}: This user may not"
     wait_until(lambda: said in helped.log.read_text())
     assert helped.files() == before
 
 
-def test_membership_in_the_users_group_lets_nobody_in(helped: Helped) -> None:
+def test_membership_in_the_users_group_gives_no_access(helped: Helped) -> None:
     os.setegid(NOBODY)
     try:
         with as_user(STRANGER), pytest.raises(PlatformError, match="may not use"):
@@ -88,7 +88,7 @@ def test_membership_in_the_users_group_lets_nobody_in(helped: Helped) -> None:
         os.setegid(0)
 
 
-def test_descriptors_that_are_sent_along_are_dropped_and_hold_nothing_up(helped: Helped) -> None:
+def test_descriptors_sent_with_a_request_are_closed_and_cause_no_delay(helped: Helped) -> None:
     reading, writing = os.pipe()
     with helped.connected() as connection:
         sent = array.array("i", [writing] * 200)
@@ -98,12 +98,12 @@ def test_descriptors_that_are_sent_along_are_dropped_and_hold_nothing_up(helped:
         os.close(writing)
         connection.shutdown(socket.SHUT_WR)
         assert b"gpt-4o" in connection.recv(1 << 20)
-    # Nobody holds the other end of the pipe any more.
+    # The other end of the pipe is closed everywhere.
     assert os.read(reading, 1) == b""
     os.close(reading)
 
 
-def test_a_request_may_come_in_pieces_but_not_for_ever(helped: Helped) -> None:
+def test_a_request_can_arrive_in_pieces_but_not_forever(helped: Helped) -> None:
     with helped.connected() as connection:
         began = time.monotonic()
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
@@ -152,7 +152,7 @@ def test_killing_the_caller_does_not_stop_the_operation(waiting: Setup) -> None:
     assert waiting.helped.device.path(COMPLETE).exists()
 
 
-def test_leak_01_a_helper_at_work_shows_no_secret_and_nothing_of_its_caller(
+def test_leak_01_a_working_helper_shows_no_secret_and_nothing_of_its_caller(
     waiting: Setup,
 ) -> None:
     (waiting.programs / "goes-on").touch()
@@ -167,13 +167,13 @@ def test_leak_01_a_helper_at_work_shows_no_secret_and_nothing_of_its_caller(
     said = json.dumps(told) + repr(done) + waiting.helped.log.read_text() + "".join(seen.values())
     assert [canary for canary in CANARIES if canary in said] == []
     assert "control-helper" in seen["argv"]
-    # What is open is the connection, and files of its own.
+    # The only open descriptors are the connection and the helper's own files.
     assert str(Path(__file__).parents[2]) not in seen["descriptors"]
     assert [one["state"] for one in told if one["number"] == 1] == ["running", "done"]
     assert told[-1]["number"] == told[-1]["of"] == done.actions
 
 
-def test_wiz_12_of_two_concurrent_setups_one_learns_that_setup_is_running(waiting: Setup) -> None:
+def test_wiz_12_the_second_of_two_concurrent_setups_is_refused(waiting: Setup) -> None:
     arguments, outcomes = asked(waiting), []
 
     def apply() -> None:
@@ -182,7 +182,7 @@ def test_wiz_12_of_two_concurrent_setups_one_learns_that_setup_is_running(waitin
     first = threading.Thread(target=apply)
     first.start()
     wait_until((waiting.programs / "waits").exists)
-    # Whatever becomes of the locks that the caller may remove.
+    # Even if the caller removes the locks that it can remove.
     for lock in waiting.helped.device.path(JOURNAL).parent.glob(".*.lock"):
         lock.unlink()
     with pytest.raises(LockedError):
@@ -199,7 +199,7 @@ def test_wiz_12_a_configured_device_is_not_set_up_again_and_reports_success(setu
     assert (stat.S_IMODE(path.stat().st_mode), path.stat().st_uid) == (0o644, 0)
     assert [canary for canary in CANARIES if canary in path.read_text()] == []
     before, commands = setup.files(), setup.commands()
-    # The answer was lost: whatever the state says by now, and with or without secrets.
+    # As if the response was lost: whatever the state file says, and with or without secrets.
     for step, secrets in (("review", SECRETS), ("done", {})):
         put_answers(setup.helped.device, step=step)
         os.chown(setup.helped.device.path(STATE_FILE), NOBODY, NOBODY)
@@ -207,7 +207,7 @@ def test_wiz_12_a_configured_device_is_not_set_up_again_and_reports_success(setu
         assert ask(setup.helped.socket, SETUP_APPLY, again, SetUp) == SetUp(0)
     put_answers(setup.helped.device)
     assert (setup.files(), setup.commands()) == (before, commands)
-    # Other answers, another setup, or what somebody made by hand.
+    # Other answers, another setup, or a marker created by hand.
     put_answers(setup.helped.device, hostname="mine")
     with pytest.raises(PlatformError, match="is already set up"):
         ask(setup.helped.socket, SETUP_APPLY, arguments, SetUp)
@@ -220,7 +220,7 @@ def test_wiz_12_a_configured_device_is_not_set_up_again_and_reports_success(setu
     assert setup.commands() == commands
 
 
-# What the user of the wizard may put there, in the sticky folders that are root's.
+# Paths that the wizard's user can create, in sticky folders that belong to root.
 PLACES = (
     *(JOURNAL, "/var/lib/platform/.apply.lock", STATE_FILE),
     *("/run/platform/mesh-vpn.key", "/run/platform/wizard.token.address"),
@@ -229,7 +229,7 @@ PLACES = (
 
 @pytest.fixture
 def sticky(setup: Setup) -> Setup:
-    """A device whose folders are as on a machine."""
+    """A device whose folders have the owners and modes of a real machine."""
     for folder in ("/var/lib/platform", "/run/platform"):
         path = setup.helped.device.path(f"{folder}/x").parent
         os.chown(path, 0, NOBODY)
@@ -241,7 +241,7 @@ def sticky(setup: Setup) -> Setup:
     "place", [JOURNAL, *(pytest.param(one, marks=pytest.mark.long) for one in PLACES[1:])]
 )
 @pytest.mark.parametrize("kind", [*NOT_REGULAR, *LINKS])
-def test_fs_07_something_else_in_the_place_of_a_file_is_neither_read_nor_written_through(
+def test_fs_07_special_files_and_links_are_neither_read_nor_written_through(
     sticky: Setup, place: str, kind: str
 ) -> None:
     arguments = asked(sticky)
@@ -253,7 +253,7 @@ def test_fs_07_something_else_in_the_place_of_a_file_is_neither_read_nor_written
     with contextlib.suppress(PlatformError):
         ask(sticky.helped.socket, SETUP_APPLY, arguments, SetUp)
     after = picture(path.parent).get("precious")
-    # A second name of it may be gone.
+    # A second hard link to it may have been removed.
     assert (before and (before[:2], before[3:])) == (after and (after[:2], after[3:]))
     if precious.exists():
         assert precious.read_bytes() == b"precious\n"
@@ -295,7 +295,7 @@ while True:
             attempt(os.rename, place + ".new", place)
         else:
             attempt(put, place)
-    # What root has there for a moment only.
+    # Root's temporary files.
     for folder in {os.path.dirname(place) for place in places}:
         for name in os.listdir(folder):
             if name.endswith(".tmp"):
@@ -309,11 +309,11 @@ while True:
     [
         (False, 1, 40),
         pytest.param(False, 8, 40, marks=pytest.mark.long),
-        # Few of them get as far as to run a command.
+        # Few of these attempts get as far as running a command.
         pytest.param(True, 8, 8, marks=pytest.mark.long),
     ],
 )
-def test_fs_07_swapping_files_while_it_goes_on_leads_root_nowhere_else(
+def test_fs_07_swapping_files_during_setup_does_not_lead_root_elsewhere(
     sticky: Setup, of_answers: bool, least: int, most: int
 ) -> None:
     device = sticky.helped.device
@@ -330,7 +330,7 @@ def test_fs_07_swapping_files_while_it_goes_on_leads_root_nowhere_else(
             assert swapper.stdout is not None
             assert swapper.stdout.readline() == "swapping\n"
             for tried in range(1, most + 1):
-                # So that each time all of it is tried.
+                # So that each attempt runs completely.
                 device.path(COMPLETE).unlink(missing_ok=True)
                 with contextlib.suppress(PlatformError):
                     said += repr(ask(sticky.helped.socket, SETUP_APPLY, arguments, SetUp))
@@ -348,7 +348,7 @@ def test_fs_07_swapping_files_while_it_goes_on_leads_root_nowhere_else(
     for place in places:
         with contextlib.suppress(FileNotFoundError):
             Path(place).unlink()
-    # Once he is gone, the device can be set up.
+    # Once the attacker is gone, the device can be set up.
     device.path(COMPLETE).unlink(missing_ok=True)
     put_answers(device)
     assert ask(sticky.helped.socket, SETUP_APPLY, arguments, SetUp).actions > 10
@@ -376,7 +376,7 @@ LEDGER = '{"timestamp": "2026-11-20T10:00:00Z", "provider": "openai", "model": "
 @pytest.fixture
 def real(shared: Appliance) -> Iterator[Machine]:
     run = shared.machine.run
-    # Nothing of a wizard is needed, whose memory it would be.
+    # No wizard is needed, so its memory is freed.
     run("systemctl", "stop", "platform-wizard.socket", "platform-wizard.service")
     yield shared.machine
     records = ("/etc/platform/active-profile", "/etc/platform/cost.toml")
@@ -384,7 +384,7 @@ def real(shared: Appliance) -> Iterator[Machine]:
     run("systemctl", "start", "platform-wizard.socket", "platform-wizard.service")
 
 
-def test_on_a_real_machine_the_dashboards_user_sees_what_only_agent_and_root_may(
+def test_on_a_real_machine_the_dashboards_user_sees_what_only_agent_and_root_can_read(
     real: Machine,
 ) -> None:
     real.write("/etc/platform/active-profile", "openclaw\n")
@@ -398,23 +398,23 @@ def test_on_a_real_machine_the_dashboards_user_sees_what_only_agent_and_root_may
             for who in (AS_WEB, ())
         )
         for checks in (there.get("checks", []), here.get("checks", [])):
-            # What is wrong may differ from one moment to the next.
+            # The details of a problem may change from one moment to the next.
             for check in checks:
                 check["outcome"] = check["outcome"]["kind"]
         assert there == here
     assert "openclaw" in real.run("runuser", "-u", "agent", "--", "platformctl", "status")
     told = real.run(*AS_WEB, "platformctl", "cost", "set", "--daily", "1")
     assert "$1.00" in told
-    # What it says comes behind its answer.
+    # The helper logs after its response.
     lines = ("read: doctor by user", "change: cost-set by user")
     wait_until(lambda: all(line in real.log("--unit=platform-control@*") for line in lines))
 
 
-def test_on_a_real_machine_another_user_is_refused_whatever_the_socket_lets_in(
+def test_on_a_real_machine_another_user_is_refused_even_with_access_to_the_socket(
     real: Machine,
 ) -> None:
     words = ((*SET, "openai"), ("cost", "set", "--daily=9"))
-    # Neither the folder nor the socket lets him in; then both do.
+    # First the folder and the socket deny access, then both allow it.
     for opened in (False, True):
         if opened:
             real.run("chmod", "0777", "/run/platform", "/run/platform/control.sock")
@@ -426,7 +426,9 @@ def test_on_a_real_machine_another_user_is_refused_whatever_the_socket_lets_in(
     real.run("chmod", "0660", "/run/platform/control.sock")
 
 
-def test_on_a_real_machine_a_hundred_callers_at_once_do_not_end_the_helper(real: Machine) -> None:
+def test_on_a_real_machine_a_hundred_simultaneous_callers_do_not_end_the_helper(
+    real: Machine,
+) -> None:
     answered = int(real.run(*AS_WEB, "python3", "-c", FLOOD, "100"))
     assert 1 <= answered <= 100
     assert real.run("systemctl", "is-active", "platform-control.socket") == "active\n"
@@ -452,20 +454,20 @@ print(done.status_code, done.location or done.text)
 
 
 @pytest.mark.long
-def test_on_a_real_machine_it_is_set_up_by_hand_and_for_good_until_root_says_otherwise() -> None:
-    # A machine of its own, as it is another one afterwards.
+def test_on_a_real_machine_only_root_can_reopen_a_completed_setup() -> None:
+    # A separate machine, because the test changes it for good.
     with machine() as real:
         real.run("platformctl", "services", "install", "--programs", "/usr/local/bin")
         real.run("systemctl", "stop", "platform-wizard.socket", "platform-wizard.service")
-        is_set_up_by_hand(real)
+        assert_only_root_reopens_setup(real)
 
 
-def is_set_up_by_hand(real: Machine) -> None:
-    """Have it set up, and set up again once root says so."""
+def assert_only_root_reopens_setup(real: Machine) -> None:
+    """Set up the machine from the command line, and again after root reopened setup."""
     by_wizard = (*AS_WEB, "python3", "-c", WIZARD)
     skipped = {"mesh-vpn": {"skip": "1"}, "tunnel": {"choice": "skip"}}
     forms = json.dumps({**ANSWERS, **skipped})
-    # The last of it fails, and the wizard, with its secrets, ends.
+    # The last action fails, and the wizard ends with its secrets.
     real.unit("openclaw-gateway.service", "Type=oneshot\nRemainAfterExit=yes\nExecStart=/bin/false")
     assert real.run(*by_wizard, stdin=forms).startswith("200 ")
     assert real.call("test", "-e", COMPLETE).returncode == 1
@@ -476,7 +478,7 @@ def is_set_up_by_hand(real: Machine) -> None:
     assert done.endswith("This device is set up.\n")
     assert real.rights(COMPLETE) == "644 root:root"
     assert state_of(real)["step"] == "done"
-    # A power cut before the wizard's own file says so: all others tell what is so.
+    # A power cut before the state file was written: everything else reports the real state.
     at_review = {**state_of(real), "step": "review", "completed_at": None}
     real.run("tee", STATE_FILE, stdin=json.dumps(at_review))
     as_json = real.run(*AS_WEB, "platformctl", "setup", "status", "--json")
@@ -485,7 +487,7 @@ def is_set_up_by_hand(real: Machine) -> None:
     journal = real.run("cat", JOURNAL)
     assert real.run(*by_wizard, stdin="{}") == "302 /wizard/done\n"
     assert real.run("cat", JOURNAL) == journal
-    # Its own user does not take that back.
+    # The wizard's own user cannot reopen setup.
     refused = real.call(*AS_WEB, "platformctl", "setup", "again", "--yes")
     assert (refused.returncode, state_of(real)["step"]) == (1, "done")
     assert "Permission denied" in refused.stderr
@@ -500,6 +502,6 @@ def is_set_up_by_hand(real: Machine) -> None:
 
 
 def state_of(real: Machine) -> dict[str, Any]:
-    """What the wizard's file has."""
+    """The content of the wizard's state file."""
     found: dict[str, Any] = json.loads(real.run("cat", STATE_FILE))
     return found

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: a quick end, the right status, nothing left behind."""
+"""Ctrl-C and SIGTERM: the program ends quickly with the right status, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Interrupted = Callable[..., None]
 
 @pytest.fixture(params=[(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"])
 def interrupted(request: pytest.FixtureRequest, tmp_path: Path, key_pair: KeyPair) -> Interrupted:
-    """Run the program with our key, send it a signal once it is ready, and see how it ends."""
+    """Run the program, signal it once it is ready, and check how it ends."""
     number, status = request.param
     temporary = tmp_path / "temporary"
     temporary.mkdir()
@@ -61,7 +61,7 @@ def interrupted(request: pytest.FixtureRequest, tmp_path: Path, key_pair: KeyPai
 
 
 def files(dist: Path) -> dict[str, bytes]:
-    """The files of a distribution by their path on a server."""
+    """The files of a distribution, by their path on a server."""
     found = (path for path in dist.rglob("*") if path.is_file())
     return {f"/{path.relative_to(dist)}": path.read_bytes() for path in found}
 
@@ -107,11 +107,11 @@ def test_waiting_for_a_store_can_be_interrupted(interrupted: Interrupted) -> Non
 
 @pytest.fixture(scope="module")
 def big_file(tmp_path_factory: pytest.TempPathFactory, key_pair: KeyPair) -> Iterator[Path]:
-    """A file whose digest takes seconds, and a signature of something else."""
+    """A large file whose digest takes seconds, and a signature of other content."""
     path = tmp_path_factory.mktemp("big") / "big.img"
     path.write_bytes(b"")
     sign_file(path, key_pair)
-    # It takes no room.
+    # It takes no space.
     os.truncate(path, _BIG_BYTES)
     yield path
     path.unlink()
@@ -127,7 +127,7 @@ def _reading(path: Path) -> Ready:
 def opened(process: subprocess.Popen[bytes]) -> list[Path]:
     """The files that a process has open."""
     assert process.poll() is None
-    # One may be closed meanwhile.
+    # A file may be closed meanwhile.
     with contextlib.suppress(OSError):
         return [one.readlink() for one in Path(f"/proc/{process.pid}/fd").iterdir()]
     return []

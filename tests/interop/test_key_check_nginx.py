@@ -48,7 +48,7 @@ def ask(base: str, kind: Kind = "chat-compatible", *, ca_file: Path | None = Non
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_list_of_models_is_a_pass(kind: Kind, server: Nginx) -> None:
+def test_a_list_of_models_passes(kind: Kind, server: Nginx) -> None:
     check = ask(f"{server.url}/200", kind)
     assert (check.ok, check.http_status, check.models) == (True, 200, 2)
     assert check.message == "The key works. 2 models available"
@@ -56,7 +56,9 @@ def test_a_list_of_models_is_a_pass(kind: Kind, server: Nginx) -> None:
 
 @pytest.mark.parametrize("status", STATUSES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_other_status_fails_and_is_named(kind: Kind, status: int, server: Nginx) -> None:
+def test_every_other_status_fails_with_its_explanation(
+    kind: Kind, status: int, server: Nginx
+) -> None:
     check = ask(f"{server.url}/{status}", kind)
     assert (check.ok, check.http_status) == (False, status)
     assert f"HTTP {status}" in check.message
@@ -77,7 +79,7 @@ def test_every_other_status_fails_and_is_named(kind: Kind, status: int, server: 
         ("zipped", True, "The key works. 2 models available"),
     ],
 )
-def test_key_04_and_key_06_odd_answers_are_reported(
+def test_key_04_and_key_06_odd_responses_are_reported(
     place: str, ok: bool, said: str, server: Nginx
 ) -> None:
     check = ask(f"{server.url}/{place}")
@@ -86,7 +88,7 @@ def test_key_04_and_key_06_odd_answers_are_reported(
 
 
 def bad(name: str, folder: Path) -> Certificate:
-    """A certificate that is bad as `name` says."""
+    """A certificate with the fault in `name`."""
     if name == "expired":
         return make_certificate(folder, made_on="2020-01-01")
     if name == "not-yet-valid":
@@ -126,7 +128,7 @@ def test_a_server_without_tls_is_reported(server: Nginx) -> None:
     assert "http://" in check.hint
 
 
-def test_clk_01_a_wrong_clock_is_named_before_a_certificate_is_blamed(
+def test_clk_01_a_wrong_clock_is_reported_instead_of_an_invalid_certificate(
     certificate: Certificate, root: Path, tmp_path: Path, device: Device
 ) -> None:
     device.put("/etc/platform/secrets.env", "OPENAI_API_KEY=sk-1\n", mode=0o600)

@@ -1,4 +1,4 @@
-"""The control CLI on a real Debian machine: systemd, sshd, nftables and the kernel answer."""
+"""The control CLI on a real Debian machine, with systemd, sshd, nftables and the kernel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.waiting import wait_until
 
 UNIT = "openclaw-gateway.service"
 GATEWAY = "ExecStart=/usr/bin/python3 /opt/gateway.py\nType=notify"
-# A gateway that says that it is well.
+# A gateway that reports that it is healthy.
 ANSWERS = """
 import os, socket
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -28,7 +28,7 @@ server = HTTPServer(("127.0.0.1", 8080), Answer)
 socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b"READY=1", os.environ["NOTIFY_SOCKET"])
 server.serve_forever()
 """
-# What a container cannot have: a clock, AppArmor and swap of its own.
+# What a container does not have: its own clock, AppArmor and swap.
 BEYOND_US = {"time-sync", "apparmor-enforcing", "zram-swap", "hardened-sysctls"}
 AS_IT_CAME = f"""
 systemctl kill --kill-whom=all --signal=KILL {UNIT} || true
@@ -48,14 +48,14 @@ systemctl reset-failed
 
 @pytest.fixture
 def booted(shared: Appliance) -> Iterator[Machine]:
-    """A machine as it comes from the image."""
+    """The machine as it comes from the image."""
     yield shared.machine
     shared.machine.run("sh", "-ec", AS_IT_CAME)
 
 
 @pytest.fixture
-def well(booted: Machine) -> Machine:
-    """A machine that is set up, and well as far as a container can be."""
+def healthy_machine(booted: Machine) -> Machine:
+    """A machine that is set up, and as healthy as a container can be."""
     booted.write("/etc/platform/active-profile", "openclaw\n")
     booted.write("/etc/platform/secrets.env", "OPENAI_API_KEY=sk-canary-0123456789\n", "0640")
     booted.write("/etc/ssh/sshd_config.d/00-platform.conf", "PasswordAuthentication no\n")
@@ -117,7 +117,7 @@ def test_a_unit_that_is_not_installed_is_inactive(booted: Machine) -> None:
 @pytest.mark.parametrize(
     ("restart", "state", "kind"), [("no", "failed", "Fail"), ("always", "activating", "Warn")]
 )
-def test_a_gateway_that_does_not_start_is_failed_or_activating(
+def test_a_gateway_that_does_not_start_is_shown_as_failed_or_activating(
     booted: Machine, restart: str, state: str, kind: str
 ) -> None:
     set_up(booted, f"ExecStart=false\nRestart={restart}\nRestartSec=60")
@@ -126,13 +126,13 @@ def test_a_gateway_that_does_not_start_is_failed_or_activating(
     assert doctor(booted)["active-profile-unit"] == (kind, f"{UNIT} is {state}")
 
 
-def test_a_unit_with_a_drop_in_is_one_unit(booted: Machine) -> None:
+def test_a_unit_with_a_drop_in_is_shown_as_one_unit(booted: Machine) -> None:
     booted.write(f"/etc/systemd/system/{UNIT}.d/10-more.conf", "[Service]\nEnvironment=A=B\n")
     set_up(booted, "ExecStart=sleep infinity")
     assert status(booted)["active_state"] == "active"
 
 
-def test_the_tunnel_has_a_state_of_its_own(booted: Machine) -> None:
+def test_the_tunnel_has_its_own_state(booted: Machine) -> None:
     booted.unit("platform-tunnel.service", "ExecStart=sleep infinity")
     booted.run("systemctl", "enable", "--now", "platform-tunnel.service")
     assert status(booted)["tunnel"] == {
@@ -145,15 +145,15 @@ def test_the_tunnel_has_a_state_of_its_own(booted: Machine) -> None:
 # doctor
 
 
-def test_a_machine_that_is_set_up_is_well(well: Machine) -> None:
-    found = doctor(well)
+def test_a_configured_machine_is_healthy(healthy_machine: Machine) -> None:
+    found = doctor(healthy_machine)
     others = {name: kind for name, (kind, _) in found.items() if name not in BEYOND_US}
     assert {name: kind for name, kind in others.items() if kind != "Pass"} == {
         "fail2ban-running": "Skip",
         "clamav-healthy": "Skip",
     }
     fails = [name for name, (kind, _) in found.items() if kind == "Fail"]
-    assert status(well)["doctor_fails"] == len(fails)
+    assert status(healthy_machine)["doctor_fails"] == len(fails)
     assert set(fails) <= BEYOND_US
 
 
@@ -164,7 +164,7 @@ SSHD = "/etc/ssh/sshd_config.d/00-platform.conf"
 MATCH = "Match Address 192.168.0.0/16\\nPasswordAuthentication yes\\n"
 SMALL = "mount -t tmpfs -o size=64m{} tmpfs /home; mkdir /home/agent"
 KEYS = "/etc/platform/secrets.env"
-# What is done to the machine, which check fails of it, and what that says.
+# How to harm the machine, the check that fails, and its detail.
 HARM = {
     "as-debian-ships-it": (f"rm {SSHD}", *PASSWORDS),
     "a-drop-in-before-ours": (
@@ -220,14 +220,14 @@ HARM = {
 
 
 @pytest.mark.parametrize(("harm", "check", "detail"), HARM.values(), ids=HARM)
-def test_problems_are_found(harm: str, check: str, detail: str, well: Machine) -> None:
-    well.run("sh", "-ec", harm)
-    assert doctor(well)[check] == ("Fail", detail)
+def test_problems_are_found(harm: str, check: str, detail: str, healthy_machine: Machine) -> None:
+    healthy_machine.run("sh", "-ec", harm)
+    assert doctor(healthy_machine)[check] == ("Fail", detail)
 
 
-def test_checks_that_need_root_are_skipped_for_others(well: Machine) -> None:
-    well.run("mv", "/run/platform", "/run/away")
-    done = well.call(
+def test_checks_that_need_root_are_skipped_for_others(healthy_machine: Machine) -> None:
+    healthy_machine.run("mv", "/run/platform", "/run/away")
+    done = healthy_machine.call(
         "setpriv", "--reuid=agent", "--clear-groups", "platformctl", "doctor", "--json"
     )
     found = {check["name"]: check["outcome"] for check in json.loads(done.stdout)["checks"]}
@@ -236,17 +236,17 @@ def test_checks_that_need_root_are_skipped_for_others(well: Machine) -> None:
     for name in ("records-readable", "secrets-mode", "active-profile-unit", "mounts-health"):
         assert found[name]["kind"] == "Pass"
     assert done.stderr == ""
-    assert well.call("test", "-e", "/run/platform").returncode == 1
+    assert healthy_machine.call("test", "-e", "/run/platform").returncode == 1
 
 
-def test_cli_01_a_systemd_that_does_not_answer_holds_status_and_doctor_up_for_seconds_at_most(
-    well: Machine,
+def test_cli_01_a_systemd_that_does_not_answer_delays_status_and_doctor_only_for_seconds(
+    healthy_machine: Machine,
 ) -> None:
-    with well.frozen():
+    with healthy_machine.frozen():
         begun = time.monotonic()
-        answer = status(well)
+        answer = status(healthy_machine)
         assert time.monotonic() - begun < 15
-        found = doctor(well)
+        found = doctor(healthy_machine)
         assert time.monotonic() - begun < 30
     assert (answer["unit"], answer["active_state"]) == (UNIT, "unavailable")
     assert found["active-profile-unit"] == ("Skip", "systemd does not answer")

@@ -1,4 +1,4 @@
-"""Our signatures and the `minisign` program's: each reads what the other writes."""
+"""Our signatures and those of the `minisign` program: each reads the other's."""
 
 from __future__ import annotations
 
@@ -32,27 +32,27 @@ class Signed:
         return self.signature.splitlines()
 
     def with_lines(self, *lines: bytes, end: bytes = b"\n") -> Signed:
-        """The same with another signature file."""
+        """The same, with another signature file."""
         return replace(self, signature=b"".join(line + end for line in lines))
 
     def with_line(self, number: int, line: bytes) -> Signed:
-        """The same with one line of the signature replaced."""
+        """The same, with one line of the signature replaced."""
         lines = self.lines
         lines[number] = line
         return self.with_lines(*lines)
 
     def with_raw(self, change: Callable[[bytes], bytes]) -> Signed:
-        """The same with the decoded signature line changed."""
+        """The same, with the decoded signature line changed."""
         return self.with_line(1, base64.b64encode(change(base64.b64decode(self.lines[1]))))
 
     def with_key(self, change: Callable[[bytes], bytes]) -> Signed:
-        """The same with the decoded public key changed."""
+        """The same, with the decoded public key changed."""
         comment, line = self.key.splitlines()
         changed = base64.b64encode(change(base64.b64decode(line)))
         return replace(self, key=comment + b"\n" + changed + b"\n")
 
     def write(self, folder: Path) -> tuple[Path, Path, Path]:
-        """Write the three; the paths of file, signature and key."""
+        """Write the three files; return the paths of file, signature and key."""
         paths = folder / "notes.txt", folder / "notes.txt.minisig", folder / "notes.pub"
         for path, data in zip(paths, (self.file, self.signature, self.key), strict=True):
             path.write_bytes(data)
@@ -66,7 +66,7 @@ def program_keys(tmp_path_factory: pytest.TempPathFactory) -> KeyPair:
 
 @pytest.fixture(scope="module")
 def signed(program_keys: KeyPair, tmp_path_factory: pytest.TempPathFactory) -> Signed:
-    """What the program signed."""
+    """A file signed by the program."""
     file = tmp_path_factory.mktemp("signed") / "notes.txt"
     file.write_bytes(pseudo_random(5000, "notes"))
     signature = minisign_program.sign(program_keys.secret, file)
@@ -86,7 +86,7 @@ def _loose_bits(line: bytes) -> bytes:
     return line[:-2] + alphabet[value + 1 : value + 2] + b"="
 
 
-def _second_s(raw: bytes) -> bytes:
+def _with_second_s(raw: bytes) -> bytes:
     s = int.from_bytes(raw[42:], "little") + _GROUP_ORDER
     return raw[:42] + s.to_bytes(32, "little")
 
@@ -147,7 +147,7 @@ _REFUSED: dict[str, Change] = {
     "signature: legacy by label": lambda s: s.with_raw(lambda raw: b"Ed" + raw[2:]),
     "signature: unknown algorithm": lambda s: s.with_raw(lambda raw: b"XX" + raw[2:]),
     "signature: other key id": lambda s: s.with_raw(_flip),
-    "signature: S past the group order": lambda s: s.with_raw(_second_s),
+    "signature: S past the group order": lambda s: s.with_raw(_with_second_s),
     "key: empty": lambda s: replace(s, key=b""),
     "key: only its line": lambda s: replace(s, key=s.key.splitlines()[1] + b"\n"),
     "key: lines swapped": lambda s: replace(s, key=b"\n".join(s.key.splitlines()[::-1]) + b"\n"),
@@ -160,7 +160,7 @@ _REFUSED: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("change", _ACCEPTED.values(), ids=_ACCEPTED)
-def test_both_accept_the_same_liberties(
+def test_both_accept_the_same_deviations(
     change: Change, signed: Signed, tmp_path: Path, tools: Tools
 ) -> None:
     file, signature, key = change(signed).write(tmp_path)
@@ -189,7 +189,7 @@ def notes(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def build(tmp_path: Path, tools: Tools) -> Callable[..., None]:
-    """Build a release of three artefacts in `dist`, signed with a key if there is one."""
+    """Build a release of three artefacts in `dist`, signed if there is a key."""
 
     def build(**environment: str) -> None:
         write_artefacts(tmp_path / "artefacts")
@@ -208,17 +208,17 @@ def test_the_program_verifies_a_release_that_was_signed_later(
     unsigned = tmp_path / "dist/stable/manifest.json.unsigned"
     done = tools("sign", unsigned, env={"SIGNING_SECRET_KEY": str(key_pair.secret)})
     assert done.returncode == 0, done.stderr
-    are_verified(tmp_path / "dist", key_pair)
+    assert_verified(tmp_path / "dist", key_pair)
 
 
 def test_the_program_verifies_every_file_of_a_built_release(
     signed_release: Path, key_pair: KeyPair
 ) -> None:
-    are_verified(signed_release, key_pair)
+    assert_verified(signed_release, key_pair)
 
 
-def are_verified(dist: Path, key_pair: KeyPair) -> None:
-    """Have the program verify the manifest and the three artefacts."""
+def assert_verified(dist: Path, key_pair: KeyPair) -> None:
+    """Check that the program verifies the manifest and the three artefacts."""
     signatures = sorted(dist.rglob("*.minisig"))
     assert len(signatures) == 4
     for signature in signatures:
@@ -237,7 +237,7 @@ def test_the_program_shows_our_trusted_comment(
     assert "Trusted comment: timestamp:1700000000\tfile:notes.txt\thashed\n" in shown.output
 
 
-def test_the_program_signs_with_our_key_and_takes_our_public_key_line(
+def test_the_program_signs_with_our_key_and_accepts_our_public_key_line(
     notes: Path, tools: Tools, key_pair: KeyPair
 ) -> None:
     minisign_program.sign(key_pair.secret, notes)
@@ -249,7 +249,7 @@ def test_the_program_signs_with_our_key_and_takes_our_public_key_line(
 def test_a_key_with_a_password_of_ours_works_in_the_program(
     tmp_path: Path, notes: Path, tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The least that libsodium takes: the program reads the cost from the file.
+    # The lowest cost that libsodium accepts: the program reads the cost from the file.
     monkeypatch.setattr("release_tools.signing.secret_key.DEFAULT_OPSLIMIT", 1_048_576)
     monkeypatch.setattr("release_tools.signing.secret_key.DEFAULT_MEMLIMIT", 33_554_432)
     secret = tmp_path / "our.key"
@@ -260,7 +260,7 @@ def test_a_key_with_a_password_of_ours_works_in_the_program(
     assert tools("verify-file", notes, "-p", "our.pub").returncode == 0
 
 
-# The program takes seconds to make one.
+# The program takes seconds to create one.
 @pytest.mark.long
 def test_a_key_with_a_password_of_the_program_works_here(
     tmp_path: Path, notes: Path, tools: Tools
@@ -334,8 +334,8 @@ def test_a_release_signed_in_the_legacy_form_is_refused(
 def test_a_prehashed_signature_relabelled_legacy_does_not_cover_the_hash(
     verifier: str, signed_release: Path, tools: Tools, key_pair: KeyPair
 ) -> None:
-    # The algorithm is not signed: under the other label the signature is good for a
-    # "manifest" that is just the 64 bytes of the digest. The program falls for it without -H.
+    # The algorithm is not signed: under the other label the signature is valid for a "manifest"
+    # that consists of the 64 bytes of the digest. The program accepts it without -H.
     manifest = signed_release / "stable/manifest.json"
     signature = manifest.with_name("manifest.json.minisig")
     genuine = Signed(manifest.read_bytes(), signature.read_bytes(), b"")
@@ -358,7 +358,7 @@ def test_the_program_signs_artefacts_of_a_release_for_us(
     assert done.returncode == 0, done.stdout
 
 
-def test_a_signature_moved_to_another_name_is_good_for_the_program_and_suspect_for_us(
+def test_a_signature_for_another_name_is_good_for_the_program_and_a_warning_for_us(
     signed: Signed, tmp_path: Path, tools: Tools
 ) -> None:
     file, signature, key = signed.write(tmp_path)

@@ -1,4 +1,4 @@
-"""Releases on a real web server, over a network that breaks."""
+"""Releases on a real web server, over an unreliable network."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def verify(tools: Tools, key_pair: KeyPair) -> Verify:
 
 @pytest.fixture
 def verify_served(signed_release: Path, tmp_path: Path, verify: Verify) -> Verify:
-    """Verify the signed release on an nginx that has more lines of configuration."""
+    """Verify the signed release on an nginx with additional configuration."""
 
     def verify_served(
         lines: str,
@@ -69,7 +69,7 @@ def test_a_release_is_verified_over_http(place: str, server: Nginx, verify: Veri
     read = [asked.path for asked in server.requests if asked.status == 200]
     assert {IMAGE, f"{IMAGE}.minisig", DISK, f"{DISK}.minisig"} <= set(read)
     assert read.count(IMAGE) == 1
-    # Nothing but plain bytes is asked for.
+    # Only plain bytes are requested.
     assert {asked.accept_encoding for asked in server.requests} == {"identity"}
 
 
@@ -97,7 +97,7 @@ def test_several_channels_of_a_root_are_verified(
 
 
 @pytest.mark.parametrize("reset", [False, True], ids=["closed", "reset"])
-def test_a_connection_that_breaks_is_resumed(reset: bool, server: Nginx, verify: Verify) -> None:
+def test_a_broken_connection_is_resumed(reset: bool, server: Nginx, verify: Verify) -> None:
     with cutting_proxy(server.port, after_bytes=60_000, times=4, reset=reset) as port:
         done = verify(f"http://127.0.0.1:{port}/stable")
     assert done.returncode == 0, done.stdout
@@ -112,7 +112,7 @@ def test_rel_18_a_file_replaced_while_it_is_read_is_refused(
     image = signed_release / IMAGE[1:]
 
     def replace() -> None:
-        # Another file of the same size under the name, as a mirror's run would put there.
+        # Another file of the same size with the same name, as an update of the mirror would write.
         newer = image.with_name("newer")
         newer.write_bytes(bytes(image.stat().st_size))
         os.utime(newer, (1, 1))
@@ -124,7 +124,7 @@ def test_rel_18_a_file_replaced_while_it_is_read_is_refused(
     assert "changed while it was being read" in done.stdout
 
 
-def test_a_slow_server_is_borne(verify_served: Verify) -> None:
+def test_a_slow_server_is_tolerated(verify_served: Verify) -> None:
     started = time.monotonic()
     done = verify_served("limit_rate 200k;", "", "--timeout", "0.5")
     assert time.monotonic() - started > 1
@@ -134,26 +134,26 @@ def test_a_slow_server_is_borne(verify_served: Verify) -> None:
 @pytest.mark.parametrize(
     ("lines", "place"),
     [
-        # What may be compressed comes as the bytes that were signed.
+        # Compressed responses give the signed bytes.
         ("gzip on; gzip_types *; gzip_min_length 1; gzip_http_version 1.0;", ""),
         ("location /old/ { rewrite ^/old/(.*)$ /stable/$1 permanent; }", "/old/manifest.json"),
     ],
     ids=["compression", "redirect on the same server"],
 )
-def test_what_a_server_may_do_changes_nothing(
+def test_compression_and_redirects_on_the_same_server_are_accepted(
     lines: str, place: str, verify_served: Verify
 ) -> None:
     done = verify_served(lines, place)
     assert done.returncode == 0, done.stdout
 
 
-def test_pub_11_a_server_that_re_encodes_is_refused(verify_served: Verify) -> None:
+def test_pub_11_a_server_that_changes_the_encoding_is_refused(verify_served: Verify) -> None:
     done = verify_served("location ~ xz$ { add_header Content-Encoding gzip; }")
     assert done.returncode == 5
     assert "re-encodes it ('gzip')" in done.stdout
 
 
-# For each fault: the file that is removed, or cut; what the server does; exit code and finding.
+# For each fault: the removed or truncated file, the configuration, the exit code and the finding.
 _FAULTS: dict[str, tuple[str, str, int, str]] = {
     "artefact 404": (IMAGE, "", 1, "E_MISSING"),
     "signature 404": (f"{IMAGE}.minisig", "", 1, "E_MISSING"),
@@ -168,7 +168,7 @@ _FAULTS: dict[str, tuple[str, str, int, str]] = {
 
 
 @pytest.mark.parametrize(("damaged", "lines", "code", "word"), _FAULTS.values(), ids=_FAULTS)
-def test_one_bad_answer_is_one_finding_and_the_rest_is_read(
+def test_one_bad_response_is_one_finding_and_the_rest_is_verified(
     damaged: str, lines: str, code: int, word: str, signed_release: Path, verify_served: Verify
 ) -> None:
     if damaged == "cut":
@@ -182,7 +182,7 @@ def test_one_bad_answer_is_one_finding_and_the_rest_is_read(
 
 
 @pytest.mark.parametrize("answer", ["403", "500", "404", "301 $uri"])
-def test_a_distribution_without_a_manifest_that_can_be_read_is_one_sentence(
+def test_a_distribution_without_a_readable_manifest_is_reported_in_one_sentence(
     answer: str, verify_served: Verify
 ) -> None:
     done = verify_served(f"location ~ json$ {{ return {answer}; }}")
@@ -208,7 +208,7 @@ def test_one_channel_that_cannot_be_read_does_not_hide_the_findings_of_another(
     assert sum(line.startswith("verified ") for line in done.stdout.splitlines()) == 3
 
 
-def test_a_release_is_verified_over_https_with_an_authority_that_is_known_alone(
+def test_a_release_is_only_verified_over_https_with_a_known_authority(
     verify_served: Verify, certificate: Certificate
 ) -> None:
     known = {"REQUESTS_CA_BUNDLE": str(certificate.authority)}

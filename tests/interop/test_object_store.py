@@ -50,7 +50,7 @@ Verify = Callable[..., Done]
 
 @pytest.fixture
 def verify(store: ObjectStore, tools: Tools, key_pair: KeyPair) -> Verify:
-    """Verify what is at a place in the store, with options and further variables."""
+    """Verify a release in the store, with options and additional variables."""
 
     def verify(place: str, *options: str, **variables: str) -> Done:
         environment = store.environment | variables
@@ -105,7 +105,7 @@ def test_an_unreadable_store_is_reported_in_one_sentence(
 ) -> None:
     done = verify(place, **changed)
     assert done.returncode == 5
-    # Of a location it is said on stderr, of a release's manifest on stdout.
+    # Errors of a location are on stderr, those of a release's manifest on stdout.
     lines = [*done.stderr.splitlines(), *done.stdout.splitlines()]
     (sentence,) = [line for line in lines if line.startswith(("error: s3:/", "  E_UN"))]
     assert said in sentence
@@ -121,7 +121,7 @@ def test_missing_credentials_are_reported_as_such(
     environment = {
         name: value for name, value in store.environment.items() if "ACCESS_KEY" not in name
     }
-    # Where a machine of the cloud would be asked for its own credentials.
+    # Otherwise the metadata service of a cloud would be asked for credentials.
     environment["AWS_METADATA_ENDPOINT"] = f"http://127.0.0.1:{free_port()}"
     asked = ("verify", f"s3://{GOOD}", "-p", key_pair.public, "--timeout", "2")
     done = tools(*asked, env=environment)
@@ -146,7 +146,7 @@ def _drip(server: RawServer, connection: socket.socket) -> None:
     [(_never, "E_SLOW"), (_drip, "sent less than 1 KiB/s for 0.5 s")],
     ids=["does not answer", "drips"],
 )
-def test_rel_17_a_store_that_is_too_slow_is_given_up(
+def test_rel_17_a_store_that_is_too_slow_is_abandoned(
     answer: Callable[[RawServer, socket.socket], None], said: str, verify: Verify
 ) -> None:
     with RawServer(lambda _, connection: answer(server, connection)) as server:

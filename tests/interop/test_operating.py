@@ -1,4 +1,4 @@
-"""What docs/how-to/operating.md tells an owner to type, typed on real machines."""
+"""The commands in docs/how-to/operating.md, on real machines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BACKUP = "var/backups/device.tar.gz"
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 GATEWAY = "[Service]\nUser=agent\nExecStart=sleep infinity\n[Install]\nWantedBy=multi-user.target\n"
 UNIT = "openclaw-gateway.service"
-# What a device has that was in use, with the mode and the owner of each.
+# The files of a device in use, with the mode and the owner of each.
 FILES = {
     "/etc/platform/active-profile": ("openclaw\n", "644 root:root"),
     "/etc/platform/secrets.env": ("OPENAI_API_KEY=sk-canary\n", "640 root:agent"),
@@ -40,29 +40,29 @@ BOUND = "/var/lib/platform/wizard-tls/wizard.pem"
 
 
 def part(title: str) -> str:
-    """The section of the document that has this title."""
+    """The section of the document with this title."""
     text = (ROOT / "docs/how-to/operating.md").read_text()
     return text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
 
 
 def commands(title: str, block: int = 0) -> str:
-    """What is typed in one of its blocks, as a script."""
+    """The commands in one of its blocks, as a script."""
     found = [body for language, body in FENCE.findall(part(title)) if language == "console"]
     typed = re.sub(r"^\$ ", "", found[block], flags=re.MULTILINE)
-    # A machine of the tests has no sudo: everybody there is root.
+    # The machines of the tests have no sudo, because every command runs as root.
     return re.sub(r"\bsudo ", "", typed).replace("PROFILE", "openclaw").replace("NAME", "kitchen")
 
 
-def installed(here: Machine) -> None:
-    """Have our services on a machine, and a gateway."""
+def install_services(here: Machine) -> None:
+    """Install our services and a gateway on a machine."""
     here.write(f"/etc/systemd/system/{UNIT}", GATEWAY)
     here.run("platformctl", "services", "install", "--programs=/usr/local/bin")
 
 
 def backup() -> bytes:
-    """The file that a device in use was copied to."""
+    """The backup of a device in use."""
     with machine() as old:
-        installed(old)
+        install_services(old)
         wait_until(lambda: old.call("test", "-s", BOUND).returncode == 0)
         for path, (text, how) in FILES.items():
             mode, owner = how.split()
@@ -77,7 +77,7 @@ def backup() -> bytes:
 
 
 @pytest.mark.long
-def test_a_restored_device_has_all_of_the_old_one_but_what_is_bound_to_that() -> None:
+def test_a_restored_device_has_everything_that_is_not_bound_to_the_old_machine() -> None:
     copied = backup()
     with tarfile.open(fileobj=io.BytesIO(copied)) as archive:
         names = {f"/{name}" for name in archive.getnames()}
@@ -85,9 +85,9 @@ def test_a_restored_device_has_all_of_the_old_one_but_what_is_bound_to_that() ->
     assert not [name for name in names if "wizard-tls" in name]
     with writable_tree() as tree:
         with machine(tree, clean=True) as new:
-            # Other users that came first have the numbers of ours.
+            # A user created earlier takes the id that ours had on the old machine.
             new.run("useradd", "--system", "somebody")
-            installed(new)
+            install_services(new)
             (tree / BACKUP).write_bytes(copied)
             typed = commands("Backup and restore", 1)
             assert typed.endswith("reboot\n")
@@ -133,7 +133,7 @@ for name, port in (("dash", 8089), ("setup", 8088), ("evil", 8089)):
 
 @pytest.fixture
 def proxied(shared: Appliance) -> Iterator[Appliance]:
-    """A device whose apps are told of a proxy, as the document says."""
+    """A device whose apps are configured for a proxy, as the document describes."""
     run = shared.machine.run
     units = [f"platform-{name}.{kind}" for kind in ("service", "socket") for name in WEB]
     run("sh", "-ec", commands("Behind a reverse proxy"))
@@ -145,7 +145,7 @@ def proxied(shared: Appliance) -> Iterator[Appliance]:
     run("systemctl", "start", *reversed(units))
 
 
-def test_behind_a_proxy_both_apps_listen_on_the_device_alone(proxied: Appliance) -> None:
+def test_behind_a_proxy_both_apps_only_listen_on_the_device(proxied: Appliance) -> None:
     for port in (8088, 8089):
         with pytest.raises(ConnectionRefusedError):
             proxied.far.connects(NEAR, port)
@@ -161,7 +161,7 @@ def test_behind_a_proxy_both_apps_listen_on_the_device_alone(proxied: Appliance)
         ("setup", ["wizard-app", "--behind-proxy"], "/?token=" + "a" * 64, 302),
     ],
 )
-def test_the_configuration_of_nginx_serves_the_app_by_its_name_over_https(
+def test_the_nginx_configuration_serves_the_app_by_its_name_over_https(
     name: str, words: list[str], path: str, expected: int, tmp_path: Path, certificate: Certificate
 ) -> None:
     (text,) = [

@@ -1,6 +1,6 @@
 """Our services on a machine with systemd: restarted, killed and stopped under load.
 
-And a wizard that is restarted, or killed, while the device is set up: the helper goes on.
+And a wizard that is restarted or killed during setup, while the helper continues.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ FORMS = {
 
 @dataclass(frozen=True)
 class Service:
-    """One of our services on a machine, asked from the network beside it."""
+    """One of our services on a machine, asked from the network connected to it."""
 
     here: Appliance
     name: str
@@ -56,7 +56,7 @@ class Service:
         return self.here.machine
 
     def connect(self) -> http.client.HTTPConnection:
-        """A connection that is not made yet."""
+        """A connection that is not open yet."""
         return self.here.connect(self.port)
 
     def visitor(self) -> Visitor:
@@ -65,20 +65,20 @@ class Service:
         return self.here.device.visitor("/?" + json.loads(told)["url"].partition("?")[2])
 
     def systemctl(self, *words: str) -> None:
-        """Have systemd do something with it."""
+        """Run a systemctl command for the service."""
         self.machine.run("systemctl", *words, f"{self.name}.service")
 
     def process(self) -> int:
-        """Its main process."""
+        """The id of the main process."""
         return int(self.machine.show(f"{self.name}.service", "MainPID"))
 
     def others(self) -> list[int]:
-        """Its other processes; pgrep fails if there is none, as between a kill and a new start."""
+        """The ids of the other processes; pgrep fails if there are none, as after a kill."""
         found = self.machine.run("pgrep", "--parent", str(self.process()), check=False)
         return [*map(int, found.split())]
 
     def answers(self) -> str:
-        """What `/healthz` says."""
+        """The response of `/healthz`."""
         with contextlib.closing(self.connect()) as connection:
             connection.request("GET", "/healthz")
             return connection.getresponse().read().decode()
@@ -91,7 +91,7 @@ def dashboard(shared: Appliance) -> Service:
 
 @pytest.fixture
 def wizard(shared: Appliance) -> Iterator[Service]:
-    """One that has forgotten its answers once the test is over."""
+    """The wizard; after the test its answers are removed."""
     found = Service(shared, "platform-wizard", 8088)
     yield found
     found.systemctl("stop")
@@ -101,7 +101,7 @@ def wizard(shared: Appliance) -> Iterator[Service]:
 
 @pytest.fixture(params=["dashboard", "wizard"])
 def service(request: pytest.FixtureRequest) -> Service:
-    """Each of the two."""
+    """Each of the two services."""
     found: Service = request.getfixturevalue(request.param)
     return found
 
@@ -117,15 +117,15 @@ def restart(service: Service) -> None:
 
 
 def stop_and_start(service: Service) -> None:
-    # As a package is upgraded. Whoever comes meanwhile has systemd start it.
+    # As during an upgrade of the package. A connection in between makes systemd start the service.
     service.systemctl("stop")
     time.sleep(0.2)
     service.systemctl("start")
     assert service.answers() == "ok"
 
 
-def more_are_answered(ended: Ended) -> None:
-    """Return once thirty more requests had their answers."""
+def wait_for_more_answers(ended: Ended) -> None:
+    """Wait until thirty more requests have been answered."""
     before = ended.answered
     wait_until(lambda: ended.answered >= before + 30)
 
@@ -136,51 +136,51 @@ def test_a_restart_under_load_refuses_no_connection(
 ) -> None:
     with load(service.connect, "/healthz") as ended:
         for _ in range(2):
-            more_are_answered(ended)
+            wait_for_more_answers(ended)
             change(service)
-        more_are_answered(ended)
+        wait_for_more_answers(ended)
     assert ended.failed == {}
     assert set(ended.statuses) == {200}
 
 
-def test_a_service_that_cannot_serve_is_never_ready(service: Service) -> None:
+def test_a_service_that_cannot_serve_never_becomes_ready(service: Service) -> None:
     settings = "/etc/default/platform-appliance"
     service.machine.write(settings, "GUNICORN_CMD_ARGS=--workers=2\n")
     try:
         service.systemctl("stop")
         asked = service.machine.call("systemctl", "start", f"{service.name}.service")
         assert asked.returncode != 0
-        # More often than systemd lets a unit fail by default, which would close the socket.
+        # More restarts than systemd's default limit, which would close the socket.
         for _ in range(5):
             service.machine.call("systemctl", "restart", f"{service.name}.service")
     finally:
         service.machine.run("rm", settings)
-    # Who comes now waits for the next try.
+    # A new connection waits for the next start.
     assert service.answers() == "ok"
 
 
 def test_fs_06_a_killed_service_restarts_and_refuses_no_connection(service: Service) -> None:
     for victim in (service.others()[0], service.process()):
         with load(service.connect, "/healthz") as ended:
-            more_are_answered(ended)
+            wait_for_more_answers(ended)
             service.machine.run("kill", "-KILL", str(victim))
             wait_until(lambda gone=victim: gone not in (service.process(), *service.others()))  # type: ignore[misc]  # a default holds it
             wait_until(lambda: service.process() != 0)
             assert service.answers() == "ok"
-            more_are_answered(ended)
-        # Those that were under way, one of each client at most; the others waited.
+            wait_for_more_answers(ended)
+        # Only running requests fail, at most one of each client; the others wait.
         assert "ConnectionRefusedError" not in ended.failed
         assert ended.failed.total() <= 8
 
 
-def test_fs_06_after_a_crash_the_wizard_asks_for_what_it_forgot(wizard: Service) -> None:
+def test_fs_06_after_a_crash_the_wizard_asks_for_the_lost_secrets(wizard: Service) -> None:
     visitor = wizard.visitor()
     visitor.answer({step: FORMS[step] for step in ("system", "profile", "provider")})
     before = wizard.process()
     wizard.machine.run("kill", "-KILL", str(before))
     wait_until(lambda: wizard.process() not in (0, before))
     assert wizard.answers() == "ok"
-    # The session is gone, too; answers are kept, secrets never were.
+    # The session is lost, too; the answers are kept, and secrets were never stored.
     assert visitor.ask("/wizard/system").status == 401
     again = wizard.visitor()
     page = again.ask("/wizard/review").body
@@ -189,7 +189,7 @@ def test_fs_06_after_a_crash_the_wizard_asks_for_what_it_forgot(wizard: Service)
 
 
 def slow_server(network: Network, began: threading.Event) -> RawServer:
-    """A provider that answers after some seconds."""
+    """A provider that responds after some seconds."""
 
     def answer(_: Request, connection: socket.socket) -> None:
         began.set()
@@ -200,7 +200,7 @@ def slow_server(network: Network, began: threading.Event) -> RawServer:
         return RawServer(answer)
 
 
-def test_fs_10_a_key_test_under_way_gets_its_answer_when_the_wizard_restarts(
+def test_fs_10_a_running_key_test_is_answered_when_the_wizard_restarts(
     wizard: Service,
 ) -> None:
     began = threading.Event()
@@ -237,7 +237,7 @@ def test_fs_10_a_chat_answer_continues_while_the_wizard_restarts(wizard: Service
             answer = asked.result()
     wizard.machine.run("rm", "-r", "/etc/platform/profiles")
     assert answer.status == 200
-    # To its end.
+    # It continues to its end.
     assert '{"thoughts": 0}' in answer.body
     history = wizard.machine.run("cat", HISTORY)
     (reply,) = [turn for turn in map(json.loads, history.splitlines()) if turn["role"] != "user"]
@@ -245,7 +245,7 @@ def test_fs_10_a_chat_answer_continues_while_the_wizard_restarts(wizard: Service
     assert "stopped" not in reply
 
 
-def test_programs_started_by_the_services_get_no_sockets_and_none_of_their_variables(
+def test_programs_started_by_the_services_inherit_no_sockets_and_variables(
     dashboard: Service,
 ) -> None:
     told = "/run/platform/told"
@@ -268,16 +268,16 @@ def test_programs_started_by_the_services_get_no_sockets_and_none_of_their_varia
     assert re.findall(r"LISTEN_\w+|NOTIFY_SOCKET|socket:", found) == []
 
 
-def test_the_wizard_does_not_keep_the_libraries_that_made_its_certificate(wizard: Service) -> None:
+def test_the_wizard_unloads_the_libraries_that_created_its_certificate(wizard: Service) -> None:
     restart(wizard)
     for process in (wizard.process(), *wizard.others()):
         assert "cryptography" not in wizard.machine.run("cat", f"/proc/{process}/maps")
 
 
-# While the device is set up
+# During setup
 
 BEGAN, COMPLETE = "/run/platform/began", "/etc/platform/setup-complete"
-# As slow as the real one may be.
+# As slow as the real program may be.
 TAILSCALE = f"""#!/bin/sh
 case $1 in
   status) echo '{{"BackendState":"NeedsLogin"}}';;
@@ -287,8 +287,8 @@ esac
 
 
 @pytest.fixture
-def anew() -> Iterator[Service]:
-    """The wizard of a machine of its own, which is set up."""
+def fresh_wizard() -> Iterator[Service]:
+    """The wizard of a separate machine, which is not set up yet."""
     with appliance() as here:
         here.machine.run("platformctl", "services", "install", "--programs=/usr/local/bin")
         here.machine.unit("openclaw-gateway.service", "User=agent\nExecStart=sleep infinity")
@@ -299,7 +299,7 @@ def anew() -> Iterator[Service]:
 
 def kill(wizard: Service) -> None:
     processes = (wizard.process(), *wizard.others())
-    # One may be gone as the other is.
+    # When one process ends, the other may end, too.
     wizard.machine.call("kill", "-KILL", *map(str, processes))
 
 
@@ -308,17 +308,17 @@ def exists(wizard: Service, path: str) -> bool:
 
 
 def apply(visitor: Visitor) -> Answer | None:
-    """What is answered to who sets the device up; None when the answer is lost."""
+    """Apply; return the response, or None if it was lost."""
     with contextlib.suppress(OSError, http.client.HTTPException):
         return visitor.apply()
     return None
 
 
 @pytest.mark.parametrize("cut", [restart, kill])
-def test_fs_10_a_wizard_that_ends_in_apply_leaves_the_device_set_up(
-    anew: Service, cut: Callable[[Service], None]
+def test_fs_10_a_wizard_that_ends_during_setup_leaves_the_device_set_up(
+    fresh_wizard: Service, cut: Callable[[Service], None]
 ) -> None:
-    wizard = anew
+    wizard = fresh_wizard
     visitor = wizard.visitor()
     visitor.answer(FORMS)
     with ThreadPoolExecutor(1) as beside:
@@ -329,7 +329,7 @@ def test_fs_10_a_wizard_that_ends_in_apply_leaves_the_device_set_up(
         answer = asked.result()
     wait_until(lambda: exists(wizard, COMPLETE))
     if cut is restart:
-        # It was waited for.
+        # The restart waited for the response.
         assert answer is not None
         assert (answer.status, answer.location) == (302, "/wizard/done")
     run = wizard.machine.run
@@ -337,7 +337,7 @@ def test_fs_10_a_wizard_that_ends_in_apply_leaves_the_device_set_up(
     assert wizard.machine.rights("/etc/platform/secrets.env") == "640 root:agent"
     assert KEY in run("cat", "/etc/platform/secrets.env")
     assert run("systemctl", "is-active", "openclaw-gateway.service") == "active\n"
-    # Nothing is left of the way there, and no wizard starts any more.
+    # No temporary files are left, and the wizard does not start again.
     left = ("-name", "*.key", "-o", "-name", ".*~*")
     assert run("find", "/run/platform", "/etc/platform", *left) == ""
     wizard.systemctl("restart")

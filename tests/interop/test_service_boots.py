@@ -1,4 +1,4 @@
-"""A device that was made as a folder, from its first boot on: what starts, and when."""
+"""A device prepared as a folder, from its first boot on: what starts, and when."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def tree() -> Iterator[Path]:
         yield folder
 
 
-def at(booted: Machine, unit: str) -> int:
+def activated_at(booted: Machine, unit: str) -> int:
     """When a unit became active, on the monotonic clock."""
     return int(booted.show(unit, "ActiveEnterTimestampMonotonic"))
 
 
 @pytest.mark.long
-def test_the_wizard_starts_until_the_device_is_set_up_and_the_firewall_from_then_on(
+def test_the_wizard_starts_until_the_device_is_set_up_and_the_firewall_afterwards(
     tree: Path,
 ) -> None:
     with machine(tree) as booted:
         assert booted.states("is-active", *WIZARD, *ALWAYS) == ["active"] * 5
-        # As the wizard leaves it after the first of its questions.
+        # As the wizard leaves it after the first step.
         booted.write(STATE, '{"version": 2, "step": "profile", "answers": {}}', mode="0600")
         booted.run("chown", "platform:platform", STATE)
         booted.run("sync")
@@ -56,6 +56,6 @@ def test_the_wizard_starts_until_the_device_is_set_up_and_the_firewall_from_then
         assert booted.states("is-active", *ALWAYS) == ["active"] * 3
         assert booted.run("systemctl", "list-units", "--failed", "--plain", "--no-legend") == ""
         assert "policy drop" in booted.run("nft", "list", "table", "inet", "platform")
-        assert 0 < at(booted, "nftables.service") < at(booted, FIREWALL)
-        assert at(booted, FIREWALL) < at(booted, "network-pre.target")
-        assert at(booted, FIREWALL) < at(booted, "sysinit.target")
+        assert 0 < activated_at(booted, "nftables.service") < activated_at(booted, FIREWALL)
+        assert activated_at(booted, FIREWALL) < activated_at(booted, "network-pre.target")
+        assert activated_at(booted, FIREWALL) < activated_at(booted, "sysinit.target")

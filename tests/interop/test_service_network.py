@@ -1,4 +1,4 @@
-"""The units of the tunnel and of the firewall, and who may log in, on a machine with systemd."""
+"""The units of the tunnel and of the firewall, and SSH logins, on a machine with systemd."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ LOGIN = (
 
 
 CLOUDFLARED = "/usr/local/bin/cloudflared"
-# In its place, with the command line of the real one. It tells in one line of JSON what it was
-# given, says that it is connected, and stays. It refuses what the real one refuses: options that
-# there are not, or that stand elsewhere.
+# A stand-in with the command line of the real program. It prints its input as one line of JSON,
+# says that it is connected, and keeps running. It refuses what the real one refuses: unknown
+# options, and options in the wrong place.
 STAND_IN = """#!/usr/bin/python3 -I
 import json, os, pathlib, signal, socket, sys
 
@@ -97,20 +97,20 @@ def booted(shared: Appliance) -> Iterator[Machine]:
 
 @pytest.fixture
 def cloudflared(booted: Machine) -> Iterator[Machine]:
-    """A machine with cloudflared, and a tunnel that runs in no test but this."""
+    """A machine with cloudflared, and a tunnel that only runs during this test."""
     booted.write(CLOUDFLARED, STAND_IN, mode="0755")
     yield booted
     booted.call("systemctl", "disable", "--now", TUNNEL)
     booted.run("rm", "-rf", FILE, CONFIG, CLOUDFLARED, "/etc/cloudflared")
 
 
-def told(machine: Machine, unit: str) -> str:
-    """What systemd tells of a unit, with the end of its log."""
+def unit_status(machine: Machine, unit: str) -> str:
+    """The output of `systemctl status` for a unit, with the end of its log."""
     return machine.call("systemctl", "status", "--no-pager", unit).stdout
 
 
 def last_call(machine: Machine) -> dict[str, Any]:
-    """What cloudflared was given when the tunnel was started last."""
+    """The input of cloudflared at the last start of the tunnel."""
     said = machine.log("--output=cat", f"--unit={TUNNEL}")
     call: dict[str, Any] = json.loads([line for line in said.splitlines() if line[0] == "{"][-1])
     return call
@@ -148,7 +148,7 @@ def test_settings_of_the_operator_replace_ours(cloudflared: Machine) -> None:
     config = f"tunnel: {ID}\ningress:\n  - service: http://127.0.0.1:1\n"
     cloudflared.write(CONFIG, config, mode="0600")
     cloudflared.write(FILE, json.dumps(CREDENTIALS), mode="0600")
-    # These are another program's.
+    # These belong to another program.
     cloudflared.write("/etc/cloudflared/config.yml", "url: http://127.0.0.1:8089\n")
     cloudflared.run("systemctl", "start", TUNNEL)
     told = last_call(cloudflared)
@@ -161,11 +161,15 @@ def test_settings_of_the_operator_replace_ours(cloudflared: Machine) -> None:
     ("spoil", "said"),
     [
         pytest.param(f"rm {CLOUDFLARED}", "cloudflared could not be", id="missing"),
-        pytest.param(f"echo '{{' >{FILE}", "The credentials of the tunnel cannot", id="no-json"),
-        pytest.param("mv /etc/platform/active-profile /run/a", "No profile is active", id="none"),
+        pytest.param(
+            f"echo '{{' >{FILE}", "The credentials of the tunnel cannot", id="invalid-json"
+        ),
+        pytest.param(
+            "mv /etc/platform/active-profile /run/a", "No profile is active", id="no-profile"
+        ),
     ],
 )
-def test_an_error_that_only_a_person_can_fix_fails_once_and_says_why(
+def test_an_error_that_only_a_person_can_fix_causes_no_restarts_and_is_logged(
     cloudflared: Machine, spoil: str, said: str
 ) -> None:
     cloudflared.run("sh", "-c", spoil)
@@ -174,7 +178,7 @@ def test_an_error_that_only_a_person_can_fix_fails_once_and_says_why(
         for name in ("ActiveState", "SubState"):
             assert cloudflared.show(TUNNEL, name) == "failed"
         assert cloudflared.show(TUNNEL, "ExecMainStatus") == "65"
-        wait_until(lambda: f"error: {said}" in told(cloudflared, TUNNEL))
+        wait_until(lambda: f"error: {said}" in unit_status(cloudflared, TUNNEL))
     finally:
         cloudflared.call("mv", "/run/a", "/etc/platform/active-profile")
         cloudflared.run("systemctl", "reset-failed", TUNNEL)
@@ -182,7 +186,7 @@ def test_an_error_that_only_a_person_can_fix_fails_once_and_says_why(
 
 @pytest.fixture
 def rules(booted: Machine) -> Iterator[Machine]:
-    """A machine with rules, which are in force."""
+    """A machine whose rules are loaded."""
     booted.write(RULES_FILE, RULES)
     booted.run("systemctl", "start", FIREWALL)
     yield booted
@@ -192,20 +196,20 @@ def rules(booted: Machine) -> Iterator[Machine]:
 
 
 def in_force(booted: Machine) -> bool:
-    """Whether input is dropped by our rules, which are loaded."""
+    """Whether our rules are loaded and drop input."""
     dropped = "policy drop" in booted.call("nft", "list", "table", "inet", "platform").stdout
     return dropped and booted.show(FIREWALL, "ActiveState") == "active"
 
 
 @pytest.mark.parametrize("verbs", [("start",), ("start", "restart"), ("start", "reload")])
-def test_the_rules_outlast_debians_own_service(rules: Machine, verbs: tuple[str, ...]) -> None:
+def test_the_rules_survive_debians_own_service(rules: Machine, verbs: tuple[str, ...]) -> None:
     for verb in verbs:
         rules.run("systemctl", verb, DEBIANS)
         wait_until(lambda: in_force(rules))
     assert "table inet filter" in rules.run("nft", "list", "tables")
 
 
-def test_to_stop_a_firewall_opens_no_device(rules: Machine) -> None:
+def test_stopping_the_firewall_keeps_the_rules(rules: Machine) -> None:
     rules.run("systemctl", "start", DEBIANS)
     rules.run("systemctl", "stop", DEBIANS)
     wait_until(lambda: in_force(rules))
@@ -219,8 +223,8 @@ def test_without_nft_the_firewall_fails_and_says_so(rules: Machine) -> None:
     rules.run("mv", "/usr/sbin/nft", "/usr/sbin/nft.away")
     try:
         assert rules.call("systemctl", "start", FIREWALL).returncode != 0
-        # The process that failed was gone at once, perhaps before journald could look up its unit,
-        # without which `systemctl status` does not show the line: systemd names the unit itself.
+        # The process failed and ended at once, perhaps before journald could look up its unit. So
+        # the log is searched by the field that systemd itself sets.
         assert missing in rules.log("--output=cat", f"UNIT={FIREWALL}")
         assert FIREWALL in rules.run("systemctl", "list-units", "--failed", "--plain")
     finally:
@@ -228,7 +232,7 @@ def test_without_nft_the_firewall_fails_and_says_so(rules: Machine) -> None:
         rules.run("systemctl", "reset-failed")
 
 
-def test_before_the_set_up_there_is_nothing_to_load(booted: Machine) -> None:
+def test_before_setup_no_rules_are_loaded(booted: Machine) -> None:
     booted.run("systemctl", "start", FIREWALL)
     assert booted.show(FIREWALL, "ConditionResult") == "no"
     assert booted.show(FIREWALL, "ActiveState") == "inactive"
@@ -236,7 +240,7 @@ def test_before_the_set_up_there_is_nothing_to_load(booted: Machine) -> None:
 
 @pytest.fixture
 def sshd(booted: Machine) -> Iterator[Machine]:
-    """A machine on which agent has a key, and which forgets it and what became of its sshd."""
+    """A machine on which agent has a key; afterwards the key and changes to sshd are removed."""
     folder, key = "/home/agent/.ssh", "/etc/login_key"
     booted.run("cp", "--preserve", "/etc/shadow", "/run/shadow")
     booted.run("ssh-keygen", "-q", "-N", "", "-t", "ed25519", "-f", key)
@@ -249,12 +253,12 @@ def sshd(booted: Machine) -> Iterator[Machine]:
     booted.run("systemctl", "restart", "ssh.service")
 
 
-def test_agent_logs_in_with_a_key_and_with_nothing_else(sshd: Machine) -> None:
+def test_agent_can_only_log_in_with_a_key(sshd: Machine) -> None:
     def logs_in() -> bool:
         return sshd.call(*LOGIN, "id", "-un").stdout == "agent\n"
 
     sshd.run("systemctl", "restart", "ssh.service")
-    # As the page has it: with what Debian ships, and without PAM after one command.
+    # As the page says: with Debian's settings, and without PAM after one command.
     assert logs_in()
     sshd.write(PAM, "UsePAM no\n")
     sshd.run("systemctl", "restart", "ssh.service")

@@ -1,4 +1,4 @@
-"""Our units on a machine with systemd: who they are, what they can do, what they outlive."""
+"""Our units on a machine with systemd: their users, their privileges, and their restarts."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ said = {
 }
 print(json.dumps(said))
 """
-# Of the program that is not run, or of its socket.
+# Settings of the program that is not run, and of its socket.
 DROPPED = re.compile(
     r"^(Exec\w+|Type|Restart\w*|Standard\w+|Requires|Wants|After|PartOf|Condition\w+)=.*\n",
     re.MULTILINE,
@@ -104,7 +104,7 @@ DROPPED = re.compile(
 
 @pytest.fixture(scope="module")
 def booted(shared: Appliance) -> Iterator[Machine]:
-    """A machine with our services, and with a key."""
+    """A machine with our services and a key."""
     shared.machine.write(SECRETS, SECRET, mode="0640")
     shared.machine.run("chown", "root:agent", SECRETS)
     yield shared.machine
@@ -123,7 +123,7 @@ ExecStart={PROBE_PLACE} {" ".join(folders)}
 """
     machine.write(PROBE_UNIT, text.replace("[Service]\n", service, 1))
     machine.run("systemctl", "daemon-reload")
-    # As a template, so that one for the helper is as it is.
+    # As a template unit, so that the template of the helper works unchanged.
     started = machine.call("systemctl", "start", "probe@x.service")
     log = machine.run("journalctl", "--no-pager", "--unit=probe@x.service")
     assert started.returncode == 0, log
@@ -139,7 +139,7 @@ def test_after_install_everything_runs_and_nothing_failed(booted: Machine) -> No
     assert booted.run("systemctl", "list-units", "--failed", "--plain", "--no-legend") == ""
 
 
-def test_users_and_folders_are_as_they_should_be_however_often_they_are_made(
+def test_users_and_folders_are_correct_however_often_they_are_created(
     booted: Machine,
 ) -> None:
     before = booted.run("cat", *PASSWORDS)
@@ -152,7 +152,7 @@ def test_users_and_folders_are_as_they_should_be_however_often_they_are_made(
 
 
 @pytest.mark.parametrize("unit", WEB)
-def test_systemd_holds_what_the_unit_says(booted: Machine, unit: str) -> None:
+def test_systemd_enforces_the_settings_of_the_units(booted: Machine, unit: str) -> None:
     expected = (
         *("User=platform", "NoNewPrivileges=yes", "LimitCORE=0", "LimitNOFILE=8192"),
         *("MemorySwapMax=0", "TasksMax=2048", "Restart=always", "CapabilityBoundingSet="),
@@ -162,12 +162,12 @@ def test_systemd_holds_what_the_unit_says(booted: Machine, unit: str) -> None:
     said = booted.run("systemctl", "show", f"--property={asked}", unit)
     assert set(said.splitlines()) == set(expected)
     groups = {WEB[0]: "systemd-journal", WEB[1]: ""}
-    # The dashboard sees the journal, and the wizard does not.
+    # The dashboard can read the journal, and the wizard cannot.
     assert booted.show(unit, "SupplementaryGroups") == groups[unit]
 
 
 @pytest.mark.parametrize("unit", WEB)
-def test_d12_a_web_process_reads_no_key_and_changes_nothing_of_the_system(
+def test_d12_a_web_process_cannot_read_keys_or_change_the_system(
     booted: Machine, unit: str
 ) -> None:
     found = probed(booted, unit, *OURS, "/etc", "/usr", "/var/lib", "/var/log", "/home/agent")
@@ -178,11 +178,11 @@ def test_d12_a_web_process_reads_no_key_and_changes_nothing_of_the_system(
 
 
 @pytest.mark.parametrize("unit", [*WEB, "platform-control@.service", "platform-tunnel.service"])
-def test_wiz_06_no_process_of_ours_looks_into_another(booted: Machine, unit: str) -> None:
+def test_wiz_06_our_processes_cannot_inspect_others(booted: Machine, unit: str) -> None:
     found = probed(booted, unit)
     assert found["core"] == [0, 0]
     assert found["trace"] == FORBIDDEN
-    # Of others it does not even see that they are.
+    # Other processes are not even visible.
     if unit != "platform-control@.service":
         assert found["others"] == []
     assert found["namespaces"] == [FORBIDDEN] * 2
@@ -207,7 +207,7 @@ def test_the_helper_only_writes_what_it_must(booted: Machine) -> None:
     assert not found["new_rights"]
 
 
-def test_the_tunnel_sees_neither_keys_nor_what_the_services_keep(booted: Machine) -> None:
+def test_the_tunnel_can_read_neither_keys_nor_data_of_the_services(booted: Machine) -> None:
     found = probed(booted, "platform-tunnel.service", *OURS, "/etc", "/var/lib")
     assert found["secrets"] == DENIED
     assert list(found["written"].values()) == [DENIED] * 2 + [READ_ONLY] * 2
@@ -216,7 +216,7 @@ def test_the_tunnel_sees_neither_keys_nor_what_the_services_keep(booted: Machine
 
 @contextlib.contextmanager
 def crashing(booted: Machine, unit: str, every_s: float = 1) -> Iterator[None]:
-    """Have a service fail whenever it is started, until the block ends."""
+    """Make a service fail at every start, until the block ends."""
     change = f"/run/systemd/system/{unit}.d/crash.conf"
     booted.write(change, f"[Service]\nRestartSec={every_s}\nExecStart=\nExecStart=/bin/false\n")
     booted.run("systemctl", "daemon-reload")
@@ -228,29 +228,29 @@ def crashing(booted: Machine, unit: str, every_s: float = 1) -> Iterator[None]:
         booted.run("systemctl", "daemon-reload")
 
 
-def test_a_loop_of_crashes_ends_with_an_answer_once_its_cause_is_gone(booted: Machine) -> None:
-    def asked_in_vain() -> int:
+def test_after_a_crash_loop_requests_are_answered_once_its_cause_is_fixed(booted: Machine) -> None:
+    def restarts_after_a_request() -> int:
         booted.call("python3", "-c", ASK.replace("timeout=30", "timeout=0.5"))
         return int(booted.show(WEB[0], "NRestarts"))
 
     with crashing(booted, WEB[0], every_s=0.1):
-        # By default the fifth start within ten seconds is the last one.
-        wait_until(lambda: asked_in_vain() >= 7)
+        # By default, systemd gives up after five starts within ten seconds.
+        wait_until(lambda: restarts_after_a_request() >= 7)
         assert booted.show(SOCKETS[1], "ActiveState") == "active"
     assert "200 OK" in booted.run("python3", "-c", ASK)
 
 
-def test_a_wizard_in_a_loop_of_crashes_keeps_nothing_else_from_starting(booted: Machine) -> None:
+def test_a_crash_loop_of_the_wizard_does_not_delay_other_services(booted: Machine) -> None:
     try:
         with crashing(booted, WEB[1]):
             booted.run("timeout", "20", "systemctl", "restart", WEB[0])
-            # Nobody waits: a boot would not be over before.
+            # It does not wait for the wizard; otherwise a boot would never finish.
             booted.run("timeout", "20", "systemctl", "start", "platform-wizard-qr.service")
     finally:
         booted.run("systemctl", "restart", WEB[1])
 
 
-def test_ipv4_is_served_where_sockets_of_ipv6_are_for_that_alone(
+def test_ipv4_is_served_even_if_ipv6_sockets_are_ipv6_only(
     booted: Machine, shared: Appliance
 ) -> None:
     def restarted(only_ipv6: str) -> None:
@@ -278,7 +278,7 @@ for _ in range(300):
 
 
 @pytest.mark.parametrize("folder", OURS)
-def test_fs_08_a_link_in_the_place_of_a_folder_is_refused_by_its_name(
+def test_fs_08_a_link_in_place_of_a_folder_is_refused_and_named(
     booted: Machine, folder: str
 ) -> None:
     names = (*WEB, SOCKETS[0])
@@ -298,8 +298,8 @@ def test_fs_08_a_link_in_the_place_of_a_folder_is_refused_by_its_name(
         booted.run("systemctl", "start", *names, *SOCKETS)
 
 
-def test_fs_08_a_folder_of_another_owner_is_put_right_at_boot(booted: Machine) -> None:
+def test_fs_08_a_folder_with_a_wrong_owner_is_corrected_at_boot(booted: Machine) -> None:
     booted.run("sh", "-c", f"chown agent:agent {' '.join(OURS)}; chmod 0777 {' '.join(OURS)}")
-    # What the boot calls, for all files.
+    # The boot runs this for all files.
     booted.run("systemd-tmpfiles", "--create", "--boot", "platform.conf")
     assert {path: booted.rights(path) for path in FOLDERS} == FOLDERS

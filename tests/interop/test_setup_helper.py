@@ -1,4 +1,4 @@
-"""Setting up through the root helper: a wizard that is not root, over a real socket."""
+"""Setup through the root helper, by a wizard that is not root, over a real socket."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SECRETS: Mapping[str, dict[str, str]] = {
 }
 CANARIES = (KEY, AUTH_KEY, "CaNaRy-tunnel-0123456789", STORE_KEY)
 PROGRAMS = ("hostnamectl", "timedatectl", "tailscale", "systemctl", "nft")
-# Notes its words, and what is in the file of a key; fails if it is told to.
+# Records its arguments and the content of a key file; fails on request.
 PROGRAM = """#!/bin/sh
 echo "${{0##*/}} $*" >>{folder}/commands
 for word; do
@@ -62,12 +62,12 @@ class Setup:
 
     @property
     def settings(self) -> WizardSettings:
-        """Those of a wizard that sets it up in production."""
+        """The settings of a wizard in production for this device."""
         paths = self.helped.device.paths
         return WizardSettings(paths=paths, device=paths, production=True)
 
     def snapshot(self, secrets: Mapping[str, Mapping[str, str]] = SECRETS) -> Snapshot:
-        """Where that wizard stands, with these secrets in memory."""
+        """A snapshot of that wizard, with these secrets in memory."""
         held = {
             slug: HeldSecrets({name: Secret(text) for name, text in named.items()})
             for slug, named in secrets.items()
@@ -77,11 +77,11 @@ class Setup:
         return Snapshot({step.slug: step for step in STEPS}, DeviceFacts(self.settings), kept)
 
     def plan(self) -> Plan:
-        """What it would do."""
+        """The plan of that wizard."""
         return build_plan(self.snapshot())
 
     def apply(self, secrets: Mapping[str, Mapping[str, str]] = SECRETS) -> dict[str, SetupProgress]:
-        """Apply as that wizard does, run by nobody: what its pages show; raises what it raises."""
+        """Apply as that wizard does, as the user nobody; return the shown progress."""
         snapshot = self.snapshot(secrets)
         plan = build_plan(snapshot)
         act = executor(self.settings)
@@ -91,7 +91,7 @@ class Setup:
         return shown
 
     def files(self) -> dict[str, bytes]:
-        """All that is on the device, but what locks and tells."""
+        """All files on the device, except locks and records of the setup."""
         root = self.helped.device.root
         return {
             path.relative_to(root).as_posix(): path.read_bytes()
@@ -107,7 +107,7 @@ class Setup:
 
 @contextlib.contextmanager
 def as_nobody() -> Iterator[None]:
-    """Be nobody until the block ends."""
+    """Become the user nobody until the block ends."""
     os.setegid(NOBODY)
     os.seteuid(NOBODY)
     try:
@@ -159,7 +159,7 @@ def test_a_wizard_without_root_sets_up_everything(setup: Setup) -> None:
     assert setup.helped.has_logged("setup-apply by user 65534: done")
 
 
-def test_leak_01_and_wiz_11_an_error_is_returned_in_its_own_words_without_secrets(
+def test_leak_01_and_wiz_11_an_error_is_returned_unchanged_and_without_secrets(
     setup: Setup,
 ) -> None:
     (setup.programs / "fails-nft").touch()
@@ -180,22 +180,22 @@ def test_leak_01_and_wiz_11_an_error_is_returned_in_its_own_words_without_secret
     assert setup.commands()[-1] == "systemctl restart openclaw-gateway.service"
 
 
-def test_largest_credentials_go_through(setup: Setup) -> None:
-    # Of a kind that is longest in JSON in JSON.
+def test_the_largest_credentials_are_accepted(setup: Setup) -> None:
+    # Characters that are longest when JSON is encoded inside JSON.
     document = {"TunnelName": "kitchen", "Note": "é" * 32_000}
     text = json.dumps(document, ensure_ascii=False)
     setup.apply({**SECRETS, "tunnel": {"credentials": text}})
     assert setup.helped.device.path("/etc/platform/tunnel/credentials.json").read_text() == text
 
 
-def test_wiz_12_a_device_that_is_set_up_is_not_set_up_again(setup: Setup) -> None:
+def test_wiz_12_a_configured_device_is_not_set_up_again(setup: Setup) -> None:
     put_answers(setup.helped.device, step="done")
     with pytest.raises(PlatformError, match="is already set up"):
         setup.apply()
     assert setup.commands() == []
 
 
-def test_a_wizard_that_is_root_does_it_itself(
+def test_a_wizard_that_is_root_does_not_use_the_helper(
     setup: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", f"{setup.programs}:{os.environ['PATH']}")
@@ -206,7 +206,7 @@ def test_a_wizard_that_is_root_does_it_itself(
 
 
 def secrets(step: str, **named: str) -> dict[str, Any]:
-    """All secrets, but for those of a step."""
+    """All secrets except those of a step."""
     return {"secrets": {**SECRETS, step: named}}
 
 
@@ -248,16 +248,16 @@ HOSTILE: Mapping[str, tuple[dict[str, Any], str]] = {
 
 
 def asked(setup: Setup) -> dict[str, Any]:
-    """What the wizard asks for."""
+    """The arguments of the wizard's request."""
     return {"mark": plan_digest(setup.plan()), "secrets": dict(SECRETS)}
 
 
-def refuses(setup: Setup, arguments: dict[str, Any], reason: str) -> None:
-    """Have nobody ask for that, which changes nothing."""
+def assert_refused(setup: Setup, arguments: dict[str, Any], reason: str) -> None:
+    """Check that a request as the user nobody is refused and changes nothing."""
     before = setup.files()
     with as_nobody(), pytest.raises(PlatformError) as caught:
         ask(setup.helped.socket, SETUP_APPLY, arguments, SetUp)
-    # What is too long is not read to its end.
+    # A request that is too long is not read to its end.
     assert reason in caught.value.message or "longer than" in reason
     assert [canary for canary in CANARIES if canary in caught.value.message] == []
     assert setup.files() == before
@@ -265,10 +265,10 @@ def refuses(setup: Setup, arguments: dict[str, Any], reason: str) -> None:
 
 
 @pytest.mark.parametrize(("changed", "reason"), HOSTILE.values(), ids=HOSTILE)
-def test_a_request_that_is_not_the_wizards_changes_nothing(
+def test_a_request_that_the_wizard_would_not_send_changes_nothing(
     setup: Setup, changed: dict[str, Any], reason: str
 ) -> None:
-    refuses(setup, {**asked(setup), **changed} if changed else {}, reason)
+    assert_refused(setup, {**asked(setup), **changed} if changed else {}, reason)
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_a_request_that_is_not_the_wizards_changes_nothing(
     [
         pytest.param(b"", "not valid JSON", id="empty"),
         pytest.param(b'{"version": 1}', "version", id="another-version"),
-        pytest.param(None, "symbolic link", id="a-link-to-what-root-may-read"),
+        pytest.param(None, "symbolic link", id="a-link-to-a-file-of-root"),
     ],
 )
 def test_invalid_answers_change_nothing(setup: Setup, state: bytes | None, reason: str) -> None:
@@ -287,4 +287,4 @@ def test_invalid_answers_change_nothing(setup: Setup, state: bytes | None, reaso
         file.symlink_to("/etc/shadow")
     else:
         file.write_bytes(state)
-    refuses(setup, request, reason)
+    assert_refused(setup, request, reason)

@@ -1,4 +1,4 @@
-"""Root and another user in one sticky folder, as /run/platform and /var/lib/platform are."""
+"""Root and another user in one sticky folder, such as /run/platform and /var/lib/platform."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ USER = 61235
 
 @pytest.fixture
 def shared() -> Iterator[Path]:
-    # Not below tmp_path, which only its owner may enter.
+    # Not below tmp_path, which only its owner can enter.
     with tempfile.TemporaryDirectory() as folder:
         os.chown(folder, 0, USER)
-        # Sticky: who may write there removes nothing of another user's.
+        # In a sticky folder, users can only remove their own files.
         Path(folder).chmod(0o1770)
         yield Path(folder)
 
 
 @contextlib.contextmanager
-def one_of(user: int) -> Iterator[None]:
-    """Be root, or that user, until the block ends."""
+def as_root_or(user: int) -> Iterator[None]:
+    """Be root, or become that user, until the block ends."""
     with as_user(user) if user else contextlib.nullcontext():
         yield
 
 
 @pytest.mark.parametrize("first", [0, USER])
 @pytest.mark.parametrize("umask", [0o022, 0o077])
-def test_either_user_changes_a_file_whoever_made_the_lock(
+def test_either_user_can_change_a_file_whoever_created_the_lock(
     shared: Path, first: int, umask: int
 ) -> None:
     before = os.umask(umask)
     try:
         for user in (first, USER - first, first):
-            with one_of(user), changing(shared / "f", wait_s=0):
+            with as_root_or(user), changing(shared / "f", wait_s=0):
                 pass
     finally:
         os.umask(before)
@@ -60,12 +60,12 @@ def test_either_user_changes_a_file_whoever_made_the_lock(
 
 
 @pytest.mark.parametrize("first", [0, USER])
-def test_each_keeps_the_other_out(shared: Path, first: int) -> None:
+def test_the_lock_of_one_user_excludes_the_other(shared: Path, first: int) -> None:
     with contextlib.ExitStack() as held:
-        with one_of(first):
+        with as_root_or(first):
             held.enter_context(changing(shared / "f"))
         with (
-            one_of(USER - first),
+            as_root_or(USER - first),
             pytest.raises(LockedError),
             changing(shared / "f", wait_s=0),
         ):
@@ -73,11 +73,9 @@ def test_each_keeps_the_other_out(shared: Path, first: int) -> None:
 
 
 @pytest.mark.parametrize("first", [0, USER])
-def test_a_lock_that_is_there_is_never_opened_as_if_it_were_to_be_made(
-    shared: Path, first: int
-) -> None:
-    """With fs.protected_regular=2 not even root may do that to another user's file."""
-    with one_of(first), changing(shared / "f"):
+def test_an_existing_lock_is_never_opened_with_o_creat(shared: Path, first: int) -> None:
+    """With fs.protected_regular=2, even root cannot do that with another user's file."""
+    with as_root_or(first), changing(shared / "f"):
         pass
     script = (
         "import sys; from pathlib import Path\n"
@@ -92,14 +90,16 @@ def test_a_lock_that_is_there_is_never_opened_as_if_it_were_to_be_made(
     assert [line for line in opened if "O_CREAT" in line] == []
 
 
-def test_leak_06_a_lock_that_a_kill_left_half_made_is_swept_by_the_next(shared: Path) -> None:
+def test_leak_06_an_unfinished_lock_of_a_killed_program_is_removed_by_the_next(
+    shared: Path,
+) -> None:
     (shared / temporary_name(".f.lock")).touch()
     with changing(shared / "f"):
         pass
     assert [path.name for path in shared.iterdir()] == [".f.lock"]
 
 
-def test_leak_06_sweeping_silently_leaves_files_of_other_users(shared: Path) -> None:
+def test_leak_06_left_overs_of_other_users_are_kept_silently(shared: Path) -> None:
     left = shared / temporary_name("f")
     left.touch(0o600)
     with as_user(USER):
@@ -109,12 +109,12 @@ def test_leak_06_sweeping_silently_leaves_files_of_other_users(shared: Path) -> 
     assert (shared / "f").stat().st_uid == USER
 
 
-def test_without_root_actions_that_root_recorded_are_forgotten(shared: Path) -> None:
+def test_without_root_actions_recorded_by_root_can_be_marked_as_not_done(shared: Path) -> None:
     path = shared / "journal"
     record = Journal(path)
     record.begin("setup", [Entry("a", "Write /etc/hostname")])
     record.note(0, "done")
-    # As where there is a group of that name.
+    # As if the group existed.
     os.chown(path, 0, USER)
     with as_user(USER):
         forget(path, {"a"})
@@ -124,7 +124,7 @@ def test_without_root_actions_that_root_recorded_are_forgotten(shared: Path) -> 
     assert path.stat().st_uid == 0
 
 
-def test_a_token_that_root_made_is_spent_by_the_wizards_user(shared: Path) -> None:
+def test_a_token_created_by_root_is_spent_by_the_wizards_user(shared: Path) -> None:
     file = TokenFile(shared / "wizard.token")
     with changing(file.path):
         write_atomic(file.path, b"secret", mode=0o600, owner=Owner("root", "root"))
@@ -136,7 +136,7 @@ def test_a_token_that_root_made_is_spent_by_the_wizards_user(shared: Path) -> No
 
 @pytest.fixture
 def device(shared: Path) -> Paths:
-    """A device whose folders are as on a machine, with what root's killed try left."""
+    """A device with the folders of a real machine, and left-overs of a killed attempt by root."""
     root = shared / "device"
     modes = {"etc/platform/tunnel": 0o700, "var/lib/platform": 0o1770, "run/platform": 0o1770}
     for name, mode in modes.items():
@@ -148,7 +148,7 @@ def device(shared: Path) -> Paths:
     return Paths(root, {})
 
 
-def test_leak_06_a_wizard_of_another_user_starts_over_roots_left_overs(device: Paths) -> None:
+def test_leak_06_a_wizard_of_another_user_starts_despite_left_overs_of_root(device: Paths) -> None:
     execute([], device, lambda command: None, setup="x")
     key = device.on_device("/run/platform/mesh-vpn.key")
     key.write_text("secret")
@@ -156,7 +156,7 @@ def test_leak_06_a_wizard_of_another_user_starts_over_roots_left_overs(device: P
         own = device.on_device("/run/platform/.mesh-vpn.key.1.00000000.tmp")
         own.touch()
         tidy(device)
-        # Its own is gone, for all that root's is not its to remove.
+        # It removed its own left-over, although it cannot remove root's.
         assert not own.exists()
     assert key.exists()
     execute([], device, lambda command: None, setup="x")

@@ -1,4 +1,4 @@
-"""The installed programs with sockets that systemd's own program passes on."""
+"""The installed programs with sockets from systemd's own activation program."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ Address = str | tuple[str, int]
 
 
 class Activated(NamedTuple):
-    """A program that starts with the first connection; `process` is its own process."""
+    """A program that starts at the first connection, with its process and its log."""
 
     process: subprocess.Popen[bytes]
     log: Path
 
     def said(self) -> str:
-        """What it printed."""
+        """The output of the program."""
         return self.log.read_text()
 
 
@@ -46,9 +46,9 @@ def activated(
     env: Mapping[str, str],
     *options: str,
 ) -> Iterator[Activated]:
-    """Run a program as systemd does once somebody connects to one of `sockets`."""
+    """Run a program as systemd does once a client connects to one of `sockets`."""
     listen = [f"--listen={address}" for address in sockets]
-    # It passes on no variable that it is not told to.
+    # The activator only passes on the variables that are named.
     passed = [f"--setenv={name}={value}" for name, value in env.items()]
     log = tmp_path / "log"
     with log.open("wb") as output:
@@ -69,7 +69,7 @@ def activated(
 
 
 def answer(address: Address, context: ssl.SSLContext | None = None) -> bytes:
-    """What `/healthz` answers there."""
+    """The response of `/healthz` at that address."""
     internet = socket.AF_INET6 if address[0] == "::1" else socket.AF_INET
     plain = connected(socket.AF_UNIX if isinstance(address, str) else internet, address)
     with plain if context is None else context.wrap_socket(plain) as connection:
@@ -86,15 +86,13 @@ def dashboard(tmp_path: Path) -> dict[str, str]:
     return {"PWA_DEV_STUB": "1", "PLATFORM_ROOT": str(tmp_path)}
 
 
-def test_every_socket_is_served_through_reloads_and_to_the_end(
-    dashboard: dict[str, str], tmp_path: Path
-) -> None:
+def test_every_socket_is_served_across_reloads(dashboard: dict[str, str], tmp_path: Path) -> None:
     ports, path = (free_port(), free_port()), str(tmp_path / "socket")
     places: list[Address] = [("127.0.0.1", ports[0]), ("::1", ports[1]), path, "\0" + path]
     listen = [f"127.0.0.1:{ports[0]}", f"[::1]:{ports[1]}", path, f"@{path}"]
-    # An address of its own would be refused here: nobody has it.
+    # Binding its own address would fail here: it is not an address of this machine.
     command = serve("pwa-app", "--bind", "192.0.2.1:80")
-    # In a network of its own there is IPv6, whatever this machine has.
+    # This network has IPv6, even if the machine does not.
     with (
         new_network(up=True) as own,
         own.inside(),
@@ -109,7 +107,7 @@ def test_every_socket_is_served_through_reloads_and_to_the_end(
         app.process.send_signal(signal.SIGTERM)
         assert app.process.wait(SECONDS) == 0
         assert "rror" not in app.said()
-    # The file is systemd's, and serves the next one.
+    # The socket file is systemd's, and is kept for the next start.
     assert Path(path).is_socket()
 
 
@@ -129,12 +127,12 @@ def test_the_links_of_the_wizard_lead_to_every_socket(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["pwa-app", "wizard-app"])
-def test_what_cannot_be_served_is_reported_in_a_sentence(
+def test_a_socket_that_does_not_listen_is_reported_in_a_sentence(
     name: str, dashboard: dict[str, str], tmp_path: Path
 ) -> None:
     port = free_port()
     env = dashboard | {"WIZARD_DEV_OUT": str(tmp_path / "out")}
-    # A datagram, and not a connection, has it start.
+    # It starts at a datagram, not at a connection.
     with activated([f"127.0.0.1:{port}"], serve(name), tmp_path, env, "--datagram") as app:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
             client.connect(("127.0.0.1", port))

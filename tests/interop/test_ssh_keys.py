@@ -1,4 +1,4 @@
-"""SSH keys against the real `ssh-keygen`, and a real web server as their code host."""
+"""SSH keys with the real `ssh-keygen`, and with a real web server as code host."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ COMMENT = "küche (1)"
 
 
 def keygen(*arguments: str | Path, stdin: str = "") -> str:
-    """What `ssh-keygen` prints."""
+    """The output of `ssh-keygen`."""
     words = ["ssh-keygen", *map(str, arguments)]
     return subprocess.run(words, input=stdin, check=True, capture_output=True, text=True).stdout
 
 
 def generate(folder: Path, kind: str, bits: int, *arguments: str) -> Path:
-    """Make a pair of keys; the file with the private one."""
+    """Create a key pair; return the file with the private key."""
     file = folder / f"{kind}-{bits}"
     asked = ("-q", "-t", kind, "-b", str(bits), "-N", "", "-C", COMMENT)
     keygen(*asked, *arguments, "-f", file)
@@ -40,19 +40,19 @@ def generate(folder: Path, kind: str, bits: int, *arguments: str) -> Path:
 
 
 def public(file: Path) -> str:
-    """The public line of a pair."""
+    """The public line of a key pair."""
     return file.with_name(f"{file.name}.pub").read_text("utf-8").strip()
 
 
 def security_key(algorithm: str, *parts: bytes) -> str:
-    """The line of a key that is in hardware, from its parts."""
+    """The line of a key in hardware, built from its parts."""
     strings = (algorithm.encode(), *parts, b"ssh:")
     blob = b"".join(struct.pack(">I", len(part)) + part for part in strings)
     return f"{algorithm} {base64.b64encode(blob).decode()} token"
 
 
 @pytest.mark.parametrize(("kind", "bits", "listed"), KINDS)
-def test_a_real_key_is_taken_with_its_fingerprint(
+def test_a_real_key_is_accepted_and_has_a_fingerprint(
     tmp_path: Path, kind: str, bits: int, listed: str
 ) -> None:
     line = public(generate(tmp_path, kind, bits))
@@ -63,7 +63,7 @@ def test_a_real_key_is_taken_with_its_fingerprint(
     assert not key.doubtful
 
 
-def test_keys_in_hardware_are_taken_with_their_fingerprints(tmp_path: Path) -> None:
+def test_keys_in_hardware_are_accepted_and_have_fingerprints(tmp_path: Path) -> None:
     point = base64.b64decode(public(generate(tmp_path, "ecdsa", 256)).split()[1])[-65:]
     ed25519 = base64.b64decode(public(generate(tmp_path, "ed25519", 256)).split()[1])[-32:]
     lines = [
@@ -84,7 +84,7 @@ def test_a_key_that_only_the_program_refuses_is_doubtful(tmp_path: Path) -> None
         f"ssh-rsa {blob}",
         f"ssh-ed25519 {blob[:40]}",
         "ssh-ed25519 !!!!",
-        # The second line of an answer would tell of another key.
+        # A second line in the output would describe another key.
         f"ssh-rsa AAAA ecdsa-sha2-nistp256 {blob}",
     ]
     assert [ssh_keys.wrong_with(line) for line in lines] == [None] * len(lines)
@@ -118,7 +118,7 @@ def stand_in(folder: Path, script: str) -> str:
 @pytest.mark.parametrize(
     "script", ["echo asked >> {log}; sleep 60", "echo asked >> {log}; kill -9 $$"]
 )
-def test_a_program_that_gives_no_answer_is_asked_once_and_nothing_is_doubted(
+def test_a_program_without_an_answer_is_run_once_and_no_key_is_doubtful(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
 ) -> None:
     lines = [f"ssh-rsa AAAA{tmp_path}{number}" for number in range(5)]
@@ -130,7 +130,7 @@ def test_a_program_that_gives_no_answer_is_asked_once_and_nothing_is_doubted(
     assert log.read_text() == "asked\n"
 
 
-def test_a_line_is_asked_about_once_however_often_it_is_shown(
+def test_each_line_is_checked_once_however_often_it_is_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = tmp_path / "log"
@@ -142,7 +142,7 @@ def test_a_line_is_asked_about_once_however_often_it_is_shown(
     assert log.read_text().splitlines() == lines
 
 
-def test_a_device_without_the_program_takes_keys_and_says_that_it_did_not_look(
+def test_without_the_program_keys_are_accepted_with_a_note_that_they_were_not_checked(
     tmp_path: Path, wizard: MakeWizard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line = public(generate(tmp_path, "ed25519", 256))
@@ -153,7 +153,7 @@ def test_a_device_without_the_program_takes_keys_and_says_that_it_did_not_look(
     assert "not recognise" not in client.get("/wizard/mesh-vpn").text
 
 
-def test_pages_show_fingerprints_and_warn_of_what_the_program_refuses(
+def test_pages_show_fingerprints_and_warn_about_keys_that_the_program_refuses(
     tmp_path: Path, wizard: MakeWizard
 ) -> None:
     line = public(generate(tmp_path, "ed25519", 256))
@@ -170,7 +170,7 @@ def test_pages_show_fingerprints_and_warn_of_what_the_program_refuses(
     assert "odd ssh-ed25519 (not recognised by ssh-keygen)" in review
 
 
-def test_keys_come_from_a_real_web_server_over_https(
+def test_keys_are_fetched_from_a_real_web_server_over_https(
     tmp_path: Path, certificate: Certificate
 ) -> None:
     line = public(generate(tmp_path, "ed25519", 256))

@@ -1,4 +1,4 @@
-"""`secrets.env` as systemd reads it, by systemd's own reader."""
+"""`secrets.env` as systemd's own parser reads it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.properties import examples
 from tests.support.systemd_environment import read_by_systemd
 
 GUARDS = b"FIRST=1\nSECOND=two words\n"
-FIT = "".join(chr(c) for c in range(0x21, 0x7F) if chr(c) not in "\"'\\`")
+ALLOWED = "".join(chr(c) for c in range(0x21, 0x7F) if chr(c) not in "\"'\\`")
 LINES = [
     *("KEY=old", "KEY", "A=1", "B=x", "#c", ";c", "", " ", "A='x", "y'", 'A="x', 'y"', "A=\\"),
     *("# c\\", "; c\\", "C=a\\b", "D=a'b", "KEY='o'", 'KEY="o', "KEY=o\\", "é=1", "E=é", "F=\\\\"),
@@ -34,8 +34,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @examples(80)
-@given(secret=st.text(FIT, min_size=1, max_size=60))
-def test_env_04_every_allowed_character_of_a_key_arrives(folder: Path, secret: str) -> None:
+@given(secret=st.text(ALLOWED, min_size=1, max_size=60))
+def test_env_04_systemd_reads_every_allowed_character_of_a_key(folder: Path, secret: str) -> None:
     data = parse(GUARDS).with_value("KEY", Secret(secret)).render() + b"LAST=3\n"
     seen = read_by_systemd(folder, data)
     assert seen is not None
@@ -49,7 +49,7 @@ def test_env_04_every_allowed_character_of_a_key_arrives(folder: Path, secret: s
 @pytest.mark.long
 @examples(250)
 @given(data=st.one_of(TEXTS, RUBBISH))
-def test_env_02_both_readers_see_a_written_value_and_nothing_else_changes(
+def test_env_02_both_readers_read_a_written_value_and_nothing_else_changes(
     folder: Path, data: bytes
 ) -> None:
     try:
@@ -58,7 +58,7 @@ def test_env_02_both_readers_see_a_written_value_and_nothing_else_changes(
         return
     before, after = read_by_systemd(folder, data), read_by_systemd(folder, written.render())
     assert after is not None
-    # Only an old key of ours that is not UTF-8 may have kept systemd from reading at all.
+    # Only if an old key of ours was not UTF-8, systemd could not read the file before.
     if before is not None:
         assert after == before | {b"KEY": b"new#1$x"}
     ours = written.get("KEY")

@@ -1,4 +1,4 @@
-"""What a person at a terminal sees, and what a pipe does not."""
+"""The output on a terminal, and in a pipe."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Shown = Callable[..., str]
 
 @pytest.fixture
 def shown(tmp_path: Path, key_pair: KeyPair) -> Shown:
-    """What is to be seen of a verification, which ends with a status."""
+    """Run a verification at a terminal, check its status, and return the output."""
 
     def shown(release: str | Path, status: int = 0, **environment: str) -> str:
         words = ("verify", release, "-p", key_pair.public)
@@ -41,12 +41,12 @@ def test_a_slow_verification_shows_bytes_rate_and_time_left(
     assert re.search(r"[0-9]+:[0-9]{2}:[0-9]{2}", text)
 
 
-def test_the_bar_is_gone_at_the_end_and_the_verdict_is_the_last_line_in_green_or_red(
+def test_the_bar_disappears_and_the_verdict_is_the_last_line_in_green_or_red(
     signed_release: Path, shown: Shown
 ) -> None:
     text = shown(signed_release)
     assert text.rstrip().splitlines()[-1].startswith(f"{ESCAPE}32m{ESCAPE}1mTRUSTED: ")
-    assert f"{ESCAPE}2K" in text  # a line wiped
+    assert f"{ESCAPE}2K" in text  # a cleared line
     plain = shown(signed_release, NO_COLOR="1")
     assert "TRUSTED: " in plain
     assert not re.search(r"\x1b\[[0-9;]*[34][0-7][0-9;]*m", plain)

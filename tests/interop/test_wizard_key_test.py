@@ -1,6 +1,6 @@
-"""The key test against real servers that check keys and signatures, by the wizard's pages.
+"""The key test through the wizard's pages, with real servers that check keys and signatures.
 
-What else is answered, and what check_key makes of it, is in test_key_check_nginx.py.
+Other responses, and how check_key handles them, are in test_key_check_nginx.py.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PAGE = "/wizard/provider"
 
 
 def ask(app: Served, path: str, data: Mapping[str, str] | None = None) -> Answer:
-    """Send a form to the wizard, or load a page of it."""
+    """Send a form to the wizard, or load one of its pages."""
     return visitor_of(app).ask(path, None if data is None else data.items())
 
 
@@ -61,7 +61,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nginx]:
 
 
 @pytest.mark.long
-def test_a_key_that_a_real_server_takes_leads_on_and_a_wrong_one_does_not(
+def test_a_key_that_a_real_server_accepts_leads_on_and_a_wrong_one_does_not(
     proxy: OpenAiProxy, device: Device, tmp_path: Path, running: Running
 ) -> None:
     right = form("own", api_key=proxy.key, endpoint=proxy.endpoint)
@@ -96,7 +96,7 @@ def test_a_key_that_a_real_server_takes_leads_on_and_a_wrong_one_does_not(
 def test_a_signature_is_checked_by_another_implementation(
     cloud: Amazon, wizard: MakeWizard, device: Device, changed: dict[str, str], said: str
 ) -> None:
-    # moto checks the signature first, and then has no list of models to give.
+    # moto checks the signature first, and has no list of models.
     install(device, of_each_kind(cloud.endpoint))
     keys = {"api_key": cloud.access_key, "secret_access_key": cloud.secret_key}
     answer = wizard().post(PAGE, data=form("signed-cloud", **(keys | changed)))
@@ -113,7 +113,7 @@ PLACES = {
 
 
 @pytest.mark.long
-def test_the_signature_is_that_of_amazons_own_library() -> None:
+def test_the_signature_matches_amazons_own_library() -> None:
     ours, asked = {}, {}
     for name, (endpoint, region) in PLACES.items():
         found = credentials("signed-cloud") | {"AWS_REGION": Secret(region)}
@@ -143,7 +143,7 @@ def test_a_refusal_is_shown_and_a_list_of_models_leads_on(
 
 
 @pytest.mark.parametrize("good", [True, False])
-def test_a_certificate_is_looked_at_before_a_key_is_sent(
+def test_the_certificate_is_checked_before_a_key_is_sent(
     wizard: MakeWizard, device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, good: bool
 ) -> None:
     folder = tmp_path / "certificate"
@@ -182,7 +182,7 @@ def healthz(app: Served) -> float:
     return time.monotonic() - began
 
 
-def test_key_07_four_slow_tests_delay_nobody_and_others_are_told_to_wait(
+def test_key_07_four_slow_tests_delay_no_other_page_and_further_tests_must_wait(
     device: Device, running: Running
 ) -> None:
     release, lock = threading.Event(), threading.Lock()

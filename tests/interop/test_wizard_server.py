@@ -1,4 +1,4 @@
-"""The wizard as it is shipped: gunicorn, its commands, and clients that are not ours."""
+"""The wizard as installed: gunicorn, its commands, and real clients."""
 
 from __future__ import annotations
 
@@ -34,27 +34,27 @@ FINGERPRINT = re.compile(r"SHA-256 fingerprint of its certificate: (\S+)")
 
 @dataclass(frozen=True)
 class Place:
-    """Where a wizard of one test keeps its things, and how its commands find them."""
+    """The folder of a test's wizard, and the environment of its commands."""
 
     folder: Path
     options: tuple[str, ...] = ()
 
     @property
     def environment(self) -> dict[str, str]:
-        """For a wizard of this place."""
+        """The environment of the wizard and its commands."""
         folders = {"PLATFORM_ROOT": "device", "WIZARD_DEV_OUT": "out"}
         return {variable: str(self.folder / name) for variable, name in folders.items()}
 
     @property
     def token_file(self) -> Path:
-        """Where the launch token of this place waits."""
+        """The file with the unused launch token."""
         root = "device" if "--production" in self.options else "out"
         return self.folder / root / "run/platform/wizard.token"
 
     def serve(
         self, *options: str, env: Mapping[str, str] | None = None, scheme: str = "http", **more: int
     ) -> contextlib.AbstractContextManager[Served]:
-        """Run `wizard-app serve` here."""
+        """Run `wizard-app serve`."""
         (self.folder / "device").mkdir(exist_ok=True)
         variables = self.environment | dict(env or {})
         log = self.folder / "log"
@@ -64,7 +64,7 @@ class Place:
     def command(
         self, *words: str, env: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Run another command of `wizard-app` here."""
+        """Run another command of `wizard-app`."""
         return call(program("wizard-app"), *words, env=self.environment | dict(env or {}))
 
     def link(self, command: str = "launch-url") -> str:
@@ -75,7 +75,7 @@ class Place:
 
     @contextlib.contextmanager
     def running(self, *words: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-        """Run another program that serves the wizard here; its process and its log."""
+        """Run another program that serves the wizard; yield its process and its log."""
         (self.folder / "device").mkdir()
         environment, log = clean_environment() | self.environment, self.folder / "log"
         with log.open("wb") as output:
@@ -100,7 +100,7 @@ def production(tmp_path: Path) -> Place:
 def ask(
     app: Served, path: str, headers: Mapping[str, str] | None = None, method: str = "GET"
 ) -> tuple[int, http.client.HTTPMessage, str]:
-    """The status, the headers and the body of an answer."""
+    """The status, the headers and the body of a response."""
     host = f"127.0.0.1:{app.port}"
     connection: http.client.HTTPConnection
     if app.url.startswith("https"):
@@ -114,18 +114,18 @@ def ask(
 
 
 def enter(app: Served, path: str) -> dict[str, str]:
-    """The headers of a session that the launch link `path` opens."""
+    """Open the launch link `path`; return the headers of the new session."""
     status, headers, _ = ask(app, path)
     assert status == 302
     return {"Cookie": headers["Set-Cookie"].partition(";")[0]}
 
 
 def left(folder: Path) -> list[str]:
-    """The files in a folder that others may look at."""
+    """The visible files in a folder, without locks."""
     return sorted(path.name for path in folder.iterdir() if not path.name.endswith(".lock"))
 
 
-def test_it_prints_the_link_that_opens_it_and_shows_it_until_it_is_used(place: Place) -> None:
+def test_the_launch_link_is_printed_and_can_be_shown_until_it_is_used(place: Place) -> None:
     with place.serve() as app:
         url = re.search(rf"{app.url}(/\?token=[0-9a-f]{{64}})\n", app.log.read_text())
         assert url is not None
@@ -143,7 +143,7 @@ def test_it_prints_the_link_that_opens_it_and_shows_it_until_it_is_used(place: P
     assert left(place.token_file.parent) == []
 
 
-def test_the_token_that_is_given_is_the_token(place: Place) -> None:
+def test_a_given_token_is_used(place: Place) -> None:
     for options, variables in (
         (("--token", "a" * 64), {"WIZARD_TOKEN": "b" * 64}),
         ((), {"WIZARD_TOKEN": "a" * 64}),
@@ -154,7 +154,9 @@ def test_the_token_that_is_given_is_the_token(place: Place) -> None:
             assert [ask(app, path)[0] for path in asked] == [401, 401, 302]
 
 
-def test_without_a_token_everyone_is_let_in_and_without_a_wizard_nobody(place: Place) -> None:
+def test_without_a_token_everyone_has_access_and_without_a_wizard_there_is_no_link(
+    place: Place,
+) -> None:
     with place.serve("--no-token") as app:
         assert ask(app, "/wizard/system")[0] == 200
         assert f"{app.url}/\n" in app.log.read_text()
@@ -170,13 +172,13 @@ def test_tok_01_new_token_makes_a_link_for_the_running_wizard(place: Place) -> N
     with place.serve() as app:
         first = place.link()
         second = place.link("new-token")
-        # What was not used before is no link any more.
+        # The unused earlier link is no longer valid.
         assert ask(app, first)[0] == 401
         session = enter(app, second)
         third = enter(app, place.link("new-token"))
         assert ask(app, "/wizard/system", session)[0] == 200
         assert ask(app, "/wizard/system", third)[0] == 200
-        # It belongs to who serves.
+        # The token file gets the owner of the address file, who serves the wizard.
         nobody = pwd.getpwnam("nobody")
         address = place.token_file.with_name("wizard.token.address")
         os.chown(address, nobody.pw_uid, nobody.pw_gid)
@@ -189,7 +191,7 @@ def test_tok_01_new_token_makes_a_link_for_the_running_wizard(place: Place) -> N
     ("same_port", "said"),
     [(True, "already listens"), (False, "Another wizard is already running for this device")],
 )
-def test_a_second_wizard_of_the_same_device_leaves_the_first_its_link(
+def test_a_second_wizard_of_the_same_device_fails_and_keeps_the_link_of_the_first(
     place: Place, same_port: bool, said: str
 ) -> None:
     with place.serve() as app:
@@ -204,7 +206,7 @@ def test_a_second_wizard_of_the_same_device_leaves_the_first_its_link(
 
 def test_the_lock_of_a_killed_wizard_is_free_for_the_next(place: Place) -> None:
     with place.serve() as app:
-        # Its worker lives on, and ends once it has seen that it is alone.
+        # Its worker is still running, and ends once it notices that it is alone.
         os.kill(app.process.pid, signal.SIGKILL)
         app.process.wait()
         with place.serve() as next_one:
@@ -212,9 +214,7 @@ def test_the_lock_of_a_killed_wizard_is_free_for_the_next(place: Place) -> None:
 
 
 @pytest.mark.parametrize("rounds", [8, pytest.param(50, marks=pytest.mark.long)])
-def test_tok_02_of_requests_at_the_same_moment_one_opens_a_session(
-    place: Place, rounds: int
-) -> None:
+def test_tok_02_of_simultaneous_requests_one_opens_a_session(place: Place, rounds: int) -> None:
     barrier = threading.Barrier(THREADS)
 
     def together(app_and_path: tuple[Served, str]) -> int:
@@ -224,18 +224,18 @@ def test_tok_02_of_requests_at_the_same_moment_one_opens_a_session(
     with place.serve() as app:
         for round_ in range(rounds):
             token = f"{round_:064x}"
-            # As new-token does, without a process for each round.
+            # What new-token does, without a process for each round.
             fresh = place.token_file.with_name("fresh")
             fresh.write_text(token)
             fresh.replace(place.token_file)
             with ThreadPoolExecutor(THREADS) as pool:
                 statuses = list(pool.map(together, [(app, f"/?token={token}")] * THREADS))
-            # More than ten tries a minute from one address are answered so.
+            # More than ten requests with wrong tokens a minute would get 429.
             assert sorted(set(statuses)) == [302, 401], statuses
             assert statuses.count(302) == 1
 
 
-def test_tok_10_after_a_restart_old_links_and_sessions_are_dead(place: Place) -> None:
+def test_tok_10_after_a_restart_old_links_and_sessions_are_invalid(place: Place) -> None:
     port = free_port()
     with place.serve(port=port) as app:
         unused = place.link()
@@ -250,13 +250,13 @@ def test_tok_10_after_a_restart_old_links_and_sessions_are_dead(place: Place) ->
 
 
 def worker(app: Served) -> int:
-    """The process that answers."""
+    """The id of the worker process."""
     children = Path(f"/proc/{app.process.pid}/task/{app.process.pid}/children")
     wait_until(lambda: children.read_text().split())
     return int(children.read_text().split()[0])
 
 
-def test_tok_10_a_worker_that_is_killed_gives_no_used_token_back(place: Place) -> None:
+def test_tok_10_a_used_token_stays_used_after_the_worker_is_killed(place: Place) -> None:
     with place.serve() as app:
         used = place.link()
         session = enter(app, used)
@@ -302,7 +302,7 @@ def test_tok_07_no_token_and_no_session_is_in_a_log(place: Place) -> None:
         ask(app, f"/nothing?token={printed[8:]}", {"Authorization": f"Bearer {wrong}"})
         ask(app, "/wizard/another-device", session, "POST")
         told = app.log.read_text()
-    # The link is printed once, and nothing else of it is.
+    # The link itself is printed once, and the token never again.
     assert told.count(printed[8:]) == 1
     assert wrong not in told
     assert session["Cookie"].partition("=")[2] not in told
@@ -322,7 +322,7 @@ def test_tok_07_a_service_does_not_write_its_link_into_the_journal(place: Place)
         assert place.token_file.read_text() not in log.read_text()
 
 
-def test_gunicorn_itself_serves_it_too(place: Place) -> None:
+def test_gunicorn_itself_can_serve_the_wizard(place: Place) -> None:
     port = free_port()
     gunicorn = (program("gunicorn"), "-c", "python:platform_common.web.gunicorn_conf")
     words = (*gunicorn, "--bind", f"127.0.0.1:{port}", "wizard_app.wsgi:app")
@@ -330,7 +330,7 @@ def test_gunicorn_itself_serves_it_too(place: Place) -> None:
         wait_for_port(port, process)
         app = Served(f"http://127.0.0.1:{port}", process, log)
         assert ask(app, "/healthz")[2] == "ok"
-        # The server's address is its own affair: the link is the path alone.
+        # The server's address is unknown, so the link is only a path.
         shown = place.command("launch-url")
         assert shown.stdout == f"/?token={place.token_file.read_text()}\n"
         enter(app, shown.stdout.strip())
@@ -351,13 +351,13 @@ def openssl(*words: str) -> str:
 
 @dataclass(frozen=True)
 class Secure:
-    """A wizard in production, which speaks https."""
+    """A wizard in production, which uses https."""
 
     place: Place
     app: Served
 
     def fingerprint(self) -> str:
-        """What it printed of its certificate."""
+        """The printed fingerprint of its certificate."""
         (found,) = FINGERPRINT.findall(self.app.log.read_text())
         return str(found)
 
@@ -369,7 +369,7 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secure]:
         yield Secure(place, app)
 
 
-def test_ses_05_production_speaks_https_with_the_certificate_whose_fingerprint_it_prints(
+def test_ses_05_production_uses_https_with_the_certificate_whose_fingerprint_it_prints(
     secure: Secure, tmp_path: Path
 ) -> None:
     shown = openssl("s_client", "-connect", f"127.0.0.1:{secure.app.port}", "-showcerts")
@@ -381,13 +381,13 @@ def test_ses_05_production_speaks_https_with_the_certificate_whose_fingerprint_i
     assert document["url"].startswith(f"{secure.app.url}/?token=")
 
 
-def test_curl_that_trusts_the_certificate_gets_in(secure: Secure, tmp_path: Path) -> None:
+def test_curl_with_the_certificate_can_open_a_session(secure: Secure, tmp_path: Path) -> None:
     pem = secure.place.folder / "device/var/lib/platform/wizard-tls/wizard.pem"
     assert pem.stat().st_mode & 0o7777 == 0o600
     jar, url = str(tmp_path / "jar"), f"https://localhost:{secure.app.port}"
 
     def curl(*words: str) -> str:
-        # Without a proxy, and with the certificate as what it must be.
+        # Without a proxy, and trusting only this certificate.
         asked = ["curl", "-sS", "--noproxy", "*", "--cacert", str(pem), "-b", jar, "-c", jar]
         return subprocess.run([*asked, *words], capture_output=True, text=True, check=True).stdout
 
@@ -412,7 +412,7 @@ def test_ses_06_plain_http_on_its_port_is_explained_and_spends_nothing(secure: S
     assert link[8:] not in secure.app.log.read_text()
 
 
-def test_only_modern_tls_is_spoken(secure: Secure) -> None:
+def test_only_modern_versions_of_tls_are_accepted(secure: Secure) -> None:
     for version, good in (("-tls1_1", False), ("-tls1_2", True), ("-tls1_3", True)):
         said = openssl(
             *("s_client", "-connect", f"127.0.0.1:{secure.app.port}", version),
@@ -429,7 +429,7 @@ def test_a_silent_client_does_not_block_others(secure: Secure) -> None:
         assert ask(secure.app, "/healthz")[2] == "ok"
 
 
-def test_d13_on_loopback_without_https_the_token_is_taken_and_elsewhere_not(
+def test_d13_behind_a_proxy_the_token_is_only_accepted_over_https(
     production: Place,
 ) -> None:
     with production.serve("--behind-proxy", env={"PLATFORM_ALLOWED_HOSTS": "a.example"}) as app:
@@ -455,12 +455,12 @@ def test_http_08_without_a_proxy_its_headers_change_nothing(place: Place) -> Non
         ):
             _, _, page = ask(app, "/wizard/another-device", session | {name: value}, "POST")
             assert f">{app.url}/?token=" in page
-            # For who sends one, https is where a form came from.
+            # With such a header, a form from https would count as ours if the header were trusted.
             foreign = {"Origin": app.url.replace("http", "https"), name: value}
             assert ask(app, "/preferences", session | foreign, "POST")[0] == 403
 
 
-def test_a_certificate_of_ones_own_is_used_in_dev_too(place: Place) -> None:
+def test_a_given_certificate_is_also_used_in_dev_mode(place: Place) -> None:
     cert, key = place.folder / "cert.pem", place.folder / "key.pem"
     openssl(
         *("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"),
@@ -472,7 +472,7 @@ def test_a_certificate_of_ones_own_is_used_in_dev_too(place: Place) -> None:
         assert seen.partition("=")[2] in app.log.read_text()
         cookie = enter(app, place.link())
         assert cookie["Cookie"].startswith("platform-session=")
-        # What lies there later is for the next start.
+        # A replaced file is only read at the next start.
         cert.unlink()
         assert ask(app, "/wizard/system", cookie)[0] == 200
 
@@ -497,7 +497,7 @@ def test_a_certificate_of_ones_own_is_used_in_dev_too(place: Place) -> None:
         ("--frobnicate", 2, "No such option"),
     ],
 )
-def test_tok_11_settings_that_cannot_be_served_are_reported(
+def test_tok_11_invalid_settings_are_reported(
     place: Place, words: str, status: int, told: str
 ) -> None:
     variables = dict(word.split("=") for word in words.split() if word.startswith("WIZARD_"))
@@ -510,7 +510,7 @@ def test_tok_11_settings_that_cannot_be_served_are_reported(
     assert not place.token_file.exists()
 
 
-def test_a_terminal_shows_the_code_to_scan(place: Place) -> None:
+def test_a_terminal_shows_the_qr_code(place: Place) -> None:
     def shown(**more: str) -> str:
         environment = place.environment | more
         status, text = at_a_terminal(

@@ -1,4 +1,4 @@
-"""What is in the Debian package: every file in its place, and nothing that is not needed."""
+"""The contents of the Debian package: every file in its place, and nothing superfluous."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PLACES = re.compile(
 DEVELOPERS = re.compile(r"__pycache__|\.pyc$|\.pyi$|\.[chx]$|/tests?/|/RECORD$|^usr/lib/[^/]+/bin/")
 
 
-# Nothing that a program imports, at once or later, was left out.
+# Imports every module, so no import of a program is missing, not even one on demand.
 IMPORT_ALL = """
 import importlib, pkgutil, sys
 sys.path.insert(0, sys.argv[1])
@@ -79,25 +79,25 @@ for code in LANGUAGES:
 
 @pytest.fixture(scope="module")
 def package() -> Path:
-    """The package of this checkout."""
+    """The Debian package of this checkout."""
     return built_package()
 
 
 @pytest.fixture(scope="module")
 def tree(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Its files, with those of dpkg in DEBIAN."""
+    """The unpacked files of the package, with dpkg's files in DEBIAN."""
     return unpacked(package, tmp_path_factory.mktemp("package") / "tree")
 
 
 def files(tree: Path) -> Iterator[Path]:
-    """Every file, but those of dpkg."""
+    """Every file except those of dpkg."""
     for folder, _, names in os.walk(tree):
         if Path(folder).relative_to(tree).parts[:1] != ("DEBIAN",):
             yield from (Path(folder, name) for name in names)
 
 
 def call(*argv: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """How a program ends that is run on the files of the package."""
+    """Run a program on the files of the package; return the finished process."""
     return subprocess.run(
         argv,
         env={"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8", **variables},
@@ -109,7 +109,7 @@ def call(*argv: str | Path, **variables: str) -> subprocess.CompletedProcess[str
 
 
 @pytest.mark.long
-def test_it_is_of_this_version_and_of_debians_python(package: Path) -> None:
+def test_the_package_has_this_version_and_depends_on_debians_python(package: Path) -> None:
     assert field(package, "Version") == VERSION
     needed = field(package, "Depends").split(", ")
     assert {"python3 (>= 3.11)", "python3 (<< 3.12)", "nftables", "systemd"} <= set(needed)
@@ -130,7 +130,7 @@ def test_lintian_finds_nothing(package: Path) -> None:
 
 
 @pytest.mark.long
-def test_every_file_is_where_it_belongs_and_only_programs_may_be_run(tree: Path) -> None:
+def test_every_file_is_in_its_place_and_only_programs_are_executable(tree: Path) -> None:
     modes = {str(path.relative_to(tree)): path.lstat().st_mode for path in files(tree)}
     assert [name for name in modes if not PLACES.fullmatch(name)] == []
     assert [name for name in modes if DEVELOPERS.search(name)] == []
@@ -139,23 +139,23 @@ def test_every_file_is_where_it_belongs_and_only_programs_may_be_run(tree: Path)
 
 
 @pytest.mark.long
-def test_only_root_may_write_any_of_it(package: Path) -> None:
+def test_only_root_can_write_the_files(package: Path) -> None:
     listed = call("dpkg-deb", "--contents", package).stdout.splitlines()
-    # Links have no rights of their own.
+    # Links have no permissions of their own.
     rights = [line.split()[:2] for line in listed if not line.startswith("l")]
     assert {owner for _, owner in rights} == {"root/root"}
     assert {mode for mode, _ in rights} == {"drwxr-xr-x", "-rw-r--r--", "-rwxr-xr-x"}
 
 
 @pytest.mark.long
-def test_it_names_no_path_of_the_machine_that_built_it(tree: Path) -> None:
+def test_the_package_contains_no_path_of_the_build_machine(tree: Path) -> None:
     built = re.compile(rb"/platform-appliance/debian/|" + re.escape(bytes(ROOT)) + rb"/")
     named = [path for path in files(tree) if built.search(path.read_bytes())]
     assert named == []
 
 
 @pytest.mark.long
-def test_its_units_are_those_that_are_installed_without_a_package(tree: Path) -> None:
+def test_its_units_are_those_of_an_installation_without_a_package(tree: Path) -> None:
     for place, text in services.files(Path("/usr/bin")):
         below = "lib" if place.is_relative_to("systemd/system") else "usr/lib"
         assert (tree / below / place).read_bytes() == text
@@ -165,19 +165,19 @@ def test_its_units_are_those_that_are_installed_without_a_package(tree: Path) ->
 def test_a_program_imports_nothing_from_elsewhere(tree: Path) -> None:
     for program in PROGRAMS:
         first, *_ = (tree / "usr/bin" / program).read_text().splitlines()
-        # Isolated: no variable, no folder of the caller, and no package of another.
+        # Isolated: no variables, no folder of the caller, and no other packages.
         assert first == "#!/usr/bin/python3 -IS"
 
 
 @pytest.mark.long
-def test_a_program_finds_all_that_it_imports(tree: Path) -> None:
+def test_a_program_finds_all_its_imports(tree: Path) -> None:
     libraries = tree / "usr/lib/platform-appliance"
     done = call("/usr/bin/python3", "-ISB", "-c", IMPORT_ALL, libraries)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.long
-def test_no_template_is_compiled_on_a_device(tree: Path) -> None:
+def test_templates_are_compiled_at_build_time(tree: Path) -> None:
     libraries = tree / "usr/lib/platform-appliance"
     done = call("/usr/bin/python3", "-ISB", "-c", SHOW_EVERY_TEMPLATE, libraries)
     shipped = [*(libraries / "platform_common/templates").rglob("*.html")]
@@ -186,7 +186,7 @@ def test_no_template_is_compiled_on_a_device(tree: Path) -> None:
 
 
 @pytest.mark.long
-def test_every_language_is_written_as_it_is_with_all_of_babel(tree: Path) -> None:
+def test_numbers_and_dates_are_formatted_as_with_the_whole_of_babel(tree: Path) -> None:
     libraries = tree / "usr/lib/platform-appliance"
     ours = call("/usr/bin/python3", "-ISB", "-c", WRITE_IN_EVERY_LANGUAGE, libraries)
     whole = call(sys.executable, "-c", WRITE_IN_EVERY_LANGUAGE)
@@ -228,7 +228,7 @@ def test_a_manual_page_reads_well(tree: Path, program: str) -> None:
 def test_bash_completes_a_command(tree: Path, program: str, tmp_path: Path) -> None:
     script = tree / f"usr/share/bash-completion/completions/{program}"
     function = f"_{program.replace('-', '_')}_completion"
-    # The program's own folder of libraries is elsewhere here.
+    # Here the program's folder of libraries is elsewhere.
     (tmp_path / program).write_text(
         (tree / "usr/bin" / program)
         .read_text()
@@ -250,7 +250,7 @@ def test_other_shells_have_a_completion_for_each_program(tree: Path) -> None:
 
 
 @pytest.mark.long
-def test_its_settings_are_comments_until_somebody_changes_them(tree: Path) -> None:
+def test_its_settings_are_commented_out_by_default(tree: Path) -> None:
     settings = (tree / "etc/default/platform-appliance").read_text()
     assert [line for line in settings.splitlines() if line and not line.startswith("#")] == []
     assert (tree / "DEBIAN/conffiles").read_text() == "/etc/default/platform-appliance\n"

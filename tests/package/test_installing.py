@@ -1,4 +1,4 @@
-"""The Debian package on real machines: installed, upgraded, removed, purged, installed again."""
+"""The Debian package on real machines: installed, upgraded, removed, purged and installed again."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ import socket
 for port in (8088, 8089):
     print(socket.socket().connect_ex(("127.0.0.1", port)))
 """
-# Asks again and again, each time over another connection, until it is stopped.
+# Opens a new connection for each request, until it is stopped.
 VISITS = """
 import json, pathlib, time, urllib.request
 good, bad = 0, []
@@ -48,7 +48,7 @@ print(json.dumps([good, bad]))
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The package of this checkout, and a newer one with other settings in its file of them."""
+    """The package of this checkout, and a newer one with a different settings file."""
     folder = tmp_path_factory.mktemp("packages")
     package = built_package()
     tree = unpacked(package, folder / "tree")
@@ -59,7 +59,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 @pytest.fixture(scope="module")
 def installed(packages: tuple[Path, Path]) -> Iterator[Path]:
-    """The files of a machine that never ran, with the package installed in them."""
+    """The files of a machine that never ran, with the package installed."""
     with machine_files(packages) as tree:
         run_in(tree, "dpkg", "--install", PACKAGE)
         yield tree
@@ -67,7 +67,7 @@ def installed(packages: tuple[Path, Path]) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def machine_files(packages: tuple[Path, Path]) -> Iterator[Path]:
-    """A machine's files, with both packages among them."""
+    """The files of a machine, with both packages copied into them."""
     with writable_tree() as tree:
         for package, place in zip(packages, (PACKAGE, NEWER_PACKAGE), strict=True):
             shutil.copyfile(package, tree / place[1:])
@@ -76,36 +76,36 @@ def machine_files(packages: tuple[Path, Path]) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def booted(installed: Path) -> Iterator[Machine]:
-    """A machine that has the package, and is thrown away."""
+    """Boot a throw-away machine that has the package."""
     with writable_tree(installed) as tree, machine(tree, programs=False) as running:
         yield running
 
 
 def every_file(running: Machine) -> set[str]:
-    """The paths of all files that are no other program's records."""
+    """The paths of all files, without logs and the records of other programs."""
     found = running.run("find", "/", "-xdev", "-path", "/tmp", "-prune", "-o", "-print")
     changing = ("/var/log/", "/var/lib/dpkg/", "/var/lib/systemd/", "/var/cache/")
     return {path for path in found.splitlines() if not path.startswith(changing)}
 
 
-def works(running: Machine) -> None:
-    """See that all services run, and that both apps answer."""
+def assert_works(running: Machine) -> None:
+    """Check that all services run and that both apps answer."""
     assert running.states("is-active", *WORKING) == ["active"] * len(WORKING)
     assert both_answer(running)
 
 
-def test_an_image_that_has_it_boots_into_both_apps(installed: Path) -> None:
+def test_an_image_with_the_package_boots_into_both_apps(installed: Path) -> None:
     with booted(installed) as running:
-        works(running)
+        assert_works(running)
         assert running.run("systemctl", "list-units", "--failed", "--quiet", "--plain") == ""
         assert running.states("is-enabled", "platform-tunnel.service") == ["disabled"]
-        # The root of a device finds the link, and the programs what they need.
+        # Root gets the link, and the programs find what they need.
         assert "https://" in running.run("wizard-app", "launch-url", "--production")
         assert json.loads(running.run("platformctl", "status", "--json"))
         assert running.run("release-tools", "compare", "2026.11.1", "2026.11.2")
 
 
-def test_all_is_compiled_beforehand(installed: Path) -> None:
+def test_all_modules_are_compiled_at_build_time(installed: Path) -> None:
     libraries = installed / "usr/lib/platform-appliance"
     sources = {path for path in libraries.rglob("*.py") if path.parent.name != "__pycache__"}
     compiled = {
@@ -119,7 +119,7 @@ def test_purging_leaves_a_machine_as_it_was(packages: tuple[Path, Path]) -> None
     with machine_files(packages) as tree, machine(tree, programs=False) as running:
         before = every_file(running)
         running.run("dpkg", "--install", PACKAGE)
-        works(running)
+        assert_works(running)
         running.write("/etc/platform/secrets.env", "OPENAI_API_KEY=sk-1\n", mode="0640")
         running.write("/home/agent/.ssh/authorized_keys", "ssh-ed25519 AAAA\n", mode="0600")
         running.write("/etc/nftables.d/platform.nft", RULES)
@@ -127,17 +127,17 @@ def test_purging_leaves_a_machine_as_it_was(packages: tuple[Path, Path]) -> None
         running.run("systemctl", "enable", "platform-tunnel.service")
         running.run("dpkg", "--purge", NAME)
         left = every_file(running) - before
-        # Who may log in still may.
+        # Users who could log in still can.
         folder = "/home/agent/.ssh"
         assert left == {"/home/agent", folder, f"{folder}/authorized_keys"}
         assert before - every_file(running) == set()
         assert "platform" not in running.run("nft", "list", "tables")
-        # And once more, with what is left.
+        # Install once more, on top of what purging left.
         running.run("dpkg", "--install", PACKAGE)
         assert both_answer(running)
 
 
-def test_removing_keeps_what_was_set_up_and_opens_nothing(installed: Path) -> None:
+def test_removing_keeps_the_setup_and_opens_no_port(installed: Path) -> None:
     with booted(installed) as running:
         running.write("/etc/platform/active-provider", "openai\n")
         running.write("/etc/nftables.d/platform.nft", RULES)
@@ -146,17 +146,17 @@ def test_removing_keeps_what_was_set_up_and_opens_nothing(installed: Path) -> No
         before = running.run("find", *kept)
         running.run("dpkg", "--remove", NAME)
         assert running.run("find", *kept) == before
-        # The rules in force let in as before, and no more than before.
+        # The active firewall rules accept the same ports as before, and no others.
         assert "tcp dport { 22, 8088, 8089 } accept" in running.run("nft", "list", "ruleset")
         assert running.run("python3", "-c", REFUSED).split() == ["111", "111"]
         assert running.call("test", "-e", "/usr/lib/platform-appliance").returncode != 0
         assert not running.run("find", "/usr/bin", "-name", "platformctl")
         running.run("dpkg", "--install", PACKAGE)
-        works(running)
+        assert_works(running)
         assert running.run("cat", "/etc/platform/active-provider") == "openai\n"
 
 
-def test_an_upgrade_refuses_nobody_and_keeps_what_was_set(installed: Path) -> None:
+def test_an_upgrade_refuses_no_connection_and_keeps_the_settings(installed: Path) -> None:
     with booted(installed) as running:
         running.write(SETTINGS, "PLATFORM_ALLOWED_HOSTS=dash.example.org\n")
         running.write("/etc/platform/active-provider", "openai\n")
@@ -176,13 +176,13 @@ def test_an_upgrade_refuses_nobody_and_keeps_what_was_set(installed: Path) -> No
         assert new != old
         shown = ("dpkg-query", "--show", "--showformat=${Version}", NAME)
         assert running.run(*shown) == NEWER
-        works(running)
+        assert_works(running)
         assert running.run("cat", SETTINGS) == "PLATFORM_ALLOWED_HOSTS=dash.example.org\n"
         assert running.run("cat", "/etc/platform/active-provider") == "openai\n"
         assert running.run("cat", "/var/lib/platform/push-subscriptions.jsonl") == "{}\n"
 
 
-def test_an_upgrade_starts_nothing_that_is_not_to_run(installed: Path) -> None:
+def test_an_upgrade_starts_no_disabled_service(installed: Path) -> None:
     with booted(installed) as running:
         off = ("platform-pwa.socket", "platform-pwa.service")
         running.run("systemctl", "disable", "--now", *off)

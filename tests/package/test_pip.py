@@ -1,4 +1,4 @@
-"""Without a package: the wheel in an environment of its own, and `platformctl services install`."""
+"""Without the package: the wheel in a virtual environment, and `platformctl services install`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.debian_package import WORKING, both_answer, built_package, un
 from tests.support.machine import machine, run_in, writable_tree
 
 ENVIRONMENT = Path("/opt/platform")
-# The machine has no pip, and no network to fetch it.
+# The machine has no pip and no network to fetch it.
 PIP = Path("/usr/lib/python3/dist-packages/pip")
 OURS = ("platform_*", "platformctl", "pwa_app", "release_tools", "wizard_app")
 

@@ -1,4 +1,4 @@
-"""Paths of the device: one root, and variables that override single files."""
+"""Paths of the device: one root, and variables that override single paths."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.odd_files import make
 _PLACES = [place for place in vars(places).values() if isinstance(place, Place)]
 
 
-def test_the_root_is_that_of_the_machine_unless_told_otherwise() -> None:
+def test_the_default_root_is_that_of_the_machine() -> None:
     assert Paths.from_env({}).root == Path("/")
     assert Paths.from_env({"PLATFORM_ROOT": ""}).root == Path("/")
     assert Paths.from_env({"PLATFORM_ROOT": "dev-out"}).root == Path("dev-out")
@@ -42,7 +42,7 @@ def test_an_invalid_path_on_the_device_is_refused(path: str) -> None:
         Paths(Path("/dev-out"), {}).on_device(path)
 
 
-def test_a_variable_comes_before_the_device_and_the_device_before_the_package(
+def test_a_variable_overrides_the_device_and_the_device_overrides_the_package(
     device: Device, tmp_path: Path
 ) -> None:
     assert device.paths.find(PROVIDERS) == places.Found(data_path("providers.json"), shipped=True)
@@ -55,7 +55,7 @@ def test_a_variable_comes_before_the_device_and_the_device_before_the_package(
 
 
 @pytest.mark.parametrize("kind", ["dangling link", "folder", "FIFO", "file-for-a-parent"])
-def test_a_default_never_hides_what_lies_on_the_device(device: Device, kind: str) -> None:
+def test_a_shipped_default_never_hides_a_path_on_the_device(device: Device, kind: str) -> None:
     path = device.path("/etc/platform/limits.json")
     if kind == "file-for-a-parent":
         path.parent.rmdir()
@@ -65,7 +65,9 @@ def test_a_default_never_hides_what_lies_on_the_device(device: Device, kind: str
     assert device.paths.find(LIMITS) == places.Found(path)
 
 
-def test_a_record_is_written_where_it_is_looked_for_first(device: Device, tmp_path: Path) -> None:
+def test_a_record_is_written_to_the_place_that_is_read_first(
+    device: Device, tmp_path: Path
+) -> None:
     assert device.paths.find(SECRETS).path == device.root / "etc/platform/secrets.env"
     assert device.paths.path_of(PROVIDERS) == device.root / "etc/platform/providers.json"
     device.environment["PLATFORM_PROVIDERS_FILE"] = str(tmp_path / "x")
@@ -75,7 +77,7 @@ def test_a_record_is_written_where_it_is_looked_for_first(device: Device, tmp_pa
     assert device.paths.has(AIRGAP)
 
 
-def test_every_place_is_absolute_and_its_own_and_what_ships_is_there() -> None:
+def test_every_place_is_absolute_and_unique_and_shipped_files_exist() -> None:
     for place in _PLACES:
         assert place.device.startswith("/")
         assert not place.shipped or data_path(place.shipped).exists()

@@ -1,4 +1,4 @@
-"""Secrets do not pass, and ordinary text does."""
+"""Secrets are masked, and ordinary text is not."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SHAPES = Redactor()
     ],
 )
 @pytest.mark.parametrize("around", ["{}", "before {} after", "x{}y", "('{}',)", "a\n{}\nb"])
-def test_cli_12_a_known_secret_is_masked_wherever_it_stands(form: str, around: str) -> None:
+def test_cli_12_a_known_secret_is_masked_everywhere(form: str, around: str) -> None:
     redacted = KNOWN.redact(around.format(form))
     assert form not in redacted
     assert redacted == around.format(MASK)
@@ -42,7 +42,7 @@ def test_a_known_secret_is_masked_inside_base64(user: str) -> None:
     redacted = KNOWN.redact(f"sent {whole}")
     assert MASK in redacted
     left = redacted.removeprefix("sent ").replace(MASK, "")
-    # Six bits of its neighbours may be in the first and the last of its characters.
+    # The first and last of its characters may contain up to six bits of its neighbours.
     assert len(whole) - len(left) >= len(KEY) * 8 // 6 - 1
 
 
@@ -55,11 +55,11 @@ def test_a_known_secret_is_masked_inside_base64(user: str) -> None:
         pytest.param("eu-central-1", id="region"),
     ],
 )
-def test_values_among_the_keys_that_are_not_secret_stay(value: str) -> None:
+def test_values_that_are_not_secret_are_not_masked(value: str) -> None:
     assert Redactor([Secret(value)]).redact(f"using {value} now") == f"using {value} now"
 
 
-def test_the_longer_of_two_secrets_leaves_no_end_behind() -> None:
+def test_a_secret_that_begins_with_another_is_masked_whole() -> None:
     redactor = Redactor([Secret("canary-one"), Secret("canary-one-and-two")])
     assert redactor.redact("canary-one-and-two canary-one") == f"{MASK} {MASK}"
 
@@ -123,13 +123,13 @@ def test_cli_12_text_shaped_like_a_secret_is_masked(text: str, redacted: str) ->
         "",
     ],
 )
-def test_ordinary_text_stays_as_it_is(text: str) -> None:
+def test_ordinary_text_is_unchanged(text: str) -> None:
     assert SHAPES.redact(text) == text
 
 
 @steady
 @given(st.text(max_size=200))
-def test_what_was_redacted_is_not_changed_again(text: str) -> None:
+def test_redacting_twice_changes_nothing(text: str) -> None:
     once = KNOWN.redact(f"{text} {KEY} {text}")
     assert KEY not in once
     assert KNOWN.redact(once) == once
@@ -144,17 +144,17 @@ def test_what_was_redacted_is_not_changed_again(text: str) -> None:
         *("-----BEGIN PRIVATE KEY-----", "bearer " + "a" * 250, "a" * 300 + "@", KEY[:-1]),
     ],
 )
-def test_hostile_text_takes_time_in_proportion_to_its_length(piece: str) -> None:
+def test_the_time_for_hostile_text_is_linear(piece: str) -> None:
     def seconds(size: int) -> float:
         text = piece * (size // len(piece))
         began = time.process_time()
         KNOWN.redact(text)
         return time.process_time() - began
 
-    # Sixteen times the text takes 256 times as long where time is quadratic.
+    # With quadratic time, sixteen times the text would take 256 times as long.
     small = min(seconds(1 << 16) for _ in range(3))
     assert seconds(1 << 20) < max(0.5, 80 * small)
 
 
-def test_nothing_shows_the_secrets_of_a_redactor() -> None:
+def test_the_repr_of_a_redactor_shows_no_secret() -> None:
     assert "canary" not in repr(KNOWN)

@@ -1,4 +1,4 @@
-"""Secrets: what may be one, and that none is shown."""
+"""Secrets: which values are valid, and that none is shown."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CANARY = "sk-canary-0123456789"
         pytest.param("k" * 4096, "k" * 4096, id="the-longest"),
     ],
 )
-def test_a_key(text: str, expected: str) -> None:
+def test_a_valid_key_is_accepted_without_blanks_around_it(text: str, expected: str) -> None:
     assert parse_secret(text).reveal() == expected
 
 
@@ -46,11 +46,11 @@ UNFIT = [
 
 
 @pytest.mark.parametrize("text", UNFIT)
-def test_env_01_an_impossible_key_is_refused_without_being_shown(text: str) -> None:
+def test_env_01_an_invalid_key_is_refused_without_being_shown(text: str) -> None:
     with pytest.raises(SecretError) as caught:
         parse_secret(text)
     trace = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
-    # The frame of this test has the text; those below it are the project's.
+    # The frame of this test contains the text; the frames below are the project's.
     del trace.stack[0]
     shown = f"{caught.value.message} {caught.value.hint} {''.join(trace.format())}"
     assert "canary" not in shown
@@ -65,7 +65,7 @@ def test_env_01_an_impossible_key_is_refused_without_being_shown(text: str) -> N
         pytest.param("sk-or-v1-" + "x" * 60, "sk-or-…", id="six-at-most"),
     ],
 )
-def test_a_masked_key_is_no_more_than_recognisable(value: str, shown: str) -> None:
+def test_a_masked_key_shows_at_most_a_quarter_and_six_characters(value: str, shown: str) -> None:
     assert Secret(value).masked() == shown
 
 
@@ -84,7 +84,7 @@ def test_leak_08_a_secret_does_not_show_itself(show: Callable[[Secret], str]) ->
     [pickle.dumps, copy.copy, msgspec.json.encode, msgspec.to_builtins],
     ids=["pickle", "copy", "json", "plain-objects"],
 )
-def test_leak_08_a_secret_is_not_written_as_an_object(write: Callable[[Secret], object]) -> None:
+def test_leak_08_a_secret_cannot_be_serialised(write: Callable[[Secret], object]) -> None:
     with pytest.raises(TypeError):
         write(Secret(CANARY))
 

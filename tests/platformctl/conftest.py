@@ -1,4 +1,4 @@
-"""The control CLI as the end of another command, and at a terminal."""
+"""The control CLI run by another command, or at a terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.terminals import at_a_terminal
 
 
 def run_on(device: Device, *words: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    """Run any command for that device, such as strace with the program."""
+    """Run any command for that device, such as the program under strace."""
     return subprocess.run(
         [*map(str, words)],
         env=clean_environment() | {"PLATFORM_ROOT": str(device.root)},
@@ -23,10 +23,10 @@ def run_on(device: Device, *words: str | Path, stdin: str = "") -> subprocess.Co
     )
 
 
-def typed_on(
+def run_at_terminal(
     device: Device, *args: str, typed: str = "", columns: int = 120, **environment: str
 ) -> tuple[int, str]:
-    """The status of the program at a terminal, and what it showed."""
+    """Run the program at a terminal; return its status and what it showed."""
     env = {"PLATFORM_ROOT": str(device.root)} | environment
     return at_a_terminal(
         device.root, *args, name="platformctl", typed=typed, env=env, columns=columns

@@ -1,4 +1,4 @@
-"""Records that are missing, unreadable or not what they should be, through the real program."""
+"""Records that are missing, unreadable or invalid, with the real program."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DENIED = "Permission denied"
 
 
 class _Record(NamedTuple):
-    """A record: where it lies, the calls that need it, and what is wrong about it."""
+    """A record: its path, the calls that need it, and invalid contents."""
 
     path: str
     calls: tuple[str, ...]
@@ -29,7 +29,7 @@ class _Record(NamedTuple):
 
     @property
     def is_toml(self) -> bool:
-        """Whether it is not JSON."""
+        """Whether the record is TOML rather than JSON."""
         return self.path.endswith("toml")
 
 
@@ -98,11 +98,11 @@ PLANTED = {
 }
 
 
-def _assert_refused(device: Device, record: _Record, path: Path, words: str) -> None:
-    """Each call that needs it: one sentence with the file, exit 1; another call: as ever."""
+def _assert_error_names_file(device: Device, record: _Record, path: Path, words: str) -> None:
+    """Check that calls that need the record fail with a sentence naming it, and others work."""
     if record.is_toml:
         device.put("/etc/platform/limits.json", data_path("limits/rpi5.json").read_bytes())
-    # Who may read anything is hindered by no mode, so that takes a process.
+    # Root can read files of any mode, so this takes a process without that capability.
     call = partial(device.ctl, privileged=False) if words == _DENIED else device.call
     for needing in record.calls:
         ended = call(*needing.split())
@@ -117,12 +117,12 @@ def _assert_refused(device: Device, record: _Record, path: Path, words: str) -> 
 
 @pytest.mark.parametrize("kind", CONTENTS)
 @pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS)
-def test_a_record_of_bad_content_is_refused_with_its_file_and_stays(
+def test_a_record_with_bad_content_is_refused_with_its_path_and_kept(
     device: Device, record: _Record, kind: str
 ) -> None:
     content, words = CONTENTS[kind]
     path = device.put(record.path, content(record))
-    _assert_refused(device, record, path, record.place if kind == "wrong-type" else words)
+    _assert_error_names_file(device, record, path, record.place if kind == "wrong-type" else words)
     assert path.read_bytes() == content(record)
 
 
@@ -145,7 +145,7 @@ def test_fs_07_anything_but_a_readable_regular_file_is_refused_with_its_path(
         case _:
             real.write_bytes(record.good)
             (path.symlink_to if kind == "link" else path.hardlink_to)(real)
-    _assert_refused(device, record, path, PLANTED[kind])
+    _assert_error_names_file(device, record, path, PLANTED[kind])
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_fs_07_anything_but_a_readable_regular_file_is_refused_with_its_path(
         ("PLATFORM_PROFILES_DIR", ("profile", "list")),
     ],
 )
-def test_a_variable_that_names_nothing_is_not_passed_over(
+def test_a_variable_that_names_a_missing_file_is_an_error(
     device: Device, variable: str, call: tuple[str, ...]
 ) -> None:
     ended = device.call(*call, env={variable: str(device.root / "none")})
@@ -179,7 +179,7 @@ def test_the_versions_are_shown_whatever_is_broken(device: Device, name: str) ->
     assert "Not a directory" in without.stderr
 
 
-def test_a_whole_device_of_rubbish_ends_no_call_in_a_traceback(device: Device) -> None:
+def test_invalid_records_everywhere_cause_no_traceback(device: Device) -> None:
     for name in (
         *("providers.json", "cost-defaults.json", "limits.json", "cost.toml", "voice.toml"),
         *("active-profile", "active-provider", "version", "update-url", "profiles/x.toml"),
@@ -192,7 +192,9 @@ def test_a_whole_device_of_rubbish_ends_no_call_in_a_traceback(device: Device) -
         assert ended.stderr
 
 
-def test_a_folder_that_may_not_be_entered_does_not_bring_back_the_default(device: Device) -> None:
+def test_a_folder_without_permission_is_an_error_and_not_a_reason_for_the_default(
+    device: Device,
+) -> None:
     path = device.put("/etc/platform/limits.json", "{}")
     path.parent.chmod(0)
     ended = device.ctl("limits", "--json", privileged=False)

@@ -8,7 +8,7 @@ from platform_common.resources import data_path
 from tests.support.devices import Device
 
 
-def test_the_answer_is_the_record_with_what_we_do_not_know(device: Device) -> None:
+def test_the_answer_is_the_record_with_its_unknown_members(device: Device) -> None:
     record = json.loads(data_path("limits/vultr.json").read_text())
     record |= {"_comment": "x", "gpu": {"cores": [1, 2]}}
     record["capabilities"]["teleport"] = True
@@ -18,12 +18,14 @@ def test_the_answer_is_the_record_with_what_we_do_not_know(device: Device) -> No
     assert json.loads(ended.stdout) == record
 
 
-def test_a_bare_machine_counts_as_the_emulated_one_and_says_so(device: Device) -> None:
+def test_a_machine_without_limits_gets_those_of_the_emulated_target_and_says_so(
+    device: Device,
+) -> None:
     assert json.loads(device.call("limits", "--json").stdout)["target"] == "qemu-x86_64"
     assert "these are the shipped ones" in device.call("limits").stdout
 
 
-def test_people_read_what_it_can_what_it_cannot_and_what_would_change_that(device: Device) -> None:
+def test_the_text_for_people_lists_abilities_limitations_and_remedies(device: Device) -> None:
     device.put("/etc/platform/limits.json", data_path("limits/fly-machines.json").read_bytes())
     ended = device.call("limits")
     assert ended.returncode == 0
@@ -44,7 +46,7 @@ def test_lines_of_shipped_limits_fit_a_wide_terminal() -> None:
             assert len(f"    {one['unblock']}") <= 100
 
 
-def test_nothing_in_the_record_reaches_a_terminal_raw(device: Device) -> None:
+def test_text_from_the_record_is_escaped(device: Device) -> None:
     record = json.loads(data_path("limits/vultr.json").read_text())
     record["target"] = record["cloud"] = "\x1b[2Jx\u202e"
     record["limitations"][0] = dict.fromkeys(("id", "reason", "unblock"), "\x1b]0;x\x07")

@@ -1,4 +1,4 @@
-"""What the control CLI writes for people, wherever its output goes."""
+"""What the control CLI prints for people, wherever its output goes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from tests.platformctl.conftest import run_on, typed_on
+from tests.platformctl.conftest import run_at_terminal, run_on
 from tests.support.devices import Device, set_up
 from tests.support.releases import program
 
@@ -25,7 +25,7 @@ def _set_up(device: Device) -> None:
 
 
 def at_shell(device: Device, redirection: str, *args: str) -> subprocess.CompletedProcess[str]:
-    """The control CLI with its streams as a shell's `redirection` leaves them."""
+    """Run the control CLI with its streams redirected by a shell."""
     script = f'exec "$0" "$@" {redirection}'
     return run_on(device, "sh", "-c", script, program("platformctl"), *args)
 
@@ -34,15 +34,15 @@ def at_shell(device: Device, redirection: str, *args: str) -> subprocess.Complet
     ("redirection", "args"),
     [
         *((">&-", args) for args in [*_READING, ("--help",), ("doctor",)]),
-        # What a command says on standard error, or reads, is up to what it shares with all others.
+        # Standard error and standard input are handled by code that all commands share.
         *((closed, ("status",)) for closed in ("<&-", "2>&-", "<&- >&- 2>&-")),
     ],
     ids="-".join,
 )
-def test_a_program_without_its_streams_still_ends_in_order(
+def test_a_program_with_closed_streams_ends_normally(
     device: Device, redirection: str, args: tuple[str, ...]
 ) -> None:
-    # So that there is something to warn of, too.
+    # So that there is something to warn about, too.
     device.put("/etc/platform/version", b"\xff\n")
     done = at_shell(device, redirection, *args)
     assert "Traceback" not in done.stderr
@@ -71,7 +71,7 @@ def test_without_input_there_is_no_prompt(device: Device, args: tuple[str, ...])
 
 
 @pytest.mark.parametrize("args", [("status",), ("version",), ("profile", "list")], ids="-".join)
-def test_no_line_ends_in_blanks_where_nothing_is_active(
+def test_no_line_ends_with_blanks_if_nothing_is_active(
     device: Device, args: tuple[str, ...]
 ) -> None:
     device.path("/etc/platform/active-profile").unlink()
@@ -82,21 +82,20 @@ def test_no_line_ends_in_blanks_where_nothing_is_active(
 @pytest.mark.parametrize(
     "args", [("model", "list"), ("cost", "ledger"), ("cost",), ("profile", "list")], ids="-".join
 )
-def test_a_table_fits_the_terminal_and_leaves_nothing_out(
-    device: Device, args: tuple[str, ...]
-) -> None:
+def test_a_table_fits_the_terminal_and_omits_nothing(device: Device, args: tuple[str, ...]) -> None:
     widths = {
-        columns: typed_on(device, *args, columns=columns, NO_COLOR="1") for columns in (500, 80, 40)
+        columns: run_at_terminal(device, *args, columns=columns, NO_COLOR="1")
+        for columns in (500, 80, 40)
     }
     assert [status for status, _ in widths.values()] == [0, 0, 0]
     words = [sorted("".join(text.split())) for _, text in widths.values()]
     assert words[0] == words[1] == words[2]
     assert max(map(len, widths[80][1].splitlines())) <= 80
-    # The providers fit as they are.
+    # The providers fit without a change.
     assert args != ("model", "list") or widths[80] == widths[500]
 
 
-def test_a_line_of_the_ledger_cannot_make_the_others_wide(device: Device) -> None:
+def test_a_long_line_of_the_ledger_does_not_widen_the_others(device: Device) -> None:
     ledger = device.path("/home/agent/.openclaw/cost-ledger.jsonl")
     message = json.loads(ledger.read_text().splitlines()[0]) | {"model": "x" * 60_000}
     with open(ledger, "a") as file:

@@ -10,7 +10,7 @@ from tests.support.devices import Device
 _BAD = "[service]\nports = [0]\n"
 
 
-def test_the_list_tells_name_version_and_which_is_active(device: Device) -> None:
+def test_the_list_shows_name_version_and_the_active_profile(device: Device) -> None:
     device.put("/etc/platform/active-profile", "khoj\n")
     ended = device.call("profile", "list", "--json")
     assert (ended.returncode, ended.stderr) == (0, "")
@@ -25,7 +25,7 @@ def test_the_list_tells_name_version_and_which_is_active(device: Device) -> None
     )
 
 
-def test_d8_the_list_keeps_the_good_ones_and_fails_for_a_broken_one(device: Device) -> None:
+def test_d8_the_list_keeps_the_good_profiles_and_fails_for_a_broken_one(device: Device) -> None:
     device.put("/etc/platform/profiles/good.toml", "[profile]\n")
     bad = device.put("/etc/platform/profiles/bad.toml", _BAD)
     ended = device.call("profile", "list", "--json")
@@ -42,7 +42,7 @@ def test_d8_the_list_keeps_the_good_ones_and_fails_for_a_broken_one(device: Devi
     assert device.call("profile", "list").stderr.count("must be 1 to 65535") == 1
 
 
-def test_one_profile_is_shown_with_what_is_usual_filled_in(device: Device) -> None:
+def test_a_profile_is_shown_with_its_defaults(device: Device) -> None:
     device.put("/etc/platform/profiles/my-bot.toml", '[channels]\nports = {sms = ["443/tcp"]}\n')
     document = json.loads(device.call("profile", "show", "my-bot", "--json").stdout)
     assert document["unit"] == "my-bot-gateway.service"
@@ -53,7 +53,7 @@ def test_one_profile_is_shown_with_what_is_usual_filled_in(device: Device) -> No
     assert "Ports of sms  443/tcp\n" in text
 
 
-def test_a_profile_that_is_not_there_is_an_error(device: Device) -> None:
+def test_a_missing_profile_is_an_error(device: Device) -> None:
     for name in ("nobody", "../etc/passwd", "", "A"):
         ended = device.call("profile", "show", name, "--json")
         assert (ended.returncode, ended.stdout) == (1, "")

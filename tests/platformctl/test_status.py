@@ -1,4 +1,4 @@
-"""`status`: what it knows without systemd, and that nothing that is broken breaks it."""
+"""`status`: what it knows without systemd, and how it copes with broken records."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ NOTHING: dict[str, object] = {
     "channels": [],
 }
 ANSWERS = "/var/lib/platform/wizard-state.json"
-# Whatever machine the tests run on, no systemd answers.
+# No systemd answers, on whatever machine the tests run.
 NO_SYSTEMD = {"PATH": "/nowhere"}
 
 
 def status(device: Device) -> tuple[dict[str, object], str]:
-    """What the program says, and its warnings."""
+    """The answer of the program, and its warnings."""
     done = device.call("status", "--json", env=NO_SYSTEMD)
     assert done.returncode == 0, done.stderr
     answer: dict[str, object] = json.loads(done.stdout)
     return answer, done.stderr.replace(str(device.root), "")
 
 
-def test_a_device_without_anything_has_a_status(device: Device) -> None:
+def test_an_empty_device_has_a_status(device: Device) -> None:
     assert status(device) == (NOTHING, "")
 
 
@@ -65,7 +65,7 @@ def test_a_configured_device_shows_everything_even_if_some_records_are_broken(
 
 
 def answers(step: str, *channels: str) -> str:
-    """The wizard's answers when it has come to `step`."""
+    """The wizard's answers at `step`."""
     kept = {"version": 2, "started_at": "2026-11-01T12:00:00Z", "step": step}
     return json.dumps(kept | {"answers": {"hostname": "box", "channels": channels}})
 
@@ -76,7 +76,7 @@ def test_the_channels_are_shown_once_the_device_is_set_up(device: Device) -> Non
     assert status(device)[0]["channels"] == []
     device.put(ANSWERS, answers("done", "telegram", "irc"), mode=0o600)
     assert status(device)[0]["channels"] == ["telegram", "irc"]
-    # Wherever their variable says that they are.
+    # From the file that the variable names.
     device.environment["WIZARD_STATE_FILE"] = str(device.put("/x.json", answers("done", "irc")))
     assert status(device)[0]["channels"] == ["irc"]
 
@@ -97,7 +97,7 @@ def test_unusable_answers_give_no_channels(device: Device) -> None:
         assert (answer["channels"], warnings) == ([], ""), content[:40]
 
 
-def test_answers_that_only_others_may_read_tell_of_no_channel(device: Device) -> None:
+def test_without_permission_to_read_the_answers_no_channels_are_shown(device: Device) -> None:
     set_up(device)
     device.put(ANSWERS, answers("done", "irc"), mode=0)
     done = device.ctl("status", "--json", privileged=False)
@@ -116,7 +116,7 @@ def test_a_chosen_model_and_address_are_shown(device: Device) -> None:
     }
 
 
-def test_a_provider_that_no_catalogue_names_is_called_by_its_id(device: Device) -> None:
+def test_a_provider_that_is_not_in_the_catalogue_is_shown_by_its_id(device: Device) -> None:
     device.put("/etc/platform/active-provider", "somebody\n")
     provider = NO_PROVIDER | {"id": "somebody", "display_name": "somebody"}
     for content in (None, "", '{"providers": []}'):
@@ -154,11 +154,11 @@ def test_a_reached_cap_is_shown(device: Device) -> None:
         ("/run/platform/doctor.json", b"[" * 100_000, {"doctor_fails": None}),
     ],
     ids=[
-        *("no-text", "not-installed", "no-definition", "provider", "model", "endpoint"),
-        *("no-caps", "doctor", "deep-doctor"),
+        *("not-utf-8", "not-installed", "invalid-definition", "provider", "model", "endpoint"),
+        *("invalid-caps", "doctor", "doctor-nested-too-deeply"),
     ],
 )
-def test_a_broken_record_costs_its_own_part_and_a_warning(
+def test_a_broken_record_only_omits_its_part_and_causes_a_warning(
     path: str, content: bytes, changes: dict[str, object], device: Device
 ) -> None:
     set_up(device)
@@ -169,7 +169,7 @@ def test_a_broken_record_costs_its_own_part_and_a_warning(
     assert warnings.count("warning:") == 1, warnings
 
 
-def test_for_people_it_is_a_column_of_facts(device: Device) -> None:
+def test_the_text_for_people_is_a_list_of_facts(device: Device) -> None:
     set_up(device)
     device.put(ANSWERS, answers("done", "telegram", "irc"))
     done = device.call("status", env=NO_SYSTEMD)

@@ -1,4 +1,4 @@
-"""Changing values in a TOML file that people edit too."""
+"""Changing values in a TOML file that people edit, too."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def said(data: bytes) -> dict[str, Any]:
     return tomllib.loads(data.decode())
 
 
-# Where {} is, the value changes.
+# The value at {} changes.
 _CHANGED = {
     "comments-and-blanks": ("# top\n[voice] # head\n  enabled  =  {}   # why\nx = 1\n\n# end\n"),
     "windows-line-ends": "[voice]\r\nenabled = {} # c\r\n[stt]\r\n",
@@ -30,7 +30,7 @@ _CHANGED = {
     "a-quoted-key": '[voice]\n"enabled" = {}\n',
     "no-line-feed-at-the-end": "[voice]\nenabled = {}",
 }
-# Where {} is, this is added.
+# This is added at {}.
 _ADDED = {
     "a-new-key-among-windows-line-ends": (
         "[voice]\r\nx = 1\r\n{}[stt]\r\n", "enabled = true\r\n"),
@@ -48,7 +48,7 @@ def test_only_the_value_changes(text: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "added"), _ADDED.values(), ids=_ADDED)
-def test_what_is_not_there_is_added(text: str, added: str) -> None:
+def test_missing_values_are_added(text: str, added: str) -> None:
     changed = with_values(text.replace("{}", "").encode(), {ENABLED: True})
     assert changed.decode() == text.replace("{}", added)
 
@@ -61,7 +61,7 @@ def test_what_is_not_there_is_added(text: str, added: str) -> None:
     ],
     ids=repr,
 )
-def test_a_value_is_read_back_as_it_was_given(value: str | float) -> None:
+def test_a_value_is_read_back_unchanged(value: str | float) -> None:
     for before in (b"", b"[voice]\nenabled = 1 # c\n", b"voice = {}\n"):
         assert said(with_values(before, {ENABLED: value}))["voice"]["enabled"] == value
 
@@ -96,7 +96,7 @@ _LINE = st.one_of(
 
 @examples(200)
 @given(st.lists(_LINE, max_size=8), st.sampled_from(["\n", "\r\n"]))
-def test_in_odd_files_all_else_stays_or_the_file_is_refused(lines: list[str], end: str) -> None:
+def test_an_odd_file_keeps_everything_else_or_is_refused(lines: list[str], end: str) -> None:
     text = "".join(line.replace("\n", end) + end for line in lines)
     try:
         before = tomllib.loads(text, parse_float=str)
@@ -118,7 +118,7 @@ def test_in_odd_files_all_else_stays_or_the_file_is_refused(lines: list[str], en
 
 
 @pytest.mark.parametrize("data", [b"\n", b"#\n", b"[[a]]\n"], ids=["empty", "comments", "tables"])
-def test_a_file_so_large_that_it_takes_minutes_is_left_to_people(data: bytes) -> None:
+def test_a_file_that_is_too_large_to_edit_quickly_is_refused(data: bytes) -> None:
     with pytest.raises(DecodingError, match="larger than 65,536 bytes") as caught:
         with_values(data * 70_000, {ENABLED: True})
     assert caught.value.hint == "Change it with an editor."

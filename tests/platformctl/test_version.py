@@ -40,7 +40,7 @@ def test_a_bare_machine_shows_program_kernel_and_shipped_profiles(device: Device
     }
 
 
-def test_a_device_knows_its_release_channel_target_and_active_profile(device: Device) -> None:
+def test_a_device_shows_its_release_channel_target_and_active_profile(device: Device) -> None:
     device.put("/etc/platform/version", "2026.11.1\n")
     device.put("/etc/platform/update-url", "https://releases.example/appliance/beta\n")
     device.put("/etc/platform/active-profile", "khoj\n")
@@ -67,7 +67,7 @@ def test_the_channel_is_the_last_part_of_the_update_url(device: Device) -> None:
         assert installed.version(device.paths)[0].channel == channel
 
 
-def test_people_read_it_in_columns_without_colour_in_a_pipe(device: Device) -> None:
+def test_the_text_for_people_has_columns_and_in_a_pipe_no_colour(device: Device) -> None:
     device.put("/etc/platform/active-profile", "khoj\n")
     ended = device.call("version")
     assert "\x1b" not in ended.stdout
@@ -76,7 +76,7 @@ def test_people_read_it_in_columns_without_colour_in_a_pipe(device: Device) -> N
 
 
 @pytest.mark.parametrize("call", ["version", "model list"])
-def test_a_call_imports_nothing_that_only_others_need(device: Device, call: str) -> None:
+def test_a_command_imports_only_what_it_needs(device: Device, call: str) -> None:
     ended = run_on(
         device,
         *(sys.executable, "-X", "importtime", program("platformctl"), *call.split(), "--json"),

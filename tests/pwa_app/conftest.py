@@ -21,13 +21,13 @@ Dashboard = Callable[..., FlaskClient]
 
 @pytest.fixture
 def ctl(tmp_path: Path) -> FakeCtl:
-    """A stand-in for the control CLI, whose every call fails until it is told an answer."""
+    """A stand-in for the control CLI; a call fails unless a test has given it an answer."""
     return FakeCtl(tmp_path / "ctl")
 
 
 @pytest.fixture
 def dashboard(device: Device, ctl: FakeCtl) -> Dashboard:
-    """Make a client of a dashboard on `device`; keywords are more of its environment."""
+    """Make a client of a dashboard on `device`; keywords are added to its environment."""
 
     def make(**environment: str) -> FlaskClient:
         variables = ctl.environment | {"PLATFORM_ROOT": str(device.root)} | environment
@@ -44,7 +44,7 @@ def client(dashboard: Dashboard) -> FlaskClient:
 
 @pytest.fixture
 def joined(monkeypatch: pytest.MonkeyPatch) -> list[Hashable]:
-    """The keys of the work that requests have asked for so far, whoever does it."""
+    """The keys of the shared work that requests have asked for so far, including joined runs."""
     asked: list[Hashable] = []
     join = SingleFlight.join
 

@@ -1,4 +1,4 @@
-"""Calls of the control CLI, and what becomes of those that go wrong."""
+"""Calls of the control CLI, and how failures are handled."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ VIEWS: dict[str, CliQuery[object]] = {
 }
 
 
-class Saying:
-    """A control CLI whose every call ends so, or cannot be made."""
+class FixedCli:
+    """A control CLI whose calls all have the same result, or cannot be made."""
 
     sample: Sentence | None = None
 
@@ -56,7 +56,7 @@ class Saying:
         return self.finished
 
 
-# What no call may answer with; `test_jsonread.py` has what else is no JSON.
+# Answers that are refused for every call; `test_strict_json.py` has more invalid JSON.
 NONSENSE = {
     "nothing": b"",
     "text": b"Everything is fine.\n",
@@ -69,7 +69,7 @@ NONSENSE = {
     "deep": b'{"x":' * 100_000,
     "twice": b'{"x": 1, "x": 2}',
 }
-# Right JSON with a member of another type: call to its outputs.
+# Valid JSON with a member of the wrong type: call to its outputs.
 WRONG_TYPES = {
     "status": [b'{"active_state": 1}', b'{"uptime_seconds": "3"}', b'{"tunnel": []}'],
     "version": [b'{"profiles": {}}', b'{"kernel": {}}', b'{"profiles": [1]}'],
@@ -82,11 +82,11 @@ WRONG_TYPES = {
 @pytest.mark.parametrize("call", VIEWS)
 @pytest.mark.parametrize("output", NONSENSE.values(), ids=NONSENSE)
 @pytest.mark.parametrize("status", [0, 1], ids=["good", "failed"])
-def test_cli_04_nonsense_is_the_default_with_the_reason(
+def test_cli_04_an_invalid_answer_gives_the_default_with_the_reason(
     call: str, output: bytes, status: int
 ) -> None:
     view = VIEWS[call]
-    found = view.load(Saying(output, status))
+    found = view.load(FixedCli(output, status))
     assert (found.value, found.stub, found.given) == (view.default, True, frozenset())
     assert call in str(found.reason)
     assert len(str(found.reason)) < 300
@@ -96,20 +96,22 @@ def test_cli_04_nonsense_is_the_default_with_the_reason(
     ("call", "output"),
     [(call, output) for call, outputs in WRONG_TYPES.items() for output in outputs],
 )
-def test_cli_04_a_member_of_another_type_is_named(call: str, output: bytes) -> None:
-    found = VIEWS[call].load(Saying(output))
+def test_cli_04_a_member_of_the_wrong_type_gives_the_default_with_the_reason(
+    call: str, output: bytes
+) -> None:
+    found = VIEWS[call].load(FixedCli(output))
     assert found.value == VIEWS[call].default
     assert "did not answer as expected" in str(found.reason)
 
 
 @pytest.mark.parametrize("status", [0, 1, 2, 64, 127, -9])
-def test_cli_04_right_json_is_used_whatever_the_status(status: int) -> None:
-    found = VIEWS["status"].load(Saying(b'{"active_state": "active"}', status, b"error: x\n"))
+def test_cli_04_valid_json_is_used_whatever_the_exit_status(status: int) -> None:
+    found = VIEWS["status"].load(FixedCli(b'{"active_state": "active"}', status, b"error: x\n"))
     assert found.value == Status(active_state="active")
     assert not found.stub
 
 
-def test_a_failed_call_says_what_the_program_said_or_how_it_ended() -> None:
+def test_the_reason_of_a_failed_call_is_the_error_message_or_the_exit_status() -> None:
     for status, errors, reason in (
         (1, b"warning: a\nerror: no \x1b[1mledger\n", "cost --json failed: no ·[1mledger"),
         (3, b"", "cost --json failed: exit code 3"),
@@ -117,7 +119,7 @@ def test_a_failed_call_says_what_the_program_said_or_how_it_ended() -> None:
         (64, b"", "cost --json failed: exit code 64"),
         (64, b"Error: No such command\n", "The control CLI does not support cost --json: "),
     ):
-        found = str(VIEWS["cost"].load(Saying(status=status, errors=errors)).reason)
+        found = str(VIEWS["cost"].load(FixedCli(status=status, errors=errors)).reason)
         assert found.startswith(reason) if errors[:5] == b"Error" else found == reason
 
 
@@ -125,16 +127,16 @@ _ERRORS = (MemoryError(), RuntimeError("no new thread"), RecursionError(), OSErr
 
 
 @pytest.mark.parametrize("error", _ERRORS, ids=lambda error: type(error).__name__)
-def test_cli_05_any_obstacle_to_a_call_is_a_reason(error: Exception) -> None:
-    cli = Saying()
+def test_cli_05_any_exception_during_a_call_is_a_reason(error: Exception) -> None:
+    cli = FixedCli()
     cli.error = error
     found = VIEWS["cost"].load(cli)
     assert str(found.reason) == f"cost --json could not run: {type(error).__name__}"
 
 
-def test_an_answer_tells_which_members_it_has() -> None:
+def test_the_given_members_of_an_answer_are_known() -> None:
     output = b'{"today_usd": 0, "month_usd": null, "tunnel": {"enabled": false, "unit": null}}'
-    found = VIEWS["cost"].load(Saying(output))
+    found = VIEWS["cost"].load(FixedCli(output))
     assert found.value == Cost()
     assert found.given == {"today_usd", "tunnel", "tunnel.enabled"}
 
@@ -143,29 +145,29 @@ def test_null_counts_as_absent_everywhere() -> None:
     output = (
         b'{"checks": [{"name": "disk", "outcome": {"kind": "Pass", "detail": null}, "fix": null}]}'
     )
-    found = VIEWS["doctor"].load(Saying(output))
+    found = VIEWS["doctor"].load(FixedCli(output))
     assert found.value == Verdict(checks=(Check("disk", Outcome("Pass")),))
     models: CliQuery[tuple[Model, ...]] = CliQuery(("model", "list", "--json"), read_models, ())
-    listed = models.load(Saying(b'{"providers": [{"id": "openai", "masked_key_prefix": null}]}'))
+    listed = models.load(FixedCli(b'{"providers": [{"id": "openai", "masked_key_prefix": null}]}'))
     assert listed.value == (Model("openai"),)
-    # An answer that is no object has a reader of its own.
-    assert models.load(Saying(b'[{"id": "openai"}]')).value == (Model("openai"),)
-    assert models.load(Saying(b"{}")).stub
+    # An answer that is not an object has its own reader.
+    assert models.load(FixedCli(b'[{"id": "openai"}]')).value == (Model("openai"),)
+    assert models.load(FixedCli(b"{}")).stub
 
 
-def test_a_text_may_be_long_and_unprintable_characters_become_a_dot() -> None:
+def test_a_text_of_any_length_is_kept_and_unprintable_characters_become_a_dot() -> None:
     for sent, shown in (
         ("a\\u0000b\\u001b[1m\x7f\x9f\ufffe\U0001ffff ok\\n\\u00e4", "a·b·[1m···· ok\nä"),
         ("x" * 500_000, "x" * 500_000),
     ):
-        answer = Saying(f'{{"kernel": "{sent}"}}'.encode())
+        answer = FixedCli(f'{{"kernel": "{sent}"}}'.encode())
         assert VIEWS["version"].load(answer).value == Version(kernel=shown)
 
 
-def test_the_same_bytes_are_read_as_the_shape_that_is_asked_for() -> None:
+def test_the_same_bytes_are_read_as_the_requested_shape() -> None:
     for _ in range(2):
-        assert VIEWS["cost"].load(Saying(b"{}")).value == Cost()
-        assert VIEWS["status"].load(Saying(b"{}")).value == Status()
+        assert VIEWS["cost"].load(FixedCli(b"{}")).value == Cost()
+        assert VIEWS["status"].load(FixedCli(b"{}")).value == Status()
 
 
 @pytest.mark.parametrize(
@@ -191,12 +193,12 @@ def script(folder: Path, text: str) -> str:
     return str(program)
 
 
-def test_cli_05_a_program_that_is_not_there_is_a_reason(tmp_path: Path) -> None:
+def test_cli_05_a_missing_program_is_a_reason(tmp_path: Path) -> None:
     found = VIEWS["cost"].load(SubprocessCli(str(tmp_path / "gone"), {}))
     assert "could not be started: No such file" in str(found.reason)
 
 
-def test_cli_01_a_call_that_hangs_has_its_limit_as_its_reason(tmp_path: Path) -> None:
+def test_cli_01_the_reason_of_a_hanging_call_is_its_time_limit(tmp_path: Path) -> None:
     hanging = script(tmp_path, "exec sleep 60")
     own = object_view(("update", "--check", "--json"), Cost(), limit_s=0.5)
     for limit_s, view in ((0.5, VIEWS["cost"]), (60, own)):
@@ -204,7 +206,7 @@ def test_cli_01_a_call_that_hangs_has_its_limit_as_its_reason(tmp_path: Path) ->
         assert "did not finish in 0.5 s" in str(view.load(cli).reason)
 
 
-def test_cli_03_a_call_that_floods_is_a_reason(tmp_path: Path) -> None:
+def test_cli_03_too_much_output_is_a_reason(tmp_path: Path) -> None:
     for stream in ("", " >&2"):
         cli = SubprocessCli(script(tmp_path, f"exec yes{stream}"), {})
         assert "printed more than 1,048,576 bytes" in str(VIEWS["cost"].load(cli).reason)
@@ -222,12 +224,12 @@ def test_cli_07_a_call_gets_a_clean_environment(
     assert set(call["environment"]) <= {"PATH", "HOME", "TMPDIR", "LC_ALL", "PLATFORM_ROOT"}
     assert call["environment"]["PLATFORM_ROOT"] == "/d"
     assert call["folder"] == "/"
-    # Its three, the file that it reads its answers from is closed again, and the listing itself.
+    # The three standard streams, the closed file with the answers, and the listing itself.
     assert len(call["descriptors"]) == 4
     assert call["stdin"] == ""
 
 
-def test_cli_08_eight_calls_run_at_once_and_no_more(tmp_path: Path) -> None:
+def test_cli_08_at_most_eight_calls_run_at_once(tmp_path: Path) -> None:
     ctl = FakeCtl(tmp_path)
     ctl.answer("*", {}, takes_s=0.3)
     cli = SubprocessCli(str(ctl.program), {})
@@ -239,7 +241,7 @@ def test_cli_08_eight_calls_run_at_once_and_no_more(tmp_path: Path) -> None:
 
 
 def most_at_once(ctl: FakeCtl) -> int:
-    """How many of its calls were under way at a time, at most."""
+    """The largest number of its calls that ran at the same time."""
     edges = sorted(
         edge for call in ctl.calls() for edge in ((call["began"], 1), (call["ended"], -1))
     )
@@ -250,7 +252,7 @@ def most_at_once(ctl: FakeCtl) -> int:
     return most
 
 
-def test_a_call_without_a_slot_in_half_its_time_says_so(tmp_path: Path) -> None:
+def test_a_call_that_waits_too_long_for_a_slot_says_so(tmp_path: Path) -> None:
     begun = tmp_path / "begun"
     begun.mkdir()
     program = script(tmp_path, f"> {begun}/$$; exec sleep 60")

@@ -1,4 +1,4 @@
-"""In which language a page is, and what says so: the browser's wish, its owner's choice."""
+"""The language of a page: chosen by the browser's preferences or by the owner."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAGE = "/offline"
 
 
 def get(client: FlaskClient, wish: str | None = None, path: str = PAGE) -> TestResponse:
-    """That page for a browser with this wish, or with none."""
+    """The page for a browser with these preferences, or without any."""
     return client.get(path, headers=None if wish is None else {"Accept-Language": wish})
 
 
@@ -27,7 +27,7 @@ def get(client: FlaskClient, wish: str | None = None, path: str = PAGE) -> TestR
         ("DE", "de"),
         ("de-CH", "de"),
         ("de-Latn-CH-1996", "de"),
-        # What is wanted most counts, also where something else is there just so.
+        # The highest preference counts, even if another language matches more exactly.
         ("de-CH, en;q=0.5", "de"),
         ("en-GB, de;q=0.9", "en"),
         ("de;q=0.1, en", "en"),
@@ -46,7 +46,7 @@ def get(client: FlaskClient, wish: str | None = None, path: str = PAGE) -> TestR
         ("../../de", "en"),
     ],
 )
-def test_a_page_is_in_the_language_that_the_browser_wants_most(
+def test_a_page_is_in_the_language_that_the_browser_prefers(
     client: FlaskClient, wish: str | None, code: str
 ) -> None:
     answer = get(client, wish)
@@ -58,14 +58,14 @@ def test_a_page_is_in_the_language_that_the_browser_wants_most(
 @pytest.mark.parametrize(
     "wish", ["x" * 10_000, "de," * 3_400, "-" * 10_000, "de;" * 3_400, "q=0." * 2_500, " ," * 5_000]
 )
-def test_a_wish_of_ten_kilobytes_is_read_as_fast_as_any(client: FlaskClient, wish: str) -> None:
+def test_a_header_of_ten_kilobytes_is_read_quickly(client: FlaskClient, wish: str) -> None:
     get(client)
     began = time.monotonic()
     assert get(client, wish).status_code == 200
     assert time.monotonic() - began < 20
 
 
-def test_the_choice_of_the_owner_wins_until_it_is_taken_back(client: FlaskClient) -> None:
+def test_the_owners_choice_overrides_the_browser_until_it_is_reset(client: FlaskClient) -> None:
     for chosen, wish, code in (("de", "en", "de"), ("en", "de", "en"), ("auto", "de", "de")):
         client.post("/preferences", data={"language": chosen})
         assert get(client, wish).headers["Content-Language"] == code
@@ -76,7 +76,7 @@ def test_the_choice_of_the_owner_wins_until_it_is_taken_back(client: FlaskClient
     ["fr", "DE", "de ", "de\t", "../de", "", "auto", '"><script>', "x" * 5_000, "ü"],
     ids=ascii,
 )
-def test_an_invalid_choice_leaves_it_to_the_browser(client: FlaskClient, value: str) -> None:
+def test_an_invalid_choice_is_ignored(client: FlaskClient, value: str) -> None:
     cookie = {"Cookie": f"platform-language={value}".encode().decode("latin-1")}
     answer = client.get(PAGE, headers=cookie | {"Accept-Language": "de"})
     assert '<html lang="de">' in answer.text
@@ -104,7 +104,7 @@ def test_responses_without_a_language_name_none(client: FlaskClient, path: str) 
     assert "Accept-Language" not in answer.headers.get("Vary", "")
 
 
-def test_words_of_the_control_cli_are_marked_as_english(client: FlaskClient, ctl: FakeCtl) -> None:
+def test_text_of_the_control_cli_is_marked_as_english(client: FlaskClient, ctl: FakeCtl) -> None:
     ctl.answer("limits --json", status=1, errors="error: <b>no such file</b>\n")
     why = "&lt;b&gt;no such file&lt;/b&gt;"
     german = get(client, "de", "/app/dashboard").text

@@ -1,4 +1,4 @@
-"""The five calls of the dashboard: side by side, shared, and none holds up the page."""
+"""The five calls of the dashboard: in parallel, shared, and none delays the page."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LONG_S = 20.0
 
 @pytest.fixture
 def impatient(device: Device, ctl: FakeCtl) -> Callable[[float], FlaskClient]:
-    """Make a client of a dashboard whose calls have another time limit."""
+    """Make a client of a dashboard with another time limit for its calls."""
 
     def make(limit_s: float) -> FlaskClient:
         settings = PwaSettings.from_env(ctl.environment | {"PLATFORM_ROOT": str(device.root)})
@@ -43,7 +43,7 @@ def page(client: FlaskClient) -> str:
 
 
 def ended(process: int) -> bool:
-    """Whether the process is gone within moments, and no zombie."""
+    """Whether the process ends soon, and does not remain as a zombie."""
     wait_until(lambda: not Path(f"/proc/{process}").exists(), LONG_S)
     return True
 
@@ -53,12 +53,12 @@ def replace_program(ctl: FakeCtl, script: str) -> None:
 
 
 def children(process: int) -> list[int]:
-    """The processes that it has begun, and that are not gone."""
+    """The child processes that still exist."""
     tasks = Path(f"/proc/{process}/task").glob("*/children")
     return [int(child) for task in tasks for child in task.read_text().split()]
 
 
-def test_the_dashboard_makes_five_calls_side_by_side(client: FlaskClient, ctl: FakeCtl) -> None:
+def test_the_dashboard_makes_five_calls_in_parallel(client: FlaskClient, ctl: FakeCtl) -> None:
     set_answers(ctl, fine(), held=True)
     with ThreadPoolExecutor(1) as pool:
         shown = pool.submit(page, client)
@@ -68,7 +68,7 @@ def test_the_dashboard_makes_five_calls_side_by_side(client: FlaskClient, ctl: F
     assert sorted(ctl.words()) == FIVE
 
 
-def test_a_second_look_gets_new_answers(client: FlaskClient, ctl: FakeCtl) -> None:
+def test_the_next_request_gets_new_answers(client: FlaskClient, ctl: FakeCtl) -> None:
     set_answers(ctl, fine())
     assert "2026.11.3" in page(client)
     set_answers(ctl, fine() | {"version": fine()["version"] | {"release_version": "2026.12.24"}})
@@ -76,7 +76,7 @@ def test_a_second_look_gets_new_answers(client: FlaskClient, ctl: FakeCtl) -> No
     assert sorted(ctl.words()) == sorted(FIVE * 2)
 
 
-def test_cli_08_many_viewers_at_once_share_the_five_calls(
+def test_cli_08_many_simultaneous_requests_share_the_five_calls(
     client: FlaskClient, ctl: FakeCtl, joined: list[Hashable]
 ) -> None:
     set_answers(ctl, fine(), held=True)
@@ -88,7 +88,7 @@ def test_cli_08_many_viewers_at_once_share_the_five_calls(
     assert sorted(ctl.words()) == FIVE
 
 
-def test_cli_01_a_hanging_slice_is_a_stub_and_delays_no_other(
+def test_cli_01_a_hanging_call_becomes_a_stub_and_does_not_delay_the_others(
     impatient: Callable[[float], FlaskClient], ctl: FakeCtl
 ) -> None:
     set_answers(ctl, fine())
@@ -102,7 +102,7 @@ def test_cli_01_a_hanging_slice_is_a_stub_and_delays_no_other(
     assert sorted(ctl.words()) == [call for call in FIVE if call != "limits --json"]
 
 
-def test_cli_01_viewers_of_a_hanging_call_wait_for_the_same_one(
+def test_cli_01_requests_for_a_hanging_call_share_it(
     impatient: Callable[[float], FlaskClient], ctl: FakeCtl, tmp_path: Path
 ) -> None:
     replace_program(ctl, f'> {tmp_path}/"$1".$$; exec sleep 60')
@@ -112,12 +112,12 @@ def test_cli_01_viewers_of_a_hanging_call_wait_for_the_same_one(
     assert all(text.count("did not finish in 2 s") == 5 for text in pages)
     begun = Counter(path.stem for path in tmp_path.glob("*.*") if path.suffix[1:].isdigit())
     assert set(begun) == {call.split()[0] for call in FIVE}
-    # Once, unless a viewer came so late that the others were through.
+    # Once, unless a request came so late that the others had finished.
     assert max(begun.values()) <= 2
     assert all(ended(int(path.suffix[1:])) for path in tmp_path.glob("status.*"))
 
 
-def test_cli_02_children_do_not_hold_the_page(
+def test_cli_02_children_of_a_call_do_not_delay_the_page(
     client: FlaskClient, ctl: FakeCtl, tmp_path: Path
 ) -> None:
     replace_program(ctl, f"sleep 60 & echo $! > {tmp_path}/$$.pid; sleep 60 & echo '{{}}'")
@@ -130,7 +130,7 @@ def test_cli_02_children_do_not_hold_the_page(
     assert all(ended(child) for child in children)
 
 
-def test_cli_03_a_flood_is_a_stub(client: FlaskClient, ctl: FakeCtl) -> None:
+def test_cli_03_too_much_output_becomes_a_stub(client: FlaskClient, ctl: FakeCtl) -> None:
     replace_program(ctl, "exec yes")
     assert page(client).count("printed more than 1,048,576 bytes") == 5
 
@@ -142,7 +142,7 @@ def test_cli_04_json_of_a_failed_call_is_used(client: FlaskClient, ctl: FakeCtl)
     assert "stub" not in text
 
 
-def test_cli_05_a_lost_program_is_a_stub_until_it_is_back(
+def test_cli_05_a_missing_program_gives_stubs_until_it_is_back(
     client: FlaskClient, ctl: FakeCtl
 ) -> None:
     set_answers(ctl, fine())
@@ -154,7 +154,7 @@ def test_cli_05_a_lost_program_is_a_stub_until_it_is_back(
 
 
 @pytest.mark.parametrize("program", ["", "\x7fELF", "#!/no/such/shell\n", None])
-def test_cli_05_an_unusable_program_is_a_stub(
+def test_cli_05_an_unusable_program_gives_stubs(
     client: FlaskClient, ctl: FakeCtl, program: str | None
 ) -> None:
     if program is None:
@@ -166,9 +166,9 @@ def test_cli_05_an_unusable_program_is_a_stub(
     assert program is not None or text.count("could not be started: Permission denied") == 5
 
 
-def test_cli_06_no_process_is_left_of_many_pages(client: FlaskClient, ctl: FakeCtl) -> None:
+def test_cli_06_many_pages_leave_no_process(client: FlaskClient, ctl: FakeCtl) -> None:
     replace_program(ctl, "echo '{}'")
-    # Others of this test run do not count.
+    # Children of other tests do not count.
     others = set(children(os.getpid()))
     for _ in range(20):
         page(client)

@@ -1,4 +1,4 @@
-"""What makes the dashboard an app that can be installed."""
+"""What makes the dashboard an installable app."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def named(dashboard: Dashboard, device: Device) -> FlaskClient:
 
 
 def built(client: FlaskClient) -> dict[str, object]:
-    """What the server tells the worker."""
+    """The values that the server writes into the worker."""
     script = client.get("/sw.js").text
     found = re.match(r'"use strict";\nconst BUILT = (\{.*\});\n', script)
     assert found
@@ -31,7 +31,7 @@ def built(client: FlaskClient) -> dict[str, object]:
     return members
 
 
-def test_the_webmanifest_says_what_a_browser_needs(named: FlaskClient) -> None:
+def test_the_web_manifest_has_what_a_browser_needs(named: FlaskClient) -> None:
     response = named.get("/manifest.webmanifest")
     assert response.headers["Content-Type"] == "application/manifest+json"
     members = json.loads(response.text)
@@ -47,7 +47,7 @@ def test_the_webmanifest_says_what_a_browser_needs(named: FlaskClient) -> None:
         assert re.fullmatch(r"#[0-9a-f]{6}", members[colour])
 
 
-def test_the_icons_and_the_shortcuts_of_the_webmanifest_are_there(named: FlaskClient) -> None:
+def test_the_icons_and_shortcuts_of_the_web_manifest_exist(named: FlaskClient) -> None:
     members = json.loads(named.get("/manifest.webmanifest").text)
     kinds = {(icon["sizes"], icon["purpose"]) for icon in members["icons"]}
     any_size = {(size, "any") for size in ("any", "192x192", "512x512")}
@@ -60,25 +60,27 @@ def test_the_icons_and_the_shortcuts_of_the_webmanifest_are_there(named: FlaskCl
     assert {shortcut["url"] for shortcut in members["shortcuts"]} < routes
 
 
-def test_every_page_names_the_webmanifest_and_the_icon_for_home_screens(named: FlaskClient) -> None:
+def test_every_page_links_to_the_web_manifest_and_the_home_screen_icon(named: FlaskClient) -> None:
     page = named.get("/app/notifications").text
     assert '<link rel="manifest" href="/manifest.webmanifest">' in page
     assert re.search(r'<link rel="apple-touch-icon" href="/static/icon-180\.png\?v=\w+">', page)
 
 
 @pytest.mark.parametrize("name", ICONS)
-def test_an_icon_has_the_size_that_it_is_used_in(name: str) -> None:
+def test_an_icon_has_the_size_in_which_it_is_used(name: str) -> None:
     data = (FOLDER / name).read_bytes()
     assert data[:16] == b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
     width, full = ICONS[name]
     *size, depth, colours = struct.unpack(">IIBB", data[16:26])
     assert (size, depth) == ([width, width], 8)
-    # A system that cuts the corners itself must find no transparent ones.
+    # Systems that cut the corners themselves need corners that are not transparent.
     assert colours == (2 if full else 6)
     assert len(data) < 24 << 10
 
 
-def test_push_09_the_worker_keeps_the_offline_page_and_files_alone(named: FlaskClient) -> None:
+def test_push_09_the_worker_only_caches_the_offline_page_and_static_files(
+    named: FlaskClient,
+) -> None:
     members = built(named)
     files = members["files"]
     assert isinstance(files, list)
@@ -86,14 +88,14 @@ def test_push_09_the_worker_keeps_the_offline_page_and_files_alone(named: FlaskC
     for url in files:
         assert url.startswith("/static/")
         assert named.get(url).status_code == 200
-    # What the offline page loads is there without the device.
+    # Everything that the offline page loads is available without the device.
     page = named.get("/offline").text
     html5lib.HTMLParser(strict=True).parse(page)
     loaded = re.findall(r'(?:(?:stylesheet|icon)" href|src)="(/static/[^"]+)', page)
     assert {url for url in loaded if "icon-180" not in url} <= set(files)
 
 
-def test_the_version_of_the_worker_is_that_of_what_it_keeps(
+def test_the_version_of_the_worker_changes_with_the_content_of_its_cache(
     named: FlaskClient, dashboard: Dashboard, device: Device
 ) -> None:
     first = built(named)["version"]
@@ -105,7 +107,7 @@ def test_the_version_of_the_worker_is_that_of_what_it_keeps(
 
 
 @pytest.mark.parametrize("name", ['"};alert(1);//', "</script>", "\u2028", "ä" * 40, "\\", "${x}`"])
-def test_a_name_is_only_ever_a_value_in_the_worker(
+def test_the_name_of_the_device_is_escaped_in_the_worker(
     dashboard: Dashboard, device: Device, name: str
 ) -> None:
     device.put("/etc/hostname", name)
@@ -115,7 +117,7 @@ def test_a_name_is_only_ever_a_value_in_the_worker(
     assert client.get("/sw.js").data.isascii()
 
 
-def test_the_worker_is_asked_for_each_time_and_takes_over_no_open_page(named: FlaskClient) -> None:
+def test_the_worker_is_not_cached_and_does_not_take_over_open_pages(named: FlaskClient) -> None:
     response = named.get("/sw.js")
     assert (response.status_code, response.mimetype) == (200, "text/javascript")
     assert response.headers["Cache-Control"] == "no-cache"
@@ -133,7 +135,7 @@ def test_the_worker_is_asked_for_each_time_and_takes_over_no_open_page(named: Fl
         (None, "We could not find out how many browsers have subscribed."),
     ],
 )
-def test_the_page_says_how_many_browsers_have_subscribed_and_has_no_button_for_a_test(
+def test_the_page_shows_the_number_of_subscriptions_and_has_no_test_button(
     named: FlaskClient, device: Device, lines: int | None, words: str
 ) -> None:
     path = device.path("/var/lib/platform/push-subscriptions.jsonl")

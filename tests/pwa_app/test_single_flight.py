@@ -1,4 +1,4 @@
-"""Work that is shared by who wants it at the same time."""
+"""Work that is shared by concurrent callers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LONG_S = 20.0
 
 
 class Gate:
-    """Work that ends when it is let through; it counts its runs."""
+    """Work that ends when the gate is open, and counts its runs."""
 
     def __init__(self) -> None:
         self.open = threading.Event()
@@ -43,7 +43,7 @@ def test_cli_08_concurrent_callers_share_one_run(gate: Gate) -> None:
     assert flight.join("cost", lambda: "cost").result(LONG_S) == "cost"
     gate.open.set()
     assert [flight.result(LONG_S) for flight in asked] == [1] * 32
-    # After its end an app still answers.
+    # After the pool has shut down, the app still answers.
     flight._pool.shutdown()
     assert flight.join("status", lambda: "fine").result(LONG_S) == "fine"
 
@@ -51,7 +51,7 @@ def test_cli_08_concurrent_callers_share_one_run(gate: Gate) -> None:
 def test_a_caller_after_the_end_gets_a_new_run(gate: Gate) -> None:
     flight = SingleFlight(4)
     gate.open.set()
-    # At once after the result: nobody may find the run that has just ended.
+    # Immediately after the result: no caller may join the run that has just ended.
     assert [flight.join("status", gate).result(LONG_S) for _ in range(500)] == [*range(1, 501)]
 
 
@@ -86,18 +86,18 @@ def test_cli_05_without_a_thread_the_caller_does_the_work(monkeypatch: pytest.Mo
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", no_thread)
         assert flight.join("status", lambda: "fine").done()
-    # The pool has kept the work of which it could not say that it began: it is not done twice.
+    # The pool still holds the work whose thread could not start: it is not run twice.
     runs: list[Future[str]] = [flight.join("status", lambda: "again") for _ in range(3)]
     assert {run.result(LONG_S) for run in runs} == {"again"}
 
 
-def test_many_threads_that_ask_for_the_same_get_the_same() -> None:
+def test_many_threads_with_the_same_key_never_run_the_work_concurrently() -> None:
     flight = SingleFlight(4)
     runs: list[int] = []
     alive = threading.BoundedSemaphore(1)
 
     def work() -> int:
-        with alive:  # Two at a time would wait here for each other, and be counted twice.
+        with alive:  # Two runs at once would wait here for each other, and be counted twice.
             runs.append(1)
             return sum(runs)
 

@@ -1,4 +1,4 @@
-"""`release-tools` many times: runs that are copies of a process which has imported everything."""
+"""Fast runs of `release-tools`: forks of a process that has already imported everything."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def run(
 
 
 @dataclass
-class Copies(Tools):
-    """`Tools`, each run of which costs a fork and not a start of Python."""
+class ForkedTools(Tools):
+    """`Tools` whose runs are forks, which start faster than Python."""
 
     server: FaultServer | None = None
 
@@ -56,12 +56,12 @@ class Copies(Tools):
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultServer]:
-    """What starts the runs, also with system calls that fail."""
+    """The process that forks the runs, also with failing system calls."""
     with FaultServer(tmp_path_factory.mktemp("runs")) as server:
         yield server
 
 
 @pytest.fixture
 def tools(tmp_path: Path, server: FaultServer) -> Tools:
-    """The program `release-tools`, run in this test's folder."""
-    return Copies(tmp_path, server=server)
+    """The program `release-tools`, which runs in the folder of this test."""
+    return ForkedTools(tmp_path, server=server)

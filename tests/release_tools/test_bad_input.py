@@ -1,7 +1,7 @@
-"""Bad input: one clear sentence, the right exit code, no traceback, and nothing is changed.
+"""Bad input: one clear sentence, the right exit code, no traceback, and no change.
 
-The exit codes: 1 a check failed, 2 wrong usage or settings, 3 no valid manifest,
-4 another schema version, 5 something cannot be read.
+The exit codes: 1 a check failed, 2 wrong usage or settings, 3 no valid manifest, 4 another schema
+version, 5 something cannot be read.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _OTHER_IMAGE = f"platform-khoj-rpi4-{VERSION}-stable.img.xz"
 
 @dataclass(frozen=True)
 class Site:
-    """A folder with a key pair, artefacts, and a release of them in `dist`."""
+    """A folder with a key pair, artefacts, and their release in `dist`."""
 
     folder: Path
 
@@ -70,7 +70,7 @@ Prepare = Callable[[Site], object]
 
 @dataclass(frozen=True)
 class Case:
-    """What is done to a site, the command, and what it must say."""
+    """How a site is prepared, the command, and what it must say."""
 
     prepare: Prepare
     command: list[str]
@@ -112,7 +112,7 @@ def _change_key(change: Callable[[bytearray], object]) -> Prepare:
 
 
 def _manifest_bytes(data: bytes) -> Prepare:
-    """Another manifest, signed with the very key that is trusted."""
+    """Replace the manifest, and sign the new one with the trusted key."""
 
     def prepare(site: Site) -> None:
         site.manifest.write_bytes(data)
@@ -132,7 +132,7 @@ def _file_that_cannot_be_signed(site: Site) -> None:
 
 
 _NO_KEY = "is neither a minisign secret key nor a file"
-# The value of the variable; the exit code, and what is said.
+# The value of the variable, the exit code, and the message.
 _BAD_KEYS: dict[str, tuple[Prepare, str, int, str]] = {
     "empty": (_nothing, "", 2, "is set but empty"),
     "a folder": (_nothing, "artefacts", 5, _NO_KEY),
@@ -274,7 +274,7 @@ _CASES = {
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory, key_pair: KeyPair) -> Path:
-    """A site that every test takes a copy of."""
+    """The site that every test copies."""
     folder = tmp_path_factory.mktemp("site")
     write_artefacts(folder / "artefacts", artefact_files())
     keys = {"release.key": key_pair.secret, "release.pub": key_pair.public}
@@ -286,13 +286,13 @@ def original(tmp_path_factory: pytest.TempPathFactory, key_pair: KeyPair) -> Pat
 
 @pytest.fixture
 def site(original: Path, tmp_path: Path) -> Site:
-    """A site of this test's own."""
+    """A copy of the site for this test."""
     for path, (_, data) in tree(original).items():
         if (original / path).is_dir():
             (tmp_path / path).mkdir()
         else:
             (tmp_path / path).write_bytes(data)
-    # Whatever the umask: there is a warning of a key that others may change.
+    # Independent of the umask, because a key that others can change causes a warning.
     (tmp_path / "release.pub").chmod(0o644)
     return Site(tmp_path)
 
@@ -308,7 +308,7 @@ def test_bad_input_gives_one_message_and_its_exit_code_and_changes_nothing(
     assert ended.returncode == case.exit_code, ended.stderr
     assert document["exit_code"] == case.exit_code
     assert document["ok"] is False
-    # A sentence on stderr, with a hint perhaps; or the findings of a verification on stdout.
+    # A sentence on stderr, perhaps with a hint, or the findings of a verification on stdout.
     told = ended.stderr or json.dumps(document["findings"])
     assert case.says in told
     assert "Traceback" not in told
@@ -322,7 +322,7 @@ def test_bad_input_gives_one_message_and_its_exit_code_and_changes_nothing(
     assert tree(site.folder) == before
 
 
-def test_every_unexpected_file_is_named_at_once_and_escaped(site: Site, tools: Tools) -> None:
+def test_all_unexpected_files_are_named_together_and_escaped(site: Site, tools: Tools) -> None:
     for name in ("one\x1b[31m\n.txt", "two.txt", f"platform-khoj-rpi4-{VERSION}-beta.img.xz"):
         _add(name)(site)
     built = tools(*_BUILD, "--json")
@@ -331,9 +331,9 @@ def test_every_unexpected_file_is_named_at_once_and_escaped(site: Site, tools: T
         assert said in built.stderr
 
 
-def test_a_secret_key_given_for_the_public_one_is_not_shown(site: Site, tools: Tools) -> None:
+def test_a_secret_key_given_as_the_public_key_is_not_shown(site: Site, tools: Tools) -> None:
     line = site.key_line()
-    # A text without a slash is one file name, and longer than any can be.
+    # A text without a slash is one file name, and this one is longer than any can be.
     nameless = f"untrusted comment: minisign encrypted secret key\n{line.replace('/', 'A')}\n"
     for text in (line, site.keys.secret.read_text(), nameless):
         done = tools("verify", "dist", "-p", text, "--json")
@@ -344,7 +344,7 @@ def test_a_secret_key_given_for_the_public_one_is_not_shown(site: Site, tools: T
 def test_an_unreadable_file_is_named(site: Site) -> None:
     before = tree(site.folder)
     (site.artefacts / _IMAGE).chmod(0)
-    # Root may read it all the same, unless it gives that right up.
+    # Root can read it anyway, unless it gives up that capability.
     drop = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
     ended = run(*drop, program(), *_BUILD, "--output", "other", folder=site.folder)
     (site.artefacts / _IMAGE).chmod(before[f"artefacts/{_IMAGE}"][0] & 0o777)

@@ -1,4 +1,4 @@
-"""The command line: what it imports, what it prints for programs, and where a key never goes."""
+"""The command line: what it imports, what it prints for programs, and where keys never appear."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ print(*sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr
     return set(ended.stderr.split())
 
 
-def test_a_command_imports_nothing_that_only_others_need(
+def test_a_command_imports_nothing_that_only_other_commands_need(
     signed_release: Path, key_pair: KeyPair
 ) -> None:
     folder = signed_release.parent
@@ -133,7 +133,7 @@ def test_a_file_called_json_is_not_taken_for_an_option(tools: Tools) -> None:
     assert tools("inspect", "--", "--json").stdout == ""
 
 
-def test_json_is_asked_for_by_the_arguments_of_the_call_and_not_of_the_process() -> None:
+def test_json_is_chosen_by_the_arguments_of_the_call_and_not_of_the_process() -> None:
     runner = CliRunner()
     assert json.loads(runner.invoke(cli.main, ["compare", "x", "y", "--json"]).stdout)
     assert runner.invoke(cli.main, ["compare", "x", "y"]).stdout == ""
@@ -151,11 +151,11 @@ def test_a_path_that_is_not_utf_8_is_shown(tmp_path: Path, tools: Tools, key_pai
 # The secret key.
 
 
-def test_a_key_with_a_password_signs_with_it_and_not_with_another(
+def test_a_key_with_a_password_signs_only_with_that_password(
     tmp_path: Path, tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_artefacts(tmp_path, {"a.txt": b"a"})
-    # The least that scrypt may cost, so that the test takes no 3 seconds and 1 GiB each time.
+    # The lowest cost of scrypt, so that the test does not take 3 seconds and 1 GiB each time.
     monkeypatch.setattr(secret_key, "DEFAULT_OPSLIMIT", 32_768)
     monkeypatch.setattr(secret_key, "DEFAULT_MEMLIMIT", 16 << 20)
     generate(tmp_path / "k.key", tmp_path / "k.pub", _PASSWORD)
@@ -181,7 +181,7 @@ def test_pub_01_the_key_reaches_no_other_program_no_output_and_no_file(
     write_artefacts(tmp_path / "artefacts")
     text = key_pair.secret.read_text()
     line = text.splitlines()[1]
-    # Every string in full and in hexadecimal, so that bytes can be looked for as well.
+    # Every string in full and in hexadecimal, so that bytes can be found as well.
     strace = ("strace", "-qqq", "-f", "-xx", "-v", "-s", "1000000", "-o", tmp_path / "strace.log")
     calls = "trace=execve,write,pwrite64,writev,sendto,sendmsg,openat,memfd_create"
     env = {"SIGNING_SECRET_KEY": text, "SIGNING_SECRET_KEY_PASSWORD": _PASSWORD}
@@ -189,7 +189,7 @@ def test_pub_01_the_key_reaches_no_other_program_no_output_and_no_file(
     assert built.returncode == 0, built.stderr
     log = (tmp_path / "strace.log").read_text()
     (tmp_path / "strace.log").unlink()
-    # The program itself is started with the key in its environment, and starts no other.
+    # The program itself starts with the key in its environment, and starts no other program.
     started, *others = [one for one in log.splitlines() if "execve(" in one]
     assert _hex(line.encode()) in started
     assert others == []
@@ -231,7 +231,7 @@ def test_leak_08_no_traceback_with_its_variables_shows_the_key(
     assert key.seed.hex() not in told
 
 
-def test_leak_05_no_file_is_made_that_others_could_read_before_its_mode_is_set(
+def test_leak_05_no_file_is_readable_by_others_before_its_mode_is_set(
     tmp_path: Path,
 ) -> None:
     log = tmp_path / "strace.log"

@@ -1,4 +1,4 @@
-"""How an artefact comes into a release: linked or copied, read once, and not while it changes."""
+"""How an artefact enters a release: linked or copied, read once, and unchanged meanwhile."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _NAME = f"platform-khoj-rpi5-{VERSION}-stable.img.xz"
 _DATA = pseudo_random(3 * BUFFER_BYTES + 17, "image")
 
 
-# A build reaches ioctl(2) for the reflink and to ask whether it writes to a terminal.
+# A build calls ioctl(2) for the reflink, and to find out whether it writes to a terminal.
 _NO_REFLINK = "ioctl:error=EOPNOTSUPP"
 
 
-def test_an_artefact_of_the_same_file_system_is_linked(tmp_path: Path, server: FaultServer) -> None:
+def test_an_artefact_on_the_same_file_system_is_linked(tmp_path: Path, server: FaultServer) -> None:
     source = write_artefacts(tmp_path / "artefacts", {_NAME: _DATA}) / _NAME
     source.chmod(0o644)
     built = server.run(*_ARGS, cwd=tmp_path, env={}, fault=_NO_REFLINK)
@@ -49,8 +49,8 @@ def test_an_artefact_that_cannot_be_linked_is_copied_and_read_once(
     assert all(f"/artefacts/{_NAME}>" in line for line in reads)
 
 
-def test_an_artefact_of_another_file_system_is_copied(tmp_path: Path) -> None:
-    # A file that lies in memory alone: no other file system need be there.
+def test_an_artefact_on_another_file_system_is_copied(tmp_path: Path) -> None:
+    # A file in memory, so that the test needs no other file system.
     with open(os.memfd_create("source"), "r+b", buffering=0) as file:
         file.write(_DATA)
         source = Path(f"/proc/self/fd/{file.fileno()}")
@@ -63,7 +63,7 @@ def test_an_artefact_of_another_file_system_is_copied(tmp_path: Path) -> None:
         digest_file(tmp_path / "none")
 
 
-def test_an_artefact_that_others_may_not_read_is_copied_and_made_readable(tmp_path: Path) -> None:
+def test_an_artefact_that_others_cannot_read_is_copied_and_made_readable(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_bytes(_DATA)
     source.chmod(0o600)
@@ -89,11 +89,11 @@ def test_a_file_that_changes_while_it_is_hashed_is_refused(
         copy_and_digest(source, tmp_path / "placed", paired=False, on_chunk=change)
 
 
-def test_a_build_of_a_file_that_changes_meanwhile_publishes_nothing(
+def test_a_build_publishes_nothing_if_a_file_changes_meanwhile(
     tmp_path: Path, server: FaultServer
 ) -> None:
     source = write_artefacts(tmp_path / "artefacts", {_NAME: _DATA}) / _NAME
-    # The first read takes its time, and the file changes until it has ended.
+    # The first read is slow, and the file changes until it has ended.
     slow = "readv:delay_exit=400000:when=1"
     run = server.start(*_ARGS, cwd=tmp_path, env={}, fault=slow)
     wait_until(lambda: list(tmp_path.glob("dist/stable/.*/platform-*")))

@@ -1,4 +1,4 @@
-"""One pass over a stream: the digests, the limit, and no thread left behind."""
+"""One pass over a stream: the digests, the limit, and no remaining thread."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def all_threads_end_with_the_pass() -> Iterator[None]:
         *(n * BUFFER_BYTES + more for n in (1, 2, 3) for more in (-1, 0, 1)),
     ],
 )
-def test_the_digests_are_those_of_hashlib(size: int, *, paired: bool) -> None:
+def test_the_digests_match_hashlib(size: int, *, paired: bool) -> None:
     digests = digest_stream(io.BytesIO(DATA[:size]).readinto, paired=paired)
     assert digests.size == size
     assert digests.sha256 == hashlib.sha256(DATA[:size]).hexdigest()
@@ -57,7 +57,7 @@ def test_every_chunk_is_seen_in_order(*, paired: bool) -> None:
 
 @both
 @pytest.mark.parametrize("limit", [0, 1, BUFFER_BYTES, len(DATA) - 1])
-def test_a_stream_past_its_limit_is_stopped_at_once(limit: int, *, paired: bool) -> None:
+def test_a_stream_beyond_its_limit_is_stopped_at_once(limit: int, *, paired: bool) -> None:
     stream, seen = io.BytesIO(DATA), bytearray()
     with pytest.raises(TooLongError):
         digest_stream(stream.readinto, limit_bytes=limit, paired=paired, on_chunk=seen.extend)
@@ -73,7 +73,7 @@ def test_a_stream_up_to_its_limit_is_read(limit: int) -> None:
 @both
 @pytest.mark.parametrize("error", [OSError, KeyboardInterrupt], ids=["error", "interrupt"])
 @pytest.mark.parametrize("where", ["readinto", "on_chunk"])
-def test_an_error_comes_out_and_leaves_no_thread(
+def test_an_error_is_raised_and_leaves_no_thread(
     where: str, error: type[BaseException], *, paired: bool
 ) -> None:
     stream = io.BytesIO(DATA)
@@ -91,7 +91,7 @@ def test_an_error_comes_out_and_leaves_no_thread(
         digest_stream(readinto, paired=paired, on_chunk=on_chunk)
 
 
-def test_two_threads_work_only_when_paired() -> None:
+def test_two_threads_work_only_if_paired() -> None:
     before, counts = threading.active_count(), set()
     for paired in (True, False):
         digest_stream(

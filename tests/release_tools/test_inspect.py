@@ -1,4 +1,4 @@
-"""`release-tools inspect`: a manifest shown and not trusted."""
+"""`release-tools inspect`: a manifest is shown but not trusted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.releases import VERSION, KeyPair, Tools
 from tests.support.resigning import change_manifest
 
 
-def test_a_manifest_is_shown_signed_or_not_with_the_note_that_nothing_was_verified(
+def test_a_manifest_is_shown_signed_or_not_with_a_note_that_nothing_was_verified(
     signed_release: Path, tools: Tools
 ) -> None:
     for name in ("manifest.json", "manifest.json.unsigned"):
@@ -41,7 +41,7 @@ def test_a_manifest_is_inspected_over_http(signed_release: Path, tools: Tools) -
         assert f"{server.url}/stable/{VERSION}/platform-" in done.stdout
 
 
-def test_a_bad_signature_does_not_matter_and_no_manifest_can_call_itself_verified(
+def test_a_bad_signature_does_not_matter_and_no_manifest_is_shown_as_verified(
     signed_release: Path, tools: Tools, key_pair: KeyPair
 ) -> None:
     (signed_release / "stable/manifest.json.minisig").write_bytes(b"nonsense")

@@ -10,7 +10,7 @@ from platform_common.storage.stale_files import temporary_name
 from release_tools.left_overs import nothing_left_in
 
 
-def test_what_this_process_left_goes_when_the_block_fails(tmp_path: Path) -> None:
+def test_left_overs_of_this_process_are_removed_if_the_block_fails(tmp_path: Path) -> None:
     other = ".f.1.01234567.tmp"
     for name in (temporary_name("f"), other):
         (tmp_path / name).touch()

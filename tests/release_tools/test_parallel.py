@@ -1,4 +1,4 @@
-"""Work in parallel: order, stopping, and which files may use two threads."""
+"""Parallel work: order, stopping, and which files may use two threads."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def worked(work: Callable[[T, bool], R], items: list[T], jobs: int, **more: Any) -> list[R]:
-    """What comes of `work` on each item; numbers are their own sizes."""
+def run_all(work: Callable[[T, bool], R], items: list[T], jobs: int, **more: Any) -> list[R]:
+    """Run `work` on each item and return the results; numbers are their own sizes."""
     options: dict[str, Any] = {
         "progress": SharedProgress(lambda count: None),
         "size_of": lambda item: item,
@@ -38,13 +38,13 @@ def all_workers_end() -> Iterator[None]:
 @pytest.mark.parametrize("count", [0, 1, 2, 7, 50])
 def test_the_results_have_the_order_of_the_items(jobs: int, count: int) -> None:
     items = [(index * 37) % 11 for index in range(count)]
-    results = worked(lambda item, paired: item * 2, items, jobs)
+    results = run_all(lambda item, paired: item * 2, items, jobs)
     assert results == [item * 2 for item in items]
 
 
 def test_the_largest_file_is_started_first() -> None:
     begun: list[int] = []
-    worked(lambda item, paired: begun.append(item), [3, 10**30, 0, 7], 1)
+    run_all(lambda item, paired: begun.append(item), [3, 10**30, 0, 7], 1)
     assert begun == [10**30, 7, 3, 0]
 
 
@@ -59,15 +59,15 @@ def test_the_largest_file_is_started_first() -> None:
         (4, 5, [False, False, True, True, True]),
     ],
 )
-def test_a_file_may_take_two_threads_where_too_few_are_left(
+def test_a_file_may_use_two_threads_when_few_files_are_left(
     jobs: int, count: int, expected: list[bool]
 ) -> None:
-    assert worked(lambda item, paired: paired, [*range(count, 0, -1)], jobs) == expected
+    assert run_all(lambda item, paired: paired, [*range(count, 0, -1)], jobs) == expected
 
 
-def test_items_are_worked_on_at_the_same_time() -> None:
+def test_items_are_processed_in_parallel() -> None:
     meeting = threading.Barrier(3)
-    assert worked(lambda item, paired: meeting.wait(TIMEOUT_S) >= 0, [1, 2, 3], 3) == [True] * 3
+    assert run_all(lambda item, paired: meeting.wait(TIMEOUT_S) >= 0, [1, 2, 3], 3) == [True] * 3
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt], ids=["error", "interrupt"])
@@ -92,7 +92,7 @@ def test_the_first_error_stops_a_file_that_is_being_read(error: type[BaseExcepti
             raise
 
     with pytest.raises(error):
-        worked(work, ["endless", "bad"], 2, progress=progress, size_of=lambda item: 0)
+        run_all(work, ["endless", "bad"], 2, progress=progress, size_of=lambda item: 0)
     assert stopped.wait(TIMEOUT_S)
 
 
@@ -110,7 +110,7 @@ def test_no_file_is_started_after_an_error() -> None:
 
     with no_thread_left():
         with pytest.raises(ValueError, match=r"^$"):
-            worked(work, list(range(20)), 2, size_of=lambda item: -item)
+            run_all(work, list(range(20)), 2, size_of=lambda item: -item)
         others.set()
     assert begun == [0, 1]
 

@@ -1,4 +1,4 @@
-"""What long work shows, and what it takes: a bar on a terminal only, and little memory."""
+"""The progress bar of long work, which only a terminal gets, and low memory use."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _LARGE = 160 << 20
 _MOST_KIB = 80 << 10
 
 
-def test_nothing_is_shown_unless_asked_for(capfd: pytest.CaptureFixture[str]) -> None:
+def test_no_progress_is_shown_unless_requested(capfd: pytest.CaptureFixture[str]) -> None:
     with byte_progress("Working", shown=False) as start:
         start(100)(50)
     assert capfd.readouterr() == ("", "")
 
 
 def artefact_of(size: int, folder: Path, name: str) -> None:
-    """Make an artefact of that size, a hole that takes no space."""
+    """Create an artefact of `size`, as a hole that takes no space on the disk."""
     write_artefacts(folder / "artefacts", {name: b""})
     os.truncate(folder / "artefacts" / name, size)
 
@@ -42,7 +42,7 @@ def artefact_of(size: int, folder: Path, name: str) -> None:
 def test_a_bar_with_bytes_rate_and_time_left_is_shown_on_a_terminal_and_stdout_stays_clean(
     tmp_path: Path,
 ) -> None:
-    # Enough for the bar to be drawn while the work is half done.
+    # Large enough for the bar to be drawn during the work.
     artefact_of(64 << 20, tmp_path, _IMAGE)
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
@@ -55,7 +55,7 @@ def test_a_bar_with_bytes_rate_and_time_left_is_shown_on_a_terminal_and_stdout_s
     )
     os.close(theirs)
     shown = b""
-    # When the program has ended, the terminal's other end is closed.
+    # When the program has ended, the other end of the terminal is closed.
     with contextlib.suppress(OSError):
         while chunk := os.read(ours, 65536):
             shown += chunk
@@ -76,9 +76,9 @@ def test_a_large_artefact_is_never_held_in_memory(tmp_path: Path, key_pair: KeyP
         assert peak_kib([program(), *args], cwd=tmp_path, env=env) <= _MOST_KIB, args
 
 
-def test_a_large_file_that_should_hold_a_reference_is_never_held_in_memory(tmp_path: Path) -> None:
+def test_a_large_file_in_place_of_a_reference_is_never_held_in_memory(tmp_path: Path) -> None:
     artefact_of(_LARGE, tmp_path, f"platform-khoj-fly-machines-{VERSION}-stable.oci")
-    # With less address space than the file is long, reading it whole would fail.
+    # With less address space than the file is long, reading all of it would fail.
     built = run("prlimit", f"--as={_LARGE}", program(), *_ARGS, "--jobs", "1", folder=tmp_path)
     assert built.returncode == 1
     assert "must hold one reference" in built.stderr

@@ -27,13 +27,13 @@ NAME = "platform-khoj-qemu-x86_64-2026.11.1-stable.qcow2"
 
 
 def report(*findings: Finding, read: bool = True, **members: object) -> ReleaseReport:
-    """A report on one release with one artefact, which has the findings."""
+    """A report on one release with one artefact and these findings."""
     manifest = parse(encode(document(**members)))
     checked = CheckedArtefact(manifest.artefacts[0], URL if read else None, findings)
     return ReleaseReport(ManifestLocation(URL), manifest, signed(), [], [checked])
 
 
-def test_the_verdict_of_a_good_release_names_it_and_its_key() -> None:
+def test_the_verdict_on_a_good_release_names_it_and_its_key() -> None:
     assert verdict([report(WARNING)]) == (
         f"TRUSTED: release 2026.11.1 (stable), 1 of 1 artefacts read, signed by {KEY_ID}"
     )
@@ -52,7 +52,7 @@ def test_the_verdict_on_a_bad_release_has_one_line_without_control_characters() 
     assert verdict([report(ERROR)]).startswith("DO NOT TRUST: 1 finding, ")
 
 
-def test_people_read_each_artefact_its_findings_and_the_verdict(
+def test_the_text_for_people_has_each_artefact_its_findings_and_the_verdict(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     print_verification([report(WARNING)])
@@ -85,7 +85,7 @@ def test_an_artefact_is_verified_failed_or_not_read(
     assert document["releases"][0]["artefacts"][0]["status"] == word.lower()
 
 
-def test_rel_20_nothing_foreign_reaches_the_terminal_raw(
+def test_rel_20_foreign_text_is_escaped_for_the_terminal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     hostile = "\x1b]0;owned\x07\r\n\u202e<b>\x9b2J"
@@ -140,7 +140,7 @@ def test_the_json_of_a_release_without_manifest_or_signature_is_short() -> None:
     assert (found["ok"], found["exit_code"]) == (False, 5)
 
 
-def test_inspecting_shows_all_and_says_that_nothing_was_verified(
+def test_inspecting_shows_everything_and_says_that_nothing_was_verified(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     print_manifest(ManifestLocation(URL), parse(encode(document())))
@@ -152,7 +152,7 @@ def test_inspecting_shows_all_and_says_that_nothing_was_verified(
     assert f"           https://dl.example/stable/2026.11.1/{NAME}" in lines
     assert f"           sha256 {SHA256}" in lines
     assert lines[-2].startswith("Not verified: ")
-    # An artefact without a URL lies beside the manifest; no float holds this size.
+    # An artefact without a URL is beside the manifest; a float cannot represent this size.
     bare = {name: value for name, value in entry(size_bytes=10**400).items() if name != "url"}
     print_manifest(ManifestLocation(URL), parse(encode(document(artefacts=[bare]))))
     shown = capsys.readouterr().out
@@ -160,7 +160,7 @@ def test_inspecting_shows_all_and_says_that_nothing_was_verified(
     assert f"           https://dl.example/stable/{NAME}\n" in shown
 
 
-def test_no_secret_of_an_address_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_secret_in_an_address_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     secret_url = "https://user:hidden@dl.example/stable/manifest.json?token=hidden"
     manifest = parse(encode(document()))
     found = ReleaseReport(ManifestLocation(secret_url), manifest, signed(), [], [])

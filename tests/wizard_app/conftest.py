@@ -25,7 +25,7 @@ SMALL = (ColourStep(), WordStep())
 
 
 class Clock:
-    """A clock that stands until it is set."""
+    """A clock that only changes when it is set."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -41,29 +41,28 @@ def clock() -> Clock:
 
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
-    """The folder that a wizard in dev mode writes to."""
+    """The folder to which a wizard in dev mode writes."""
     return tmp_path / "dev-out"
 
 
 @pytest.fixture
 def state_file(out: Path) -> Path:
-    """Where that wizard keeps its answers."""
+    """The state file of that wizard."""
     return out / "var/lib/platform/wizard-state.json"
 
 
 @pytest.fixture
 def environment(device: Device, out: Path) -> dict[str, str]:
-    """What has a wizard read from `device`, write to `out`, and ask for no token."""
+    """Settings of a wizard that reads from `device`, writes to `out` and asks for no token."""
     return {"PLATFORM_ROOT": str(device.root), "WIZARD_DEV_OUT": str(out), "WIZARD_NO_TOKEN": "1"}
 
 
 @pytest.fixture
 def wizard(environment: dict[str, str]) -> MakeWizard:
-    """Make a client of a wizard that writes to `out`; keywords are more of its environment.
+    """Make a client of a wizard that writes to `out`; keywords are added to its environment.
 
-    `steps` stand in for the usual ones.
-
-    What it reads comes from `out`, then from `device`, then from the shipped defaults.
+    `steps` replace the usual ones. The wizard reads from `out`, then from `device`, then from the
+    shipped defaults.
     """
 
     def make(*, steps: Sequence[AnyStep] = STEPS, **more: str) -> FlaskClient:
@@ -74,15 +73,15 @@ def wizard(environment: dict[str, str]) -> MakeWizard:
 
 @pytest.fixture
 def small(wizard: MakeWizard) -> FlaskClient:
-    """A client of a wizard of two small steps."""
+    """A client of a wizard with two small steps."""
     return wizard(steps=SMALL)
 
 
 @pytest.fixture
 def ready(environment: dict[str, str]) -> MakeReady:
-    """Make a client of a wizard that everything was answered to; `Commands` stand in for its own.
+    """Make a client of a wizard with all answers; `Commands` replace the real ones.
 
-    With `answered=False` it goes on with what an earlier one stored.
+    With `answered=False` the wizard continues with what an earlier one stored.
     """
 
     def make(commands: Commands | None = None, *, answered: bool = True) -> FlaskClient:
@@ -96,29 +95,29 @@ def ready(environment: dict[str, str]) -> MakeReady:
 
 @pytest.fixture
 def client(wizard: MakeWizard) -> FlaskClient:
-    """A client of a wizard that nothing has been answered to."""
+    """A client of a wizard without answers."""
     return wizard()
 
 
 @pytest.fixture
 def steps(wizard: MakeWizard, state_file: Path, request: pytest.FixtureRequest) -> MakeStep:
-    """Make a wizard that goes on with what is stored: its page of a module's `SLUG`."""
+    """Make a new wizard with the stored answers; return the page of the module's `SLUG`."""
     return lambda: StepPage(wizard(), request.module.SLUG, state_file)
 
 
 @pytest.fixture
 def step(client: FlaskClient, state_file: Path, request: pytest.FixtureRequest) -> StepPage:
-    """The page of a module's `SLUG` in the wizard of `client`."""
+    """The page of the module's `SLUG` in the wizard of `client`."""
     return StepPage(client, request.module.SLUG, state_file)
 
 
 @pytest.fixture
 def colour(small: FlaskClient, state_file: Path) -> StepPage:
-    """The first page of a wizard of two small steps."""
+    """The first page of a wizard with two small steps."""
     return StepPage(small, "colour", state_file)
 
 
 @pytest.fixture
 def word(small: FlaskClient, state_file: Path) -> StepPage:
-    """The second one."""
+    """The second page of a wizard with two small steps."""
     return StepPage(small, "word", state_file)

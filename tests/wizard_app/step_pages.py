@@ -1,4 +1,4 @@
-"""The page of one step, as the tests of that step send forms to it."""
+"""The page of one step, for tests that send forms to it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Form = Mapping[str, Any]
 
 
 class StepPage(NamedTuple):
-    """The page of a step, what it stored, and what the wizard holds for it."""
+    """The page of a step, its stored answers, and the secrets that the wizard holds for it."""
 
     client: FlaskClient
     slug: str
@@ -24,17 +24,17 @@ class StepPage(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The page as it is now."""
+        """The current page."""
         return self.client.get(f"/wizard/{self.slug}").text
 
     @property
     def review(self) -> str:
-        """What the review page says."""
+        """The review page."""
         return self.client.get("/wizard/review").text
 
     @property
     def stored(self) -> dict[str, Any]:
-        """The answers in the state file, which is not there before the first one."""
+        """The answers in the state file; empty if there is no file yet."""
         if not self.state_file.exists():
             return {}
         answers: dict[str, Any] = json.loads(self.state_file.read_bytes())["answers"]
@@ -46,23 +46,23 @@ class StepPage(NamedTuple):
         return wizard_secrets.held(self.client, self.slug)
 
     def send(self, form: Form, **fields: Any) -> TestResponse:
-        """Send a form with those fields changed."""
+        """Send a form with these fields changed."""
         return self.client.post(f"/wizard/{self.slug}", data={**form, **fields})
 
-    def take(self, form: Form, **fields: Any) -> str:
-        """Have a form taken: the page that it leads to."""
+    def accept(self, form: Form, **fields: Any) -> str:
+        """Send a form that must be accepted; return the address that it redirects to."""
         answer = self.send(form, **fields)
         assert answer.status_code == 302, _in_short(form, fields)
         assert answer.location is not None
         return answer.location
 
     def refuse(self, form: Form, *said: str, status: int = 200, **fields: Any) -> str:
-        """Have a form refused in those words: its page. Nothing is stored or held by it."""
+        """Send a form that must be refused with these messages; return the page."""
         before, sent = (self.stored, self.held), _in_short(form, fields)
         answer = self.send(form, **fields)
         assert answer.status_code == status, sent
         assert answer.text.count('<div class="error"') == 1, sent
-        # In the summary, and at the field.
+        # In the summary and at the field.
         assert [words for words in said if answer.text.count(words) != 2] == [], sent
         assert (self.stored, self.held) == before
         return answer.text

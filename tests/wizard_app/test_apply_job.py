@@ -1,4 +1,4 @@
-"""Setting up from the review page: once, only what was shown, and with what it needs."""
+"""Applying from the review page: once, only the plan that was shown, with its secrets."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _APPLY = "/wizard/review/apply"
 
 @pytest.fixture
 def client(out: Path) -> FlaskClient:
-    """A wizard to which everything was answered."""
+    """A client of a wizard with all answers."""
     client = started(out)
     answer(client, FULL)
     return client
 
 
 class Slow:
-    """Has a wizard wait in the midst of setting up, until it is let go."""
+    """Makes a wizard wait while it applies, until `go_on` is set."""
 
     def __init__(self, client: FlaskClient) -> None:
         applying = client.application.extensions["applying"]
@@ -58,13 +58,13 @@ class Slow:
         self._execute(snapshot, plan, on_progress)
 
 
-def _press(client: FlaskClient) -> tuple[int, str | None]:
+def _apply(client: FlaskClient) -> tuple[int, str | None]:
     done = client.application.test_client().post(_APPLY)
     return done.status_code, done.location
 
 
-def _fail(client: FlaskClient, out: Path) -> None:
-    """Set up until the firewall, whose file cannot be written; every secret is stored by then."""
+def _apply_up_to_the_firewall(client: FlaskClient, out: Path) -> None:
+    """Apply up to the firewall, whose file cannot be written; by then every secret is stored."""
     (out / RULES).mkdir(parents=True)
     client.post(_APPLY)
     (out / RULES).rmdir()
@@ -74,32 +74,34 @@ def _secrets(client: FlaskClient) -> dict[str, str]:
     return {name: value for slug in FULL for name, value in held(client, slug).items()}
 
 
-def test_wiz_14_only_a_post_sets_up(client: FlaskClient, out: Path) -> None:
+def test_wiz_14_only_a_post_starts_setup(client: FlaskClient, out: Path) -> None:
     for method in ("GET", "HEAD", "PUT", "DELETE"):
         assert client.open(_APPLY, method=method).status_code == 405
     assert not (out / JOURNAL).exists()
 
 
-def test_wiz_05_wiz_09_and_wiz_12_after_success_all_is_over(client: FlaskClient, out: Path) -> None:
+def test_wiz_05_wiz_09_and_wiz_12_after_success_setup_cannot_run_again(
+    client: FlaskClient, out: Path
+) -> None:
     assert set(_secrets(client).values()) >= {CANARIES[0], CANARIES[1], CANARIES[3]}
-    assert _press(client) == (302, "/wizard/done")
+    assert _apply(client) == (302, "/wizard/done")
     assert _secrets(client) == {}
     done, before, run = result(out), (out / JOURNAL).read_bytes(), commands(out)
     for canary in CANARIES:
         assert found(canary, before, (out / COMMANDS).read_bytes()) == []
     for again in (client, started(out)):
-        assert _press(again) == (302, "/wizard/done")
+        assert _apply(again) == (302, "/wizard/done")
     assert (result(out), (out / JOURNAL).read_bytes(), commands(out)) == (done, before, run)
-    # All of it once more, as if it was never done, changes nothing.
+    # Running everything once more, as if for the first time, changes nothing.
     (out / STATE).unlink()
     (out / COMMANDS).unlink()
     again = started(out)
     answer(again, FULL)
-    assert _press(again) == (302, "/wizard/done")
+    assert _apply(again) == (302, "/wizard/done")
     assert (result(out), commands(out)) == (done, run)
 
 
-def test_wiz_05_secrets_stay_after_a_failure(client: FlaskClient, out: Path) -> None:
+def test_wiz_05_secrets_are_kept_after_a_failure(client: FlaskClient, out: Path) -> None:
     before = _secrets(client)
     (out / RULES).mkdir(parents=True)
     failed = client.post(_APPLY)
@@ -109,18 +111,20 @@ def test_wiz_05_secrets_stay_after_a_failure(client: FlaskClient, out: Path) -> 
     assert _secrets(client) == before
     assert json.loads((out / STATE).read_bytes())["step"] == "review"
     (out / RULES).rmdir()
-    # Answers can be changed before the next try.
+    # Answers can be changed before the next attempt.
     client.post("/wizard/system", data={"hostname": "attic", "timezone": "UTC"})
-    assert _press(client) == (302, "/wizard/done")
+    assert _apply(client) == (302, "/wizard/done")
     assert (out / "etc/hostname").read_text() == "attic\n"
 
 
-def test_wiz_08_of_fifty_presses_at_once_one_sets_up(client: FlaskClient, out: Path) -> None:
+def test_wiz_08_of_fifty_simultaneous_requests_one_runs_setup(
+    client: FlaskClient, out: Path
+) -> None:
     slow = Slow(client)
     with ThreadPoolExecutor(51) as pool:
-        first = pool.submit(_press, client)
+        first = pool.submit(_apply, client)
         assert slow.begun.wait(120)
-        others = list(pool.map(_press, [client] * 50))
+        others = list(pool.map(_apply, [client] * 50))
         slow.go_on.set()
         assert first.result() == (302, "/wizard/done")
     assert others == [(409, None)] * 50
@@ -133,9 +137,9 @@ def test_wiz_08_two_wizards_of_one_device_set_it_up_once(client: FlaskClient, ou
     answer(other, FULL)
     slow = Slow(client)
     with ThreadPoolExecutor(1) as pool:
-        first = pool.submit(_press, client)
+        first = pool.submit(_apply, client)
         assert slow.begun.wait(120)
-        assert _press(other) == (409, None)
+        assert _apply(other) == (409, None)
         late = client.application.test_client().post(
             "/wizard/system", data={"hostname": "late", "timezone": "UTC"}
         )
@@ -144,21 +148,21 @@ def test_wiz_08_two_wizards_of_one_device_set_it_up_once(client: FlaskClient, ou
         slow.go_on.set()
         assert first.result() == (302, "/wizard/done")
     before = commands(out)
-    # What it has in memory is that nothing was done yet.
-    assert _press(other) == (302, "/wizard/done")
+    # In its memory nothing has been done yet.
+    assert _apply(other) == (302, "/wizard/done")
     assert commands(out) == before
     assert (out / "etc/hostname").read_text() == "kitchen\n"
     assert json.loads((out / STATE).read_bytes())["answers"]["hostname"] == "kitchen"
 
 
-def test_wiz_04_a_key_entered_anew_is_lost_by_a_restart(client: FlaskClient, out: Path) -> None:
-    _fail(client, out)
+def test_wiz_04_a_key_entered_again_is_lost_by_a_restart(client: FlaskClient, out: Path) -> None:
+    _apply_up_to_the_firewall(client, out)
     assert lost(started(out)) == set()
     answer(client, {"provider": {**FULL["provider"], "api_key": "sk-another"}})
     anew = started(out)
     assert lost(anew) == {"provider"}
     answer(anew, {"provider": {**FULL["provider"], "api_key": "sk-another"}})
-    assert _press(anew) == (302, "/wizard/done")
+    assert _apply(anew) == (302, "/wizard/done")
     assert (out / "etc/platform/secrets.env").read_text() == "OPENAI_API_KEY=sk-another\n"
     assert [argv[0] for argv in commands(out)].count("tailscale") == 1
 
@@ -166,7 +170,7 @@ def test_wiz_04_a_key_entered_anew_is_lost_by_a_restart(client: FlaskClient, out
 def test_fs_07_with_a_linked_journal_secrets_are_asked_for_again(
     client: FlaskClient, out: Path
 ) -> None:
-    _fail(client, out)
+    _apply_up_to_the_firewall(client, out)
     journal = out / JOURNAL
     journal.rename(journal.with_name("elsewhere"))
     journal.symlink_to("elsewhere")
@@ -174,10 +178,10 @@ def test_fs_07_with_a_linked_journal_secrets_are_asked_for_again(
 
 
 @pytest.mark.parametrize("gone", ["tunnel", "backup"])
-def test_leak_06_secrets_left_by_a_killed_wizard_are_swept_whatever_the_new_answers(
+def test_leak_06_secrets_left_by_a_killed_wizard_are_removed_whatever_the_new_answers(
     out: Path, client: FlaskClient, gone: str
 ) -> None:
-    _fail(client, out)
+    _apply_up_to_the_firewall(client, out)
     left = [
         out / "etc/platform/.rclone.conf.4711.0123abcd.tmp",
         out / "etc/platform/.secrets.env.4711.0123abcd.tmp",
@@ -187,18 +191,18 @@ def test_leak_06_secrets_left_by_a_killed_wizard_are_swept_whatever_the_new_answ
     other = out / "etc/platform/.other.4711.0123abcd.tmp"
     for path in (*left, other):
         path.write_text("secret")
-    # A process that the server began in the place of another sees to it when it sets up.
+    # A worker process that replaces another one does this when it applies.
     answer(client, {gone: {"choice": "skip", "kind": "skip"}})
     if gone == "tunnel":
         client = started(out)
         assert [path for path in left if path.exists()] == []
         answer(client, FULL, lost(client))
-    assert _press(client) == (302, "/wizard/done")
+    assert _apply(client) == (302, "/wizard/done")
     assert [path for path in left if path.exists()] == []
     assert other.exists()
 
 
-def test_wiz_10_first_what_the_gateway_needs_then_the_gateway_and_then_it_is_done(
+def test_wiz_10_the_gateway_starts_after_everything_it_needs_and_setup_ends_last(
     client: FlaskClient, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[Any] = []
@@ -214,7 +218,7 @@ def test_wiz_10_first_what_the_gateway_needs_then_the_gateway_and_then_it_is_don
     phases = [item.phase for item in build_plan(wizard_of(client).snapshot())]
     assert phases == sorted(phases)
     assert set(phases) == set(type(phases[0]))
-    assert _press(client) == (302, "/wizard/done")
+    assert _apply(client) == (302, "/wizard/done")
     assert seen == [(True, len(commands(out)))]
     assert [" ".join(argv[:2]) for argv in commands(out)] == [
         *("hostnamectl set-hostname", "timedatectl set-timezone", "tailscale up"),

@@ -1,4 +1,4 @@
-"""The wizard's course: where it stands, where each form leads, and what stays."""
+"""The flow of the wizard: its current step, where each form redirects, and what is kept."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _step(page: StepPage) -> str:
 
 
 @pytest.mark.parametrize("address", ["/", "/wizard"])
-def test_the_start_leads_to_the_step_that_was_reached(small: FlaskClient, address: str) -> None:
+def test_the_start_redirects_to_the_current_step(small: FlaskClient, address: str) -> None:
     for step, form in (("colour", {"colour": "red"}), ("word", {}), ("review", None)):
         start = small.get(address)
         assert (start.status_code, start.location) == (302, f"/wizard/{step}")
@@ -30,52 +30,52 @@ def test_the_start_leads_to_the_step_that_was_reached(small: FlaskClient, addres
             small.post(f"/wizard/{step}", data=form)
 
 
-def test_an_answer_leads_on_and_not_behind_what_was_reached(
+def test_an_answer_leads_to_the_next_step_and_never_lowers_the_current_one(
     colour: StepPage, word: StepPage
 ) -> None:
-    assert colour.take({"colour": "red"}) == "/wizard/word"
-    assert word.take({}) == "/wizard/review"
-    assert colour.take({"colour": "blue"}) == "/wizard/word"
+    assert colour.accept({"colour": "red"}) == "/wizard/word"
+    assert word.accept({}) == "/wizard/review"
+    assert colour.accept({"colour": "blue"}) == "/wizard/word"
     assert _step(colour) == "review"
 
 
 def test_ses_11_a_later_step_can_be_answered_first(client: FlaskClient, state_file: Path) -> None:
     page = StepPage(client, "mesh-vpn", state_file)
-    assert page.take({"skip": "1"}) == "/wizard/tunnel"
+    assert page.accept({"skip": "1"}) == "/wizard/tunnel"
     assert _step(page) == "tunnel"
     assert client.get("/wizard").location == "/wizard/tunnel"
     assert "Device: Not answered yet" in page.review
     assert "Private network: Not answered yet" not in page.review
 
 
-def test_a_refused_form_keeps_the_answer_that_was_given(word: StepPage) -> None:
-    word.take({"word": WORD})
+def test_a_refused_form_keeps_the_earlier_answer(word: StepPage) -> None:
+    word.accept({"word": WORD})
     assert "Enter another word" in word.refuse({"word": "bad", "other": "typed"})
     assert word.stored == {"has_word": True}
 
 
 def test_a_change_from_the_review_page_leads_back_there(colour: StepPage, word: StepPage) -> None:
-    colour.take({"colour": "red"})
-    word.take({})
+    colour.accept({"colour": "red"})
+    word.accept({})
     back = '<input type="hidden" name="return" value="review">'
     page = colour.client.get("/wizard/colour?return=review").text
     assert back in page
     assert 'href="/wizard/review"' in page
     assert back in colour.refuse({"colour": "", "return": "review"})
-    assert colour.take({"colour": "blue", "return": "review"}) == "/wizard/review"
+    assert colour.accept({"colour": "blue", "return": "review"}) == "/wizard/review"
 
 
 def test_ses_12_a_change_leads_to_an_answer_that_it_made_invalid(
     colour: StepPage, word: StepPage
 ) -> None:
-    colour.take({"colour": "red"})
-    word.take({})
-    assert colour.take({"colour": "black", "return": "review"}) == "/wizard/word?return=review"
+    colour.accept({"colour": "red"})
+    word.accept({})
+    assert colour.accept({"colour": "black", "return": "review"}) == "/wizard/word?return=review"
     assert "Black takes no word" in word.client.get("/wizard/word?return=review").text
-    assert word.take({"return": "review"}) == "/wizard/review"
-    # One that was unfit before does not stand in the way.
-    colour.take({"colour": "mauve"})
-    assert word.take({"return": "review"}) == "/wizard/review"
+    assert word.accept({"return": "review"}) == "/wizard/review"
+    # An answer that was invalid before does not change where the form leads.
+    colour.accept({"colour": "mauve"})
+    assert word.accept({"return": "review"}) == "/wizard/review"
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,9 @@ def test_http_20_a_form_leads_to_the_next_step_or_review(small: FlaskClient, tar
         assert "evil" not in small.get(address).text
 
 
-def test_after_the_end_all_forms_lead_to_the_last(wizard: MakeWizard, state_file: Path) -> None:
+def test_after_the_end_every_address_redirects_to_the_last_page(
+    wizard: MakeWizard, state_file: Path
+) -> None:
     state_file.parent.mkdir(parents=True)
     ended = GOOD | {"step": "done", "completed_at": "2026-11-01T13:00:00Z"}
     state_file.write_text(json.dumps(ended))

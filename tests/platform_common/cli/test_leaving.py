@@ -1,4 +1,4 @@
-"""Ending a program: its status and its output arrive, whatever it ends with."""
+"""Ending a program: its status and its output arrive however it ends."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _HANGS = "threading.Thread(target=time.sleep, args=(60,), daemon=True).start(); 
         *(("sys.exit(143)", 143, ""), (_HANGS, 1, ""), ("sys.exit('no way')", 1, "no way\n")),
         ("raise ValueError('a mistake of ours')", 1, "ValueError: a mistake of ours\n"),
     ],
-    ids=["returns", "exits", "0", "5", "143", "with a thread that hangs", "with a text", "fails"],
+    ids=["returns", "exits", "0", "5", "143", "with a hanging thread", "with a message", "fails"],
 )
 def test_status_and_output_arrive(body: str, status: int, told: str) -> None:
     done = run(body)
@@ -50,6 +50,6 @@ def test_status_and_output_arrive(body: str, status: int, told: str) -> None:
     assert done.stderr == f"told\n{told}" or "Traceback" in done.stderr
 
 
-def test_output_that_does_not_arrive_is_a_failure() -> None:
+def test_output_that_cannot_be_written_is_a_failure() -> None:
     with open("/dev/full", "w") as full:
         assert run("pass", stdout=full).returncode != 0

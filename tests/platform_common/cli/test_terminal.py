@@ -1,4 +1,4 @@
-"""Figures for people on a terminal."""
+"""Numbers for people on a terminal."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ from platform_common.cli.terminal import human_size
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_a_size_has_the_unit_that_a_person_would_choose(size: int, shown: str) -> None:
+def test_a_size_is_shown_in_the_largest_suitable_unit(size: int, shown: str) -> None:
     assert human_size(size) == shown

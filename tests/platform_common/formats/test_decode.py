@@ -1,4 +1,4 @@
-"""From foreign bytes to typed values: what is refused, and that the place is named."""
+"""From foreign bytes to typed values: what is refused, and how errors name the place."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _JSON = {
 
 
 @pytest.mark.parametrize(("data", "message"), _JSON.items())
-def test_a_refusal_of_json_names_the_place(data: str, message: str) -> None:
+def test_an_error_in_json_names_the_place(data: str, message: str) -> None:
     with pytest.raises(DecodingError) as error:
         from_json(data.encode(), _Box)
     assert message in error.value.message
@@ -66,7 +66,7 @@ def test_a_refusal_of_json_names_the_place(data: str, message: str) -> None:
         pytest.param(b"name = 'x'\n[[items]]\nsize = inf", "items[0].size: expected int", id="inf"),
     ],
 )
-def test_a_refusal_of_toml_names_the_place(data: bytes, message: str) -> None:
+def test_an_error_in_toml_names_the_place(data: bytes, message: str) -> None:
     with pytest.raises(DecodingError) as error:
         from_toml(data, _Box)
     assert message in error.value.message
@@ -77,14 +77,14 @@ def test_unknown_members_are_ignored() -> None:
     assert from_toml(b"name = 'x'\nother = 1979-05-27\n", _Box) == _Box("x")
 
 
-def test_the_place_of_a_part_of_a_file_is_part_of_the_place() -> None:
+def test_the_place_of_an_error_includes_where_the_part_begins() -> None:
     for tree, place in (({"size": "1"}, "a[3].size"), ({"size": -1}, "a[3].size"), (1, "a[3]")):
         with pytest.raises(DecodingError) as error:
             shaped(tree, _Item, at="a[3]")
         assert error.value.message.startswith(f"{place}: ")
 
 
-def test_a_check_of_a_member_says_which() -> None:
+def test_a_failed_check_names_the_member() -> None:
     def never(value: str) -> None:
         raise ValueError(f"must not be {value}")
 
@@ -99,7 +99,7 @@ def test_a_message_does_not_grow_with_the_value() -> None:
     assert len(parse(b'{"providers": [%s]}' % entry).problems[0]) < 300
 
 
-# Shapes that nobody has used yet, each used by several threads at once.
+# Shapes that no other test has used, each used by several threads at once.
 FIRST_USES = """
 import sys, threading
 from msgspec import defstruct

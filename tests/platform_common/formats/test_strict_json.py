@@ -1,4 +1,4 @@
-"""The one strict reader of JSON."""
+"""The strict reader of JSON."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _values = st.recursive(
 
 @examples(60)
 @given(_values, st.booleans())
-def test_what_json_can_say_is_read_as_it_was_meant(value: Any, ascii_only: bool) -> None:
+def test_written_json_is_read_back_unchanged(value: Any, ascii_only: bool) -> None:
     assert load_strict(json.dumps(value, ensure_ascii=ascii_only).encode()) == value
 
 
@@ -46,7 +46,7 @@ def test_what_json_can_say_is_read_as_it_was_meant(value: Any, ascii_only: bool)
     ],
     ids=lambda value: ascii(value)[:20],
 )
-def test_the_edges_of_json_are_read(data: bytes, value: Any) -> None:
+def test_edge_cases_of_json_are_read(data: bytes, value: Any) -> None:
     found = load_strict(data)
     assert value is None or found == value
 
@@ -62,13 +62,13 @@ def test_rel_08_hostile_json_is_refused(data: bytes, fragment: str) -> None:
     assert caught.value.message.isprintable()
 
 
-def test_the_nesting_has_one_limit_for_everything() -> None:
+def test_arrays_and_objects_share_one_nesting_limit() -> None:
     for begin, end, times in ((b"[", b"]", 101), (b'{"a":', b"}", 101), (b'[{"a":', b"}]", 51)):
         with pytest.raises(JsonError, match="nested too deeply"):
             load_strict(begin * times + b"1" + end * times)
 
 
-def test_a_repeated_member_behind_many_others_is_found_in_moments() -> None:
+def test_a_repeated_member_after_many_others_is_found_quickly() -> None:
     members = ",".join(f'"m{index}":0' for index in range(100_000))
     began = time.process_time()
     with pytest.raises(JsonError, match="the member 'last' twice"):

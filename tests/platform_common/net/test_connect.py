@@ -1,4 +1,4 @@
-"""Where a connection may lead to, and how long that may take."""
+"""Which addresses a connection may go to, and how long it may take."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LISTING = {"/models": b'{"data": [{}]}', "/v1/models": b'{"data": [{}]}'}
 REFUSED = "Nothing is sent to "
 OWN = "is one of this device's own web pages"
 NO_URL = "The address of Test Cloud must "
-# What getaddrinfo gives: family, kind, protocol, canonical name, address.
+# An entry of getaddrinfo: family, kind, protocol, canonical name, address.
 Found = tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[str, int]]
 
 
@@ -32,7 +32,7 @@ def found(ip: str, port: int) -> Found:
 
 @pytest.fixture(autouse=True)
 def _localhost_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    # As /etc/hosts says everywhere but in a minimal tree, which has no such file.
+    # As in /etc/hosts, which a minimal root folder does not have.
     ask = socket.getaddrinfo
 
     def answer(host: str, *args: Any, **options: Any) -> Any:
@@ -72,7 +72,9 @@ def look_up(*answers: Found) -> Callable[..., list[Found]]:
         )),
     ],
 )  # fmt: skip
-def test_key_03_an_address_that_is_not_a_providers_gets_nothing(url: str, said: str) -> None:
+def test_key_03_nothing_is_sent_to_an_address_that_cannot_be_a_provider(
+    url: str, said: str
+) -> None:
     with serving(LISTING) as stub:
         check = check_key(
             provider(), credentials(), endpoint=url.replace("{port}", stub.url.rpartition(":")[2])
@@ -89,7 +91,7 @@ def test_key_03_an_address_that_is_not_a_providers_gets_nothing(url: str, said: 
         *("http://2130706433:{port}/v1", "http://0x7f.1:{port}/v1", "http://LOCALHOST:{port}/v1"),
     ],
 )
-def test_key_03_a_model_at_home_is_legal(url: str) -> None:
+def test_key_03_a_model_on_this_machine_is_allowed(url: str) -> None:
     with serving(LISTING) as stub:
         endpoint = url.replace("{port}", stub.url.rpartition(":")[2])
         assert check_key(provider(), credentials(), endpoint=endpoint).check.ok
@@ -104,12 +106,12 @@ def test_key_03_a_model_at_home_is_legal(url: str) -> None:
         "64:ff9b::101:101",
     ],
 )
-def test_key_03_the_own_network_and_the_internet_are_legal(ip: str) -> None:
+def test_key_03_the_local_network_and_the_internet_are_allowed(ip: str) -> None:
     assert not is_refused(ip)
 
 
 @pytest.mark.parametrize("at", [0, 1], ids=["first", "second"])
-def test_key_03_a_name_that_also_leads_to_a_refused_address_is_refused(
+def test_key_03_a_name_that_also_resolves_to_a_refused_address_is_refused(
     at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with serving(LISTING) as stub:
@@ -122,7 +124,7 @@ def test_key_03_a_name_that_also_leads_to_a_refused_address_is_refused(
         assert not stub.requests
 
 
-def test_key_03_an_own_page_on_another_address_of_this_machine_is_refused(
+def test_key_03_our_own_pages_at_another_address_of_this_machine_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with serving(LISTING) as stub:
@@ -133,7 +135,7 @@ def test_key_03_an_own_page_on_another_address_of_this_machine_is_refused(
             connect("127.0.0.1", port, time.monotonic() + 5)
 
 
-def test_the_next_address_is_tried_when_one_takes_no_connection(
+def test_the_next_address_is_tried_when_one_refuses_the_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with serving(LISTING) as stub:
@@ -144,10 +146,10 @@ def test_the_next_address_is_tried_when_one_takes_no_connection(
             assert connection.getpeername()[1] == port
 
 
-def test_an_address_that_swallows_everything_leaves_time_for_the_next(
+def test_an_address_that_never_answers_leaves_time_for_the_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # A queue of one that is full: further connections wait for ever.
+    # The queue of one connection is full: further connections wait forever.
     with socket.create_server(("127.0.0.1", 0), backlog=0) as full, RawServer(print) as stub:
         held = [socket.socket() for _ in range(2)]
         for connection in held:
@@ -164,7 +166,7 @@ def test_an_address_that_swallows_everything_leaves_time_for_the_next(
             connection.close()
 
 
-def test_a_resolver_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_resolver_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
     over = threading.Event()
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: over.wait(30) and [])
     began = time.monotonic()
@@ -202,7 +204,7 @@ def test_an_unknown_host_name_is_reported(
 
 
 @pytest.mark.parametrize("host", ["x" * 64 + ".example", "a..b", ".", "-.example"])
-def test_an_impossible_host_name_is_reported(host: str) -> None:
+def test_an_invalid_host_name_is_reported(host: str) -> None:
     check = check_key(provider(), credentials(), endpoint=f"http://{host}/v1").check
     assert not check.ok
     assert host in check.message or "internet connection" in check.message

@@ -1,4 +1,4 @@
-"""The key test against servers that misbehave: bounded, told, and silent about the key."""
+"""The key test against servers that misbehave: bounded, reported, and without showing the key."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Script = Callable[[], Iterable[bytes]]
 
 
 def playing(script: Script) -> RawServer:
-    """A server that sends the pieces of `script`, with a short wait for each `PAUSE`."""
+    """A server that sends the pieces of `script`, with a short pause for each `PAUSE`."""
 
     def answer(_: Request, connection: socket.socket) -> None:
         for piece in script():
@@ -52,17 +52,17 @@ def playing(script: Script) -> RawServer:
 
 
 def sending(*pieces: bytes) -> Script:
-    """These pieces, and that is all."""
+    """Send these pieces once."""
     return lambda: pieces
 
 
 def dripping(begin: bytes, piece: bytes) -> Script:
-    """A beginning, and then the same piece again and again, slowly."""
+    """Send `begin`, then `piece` again and again, slowly."""
     return lambda: chain((begin,), cycle((piece, PAUSE)))
 
 
 def flooding(begin: bytes, piece: bytes) -> Script:
-    """A beginning, and then the same piece again and again, as fast as can be."""
+    """Send `begin`, then `piece` again and again, without a pause."""
     return lambda: chain((begin,), repeat(piece, 4096))
 
 
@@ -110,7 +110,7 @@ def test_key_06_a_misbehaving_server_is_reported_within_the_limit(name: str) -> 
     assert not check.ok
 
 
-def test_a_reset_is_told() -> None:
+def test_a_reset_connection_is_reported() -> None:
     def reset(_: Request, connection: socket.socket) -> None:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
         connection.close()
@@ -126,7 +126,7 @@ def test_a_refused_connection_is_reported() -> None:
 
 
 @pytest.mark.long
-def test_key_06_ten_seconds_are_the_end_of_everything() -> None:
+def test_key_06_the_whole_test_takes_at_most_ten_seconds() -> None:
     drips: list[Script] = [MISBEHAVIOURS[n][0] for n in ("never-answers", "header-drip")]
     drips.append(MISBEHAVIOURS["body-drip"][0])
     silent = RawServer(lambda *_: None)
@@ -136,7 +136,7 @@ def test_key_06_ten_seconds_are_the_end_of_everything() -> None:
 
     with ExitStack() as stack, ThreadPoolExecutor(4) as pool:
         urls = [stack.enter_context(server).url for server in (*map(playing, drips), silent)]
-        urls[-1] = silent.url.replace("http:", "https:")  # It waits for more of the handshake.
+        urls[-1] = silent.url.replace("http:", "https:")  # The server waits for the rest.
         began = time.monotonic()
         checks = list(pool.map(test, urls))
         wall_s = time.monotonic() - began
@@ -160,7 +160,7 @@ print(peak() - before)
 """
 
 
-def test_key_06_no_answer_takes_much_memory() -> None:
+def test_key_06_no_response_uses_much_memory() -> None:
     most = b'{"data": [' + b"{}," * ((LIMIT_BYTES - 400) // 3) + b"{}]}"
     names = [
         *("endless-body", "endless-chunks", "a-gibibyte", "astronomic-length", "endless-line"),
@@ -175,7 +175,7 @@ def test_key_06_no_answer_takes_much_memory() -> None:
     assert int(done.stdout) < 16 * 1024
 
 
-def test_key_07_four_tests_at_a_time_and_no_more() -> None:
+def test_key_07_at_most_four_tests_run_at_a_time() -> None:
     release, arrived, most = threading.Event(), [0], [0]
     lock = threading.Lock()
 
@@ -222,7 +222,7 @@ def test_key_04_a_redirect_is_not_followed() -> None:
     assert other.requests == []
 
 
-def test_no_compression_is_requested_and_the_host_is_named() -> None:
+def test_the_request_names_the_host_and_asks_for_no_compression() -> None:
     with serving({"/models": LISTING}) as server:
         assert ask(server, limit_s=5).ok
         assert server.requests[0].headers["host"] == server.url.removeprefix("http://")
@@ -231,7 +231,7 @@ def test_no_compression_is_requested_and_the_host_is_named() -> None:
     assert asked.headers["authorization"] == f"Bearer {CANARY}"
 
 
-def test_clk_02_a_clock_that_jumps_changes_no_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clk_02_a_jumping_clock_does_not_affect_durations(monkeypatch: pytest.MonkeyPatch) -> None:
     jumps = iter(range(10**9, 2 * 10**9, 10**8))
     monkeypatch.setattr(time, "time", lambda: next(jumps))
     with serving({"/models": LISTING}) as server:
@@ -241,7 +241,7 @@ def test_clk_02_a_clock_that_jumps_changes_no_interval(monkeypatch: pytest.Monke
 
 
 def echo(status: str, **headers: str) -> Script:
-    """An answer that holds every secret in every place."""
+    """A response with every secret in every place."""
     said = f"{CANARY} {SECRET_CANARY}"
     more = {"X-Key": said, "Location": f"http://{CANARY}/?key={CANARY}", **headers}
     return sending(response(said.encode(), f"{status} {said}", more))
@@ -274,12 +274,12 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("name", LEAKS)
-def test_key_01_no_message_or_log_holds_a_secret(
+def test_key_01_no_message_or_log_contains_a_secret(
     name: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     caplog.set_level(logging.DEBUG)
     with playing(LEAKS[name]) as server, ThreadPoolExecutor(3) as pool:
-        # Who answers does so at once; the others get what a busy machine needs to ask.
+        # The other servers answer at once; the limit allows for a busy machine.
         limit_s = 1 if name == "silent" else 10
         checks = list(pool.map(lambda kind: ask(server, kind, limit_s=limit_s), KINDS))
     assert len(server.requests) == len(KINDS)
@@ -289,7 +289,7 @@ def test_key_01_no_message_or_log_holds_a_secret(
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_key_01_a_server_that_is_not_there_leaks_nothing(kind: Kind, scheme: str) -> None:
+def test_key_01_an_error_about_a_missing_server_contains_no_secret(kind: Kind, scheme: str) -> None:
     endpoint = f"{scheme}://127.0.0.1:{free_port()}"
     check = check_key(provider(kind), credentials(kind), endpoint=endpoint, model="m").check
     assert (check.ok, {shape for shape in SHAPES if shape in repr(check)}) == (False, set())
@@ -300,7 +300,7 @@ def test_key_01_a_server_that_is_not_there_leaks_nothing(kind: Kind, scheme: str
     [f"?key={CANARY}\r\nX: y", f"?key={CANARY} x", f"?key={CANARY}é", "?key=\ud800" + CANARY],
     ids=["line-feed", "blank", "letter", "surrogate"],
 )
-def test_key_01_an_exception_carries_no_other_that_holds_the_key(target: str) -> None:
+def test_key_01_an_exception_has_no_cause_that_contains_the_key(target: str) -> None:
     with serving({}) as server, pytest.raises(ExchangeError) as caught:
         fetch(f"{server.url}/{target}", {"X-Key": f"{CANARY}\n…"}, Bounds(limit_s=2))
     error: BaseException = caught.value

@@ -24,14 +24,14 @@ BASE = "https://api.example/v1"
         ("query-key", f"{BASE}/models?key=sk-CaNaRy%2F%2B0123456789", ()),
     ],
 )
-def test_a_kind_puts_the_key_where_its_services_look_for_it(
+def test_a_kind_puts_the_key_where_its_services_expect_it(
     kind: Kind, url: str, header: tuple[str, str] | tuple[()]
 ) -> None:
     request = build_request(provider(kind), credentials(), endpoint=BASE, model="m")
     assert request.url == url
     shown = {name: value for name, value in request.headers.items() if CANARY in value}
     assert shown == dict([header] if header else [])
-    # The messages kind names the version of the interface.
+    # Requests of the messages kind name the version of the interface.
     version = request.headers.get("anthropic-version")
     assert version == ("2023-06-01" if kind == "messages-header" else None)
 
@@ -53,7 +53,7 @@ _LOOK_ALIKE = "https://bedrock-runtime.us-east-1.amazonaws.com.evil.example"
     ],
     ids=["runtime", "control", "fips", "china", "loopback", "look-alike"],
 )  # fmt: skip
-def test_the_signed_kind_asks_the_control_host_of_the_chosen_region(
+def test_the_signed_kind_uses_the_control_host_of_the_chosen_region(
     endpoint: str, asked: str
 ) -> None:
     request = build_request(
@@ -80,9 +80,7 @@ def test_an_invalid_region_is_refused_without_being_shown(region: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
-def test_an_entry_with_further_variables_than_its_kind_has_is_an_answer_in_words(
-    kind: Kind, count: int
-) -> None:
+def test_an_entry_with_the_wrong_number_of_variables_is_reported(kind: Kind, count: int) -> None:
     further = tuple(f"FURTHER_{number}" for number in range(count))
     entry = msgspec.structs.replace(provider(kind), extra_env=further)
     found = {name: Secret("eu-west-1") for name in entry.variables}
@@ -113,7 +111,7 @@ def test_key_02_an_invalid_key_is_refused_before_any_request(kind: Kind, key: st
     assert not key.strip() or key not in str(caught.value)
 
 
-def test_the_key_of_a_model_at_home_is_its_address() -> None:
+def test_the_key_of_a_model_on_this_machine_is_its_address() -> None:
     home = provider(key_env_var="HOME_BASE_URL")
     found = {"HOME_BASE_URL": Secret("http://127.0.0.1:11434/v1/")}
     request = build_request(home, found, endpoint="https://elsewhere.example")
@@ -121,7 +119,7 @@ def test_the_key_of_a_model_at_home_is_its_address() -> None:
     assert "Authorization" not in request.headers
 
 
-def test_a_key_in_place_of_an_address_is_not_shown() -> None:
+def test_a_key_in_the_address_field_is_not_shown() -> None:
     home = provider(key_env_var="HOME_BASE_URL")
     with pytest.raises(PlatformError) as caught:
         build_request(home, {"HOME_BASE_URL": Secret(CANARY)})

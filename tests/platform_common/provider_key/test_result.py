@@ -1,4 +1,4 @@
-"""What an answer says about a key."""
+"""What a provider's response says about a key."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def test_a_list_of_models_proves_the_key(body: bytes, models: int, said: str) ->
     ],
     ids=[
         *("empty", "html", "null", "number", "text", "no-list", "null-list", "number-as-list"),
-        *("names", "error-inside", "no-text", "deep", "broken-text", "more-behind", "cut-off"),
+        *("names", "error-inside", "not-utf-8", "deep", "broken-text", "trailing-text", "cut-off"),
     ],
 )
-def test_key_08_another_answer_passes_with_a_note(body: bytes) -> None:
+def test_key_08_a_response_without_a_list_of_models_passes_with_a_note(body: bytes) -> None:
     check = judged(Answer(200, body=body))
     assert (check.ok, check.proved, check.models) == (True, False, None)
     assert check.message == "api.example accepted the request but did not return a list of models"
@@ -92,20 +92,20 @@ def test_a_public_list_does_not_prove_the_key() -> None:
         (999, "api.example answered with HTTP 999"),
     ],
 )
-def test_every_other_status_fails_and_is_named(status: int, message: str) -> None:
+def test_every_other_status_fails_with_its_explanation(status: int, message: str) -> None:
     check = judged(Answer(status))
     assert (check.ok, check.proved, check.http_status) == (False, False, status)
     assert check.message == message
     assert check.hint
 
 
-def test_a_rejection_is_one_of_its_kind_of_provider() -> None:
+def test_each_kind_of_provider_has_its_own_status_for_a_rejected_key() -> None:
     check = judged(Answer(400), "query-key")
     assert check.message == "Test Cloud rejected this key (HTTP 400)"
     assert "(sk-...)" in judged(Answer(401), key_format="sk-...").hint
 
 
-def test_a_model_at_home_has_no_key_to_prove_and_may_ask_for_one() -> None:
+def test_a_model_on_this_machine_passes_without_a_key_and_fails_if_it_requires_one() -> None:
     check = judged(Answer(200, body=b'{"data": [{}]}'), key_env_var="HOME_BASE_URL")
     assert (check.ok, check.proved) == (True, True)
     assert check.message == "The server answers. 1 model available"
@@ -135,7 +135,7 @@ def test_key_04_a_redirect_names_the_host_and_never_a_key(location: str, onward:
     )
 
 
-def test_clk_01_a_rejected_signature_is_blamed_on_a_wrong_clock(
+def test_clk_01_a_rejected_signature_is_explained_by_a_wrong_clock(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(key_verdict, "today", lambda: date(1970, 1, 1))

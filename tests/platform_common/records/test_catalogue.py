@@ -1,4 +1,4 @@
-"""The provider catalogue: what ships, and what is left of a damaged one."""
+"""The provider catalogue: what ships, and what remains of a damaged one."""
 
 from __future__ import annotations
 
@@ -40,26 +40,26 @@ def test_every_kind_ships_and_each_shipped_provider_is_described() -> None:
     assert len({provider.key_env_var for provider in SHIPPED.providers}) == 15
 
 
-def test_what_needs_a_model_or_an_address_from_the_user_is_marked() -> None:
+def test_entries_that_need_a_model_or_an_address_are_marked() -> None:
     without_model = {p.id for p in SHIPPED.providers if not p.default_model}
     assert without_model == {p.id for p in SHIPPED.providers if p.requires_model}
     assert [p.id for p in SHIPPED.providers if not p.endpoint_default] == ["custom"]
     assert [p.id for p in SHIPPED.providers if p.takes_address] == ["local-ollama"]
 
 
-def test_the_model_on_the_device_is_offered_on_an_offline_build_alone() -> None:
+def test_only_an_offline_build_offers_the_model_on_the_device() -> None:
     online = [provider.id for provider in SHIPPED.offered(offline=False)]
     assert SHIPPED.offered(offline=True) == SHIPPED.providers
     assert set(_ids(SHIPPED)) - set(online) == {"local-ollama"}
 
 
-def test_d8_every_bad_entry_has_its_sentence_and_the_good_ones_stay() -> None:
+def test_d8_every_bad_entry_is_reported_and_the_good_ones_remain() -> None:
     good = GOOD["providers"]["providers"]
     bad = [{**good[0], "id": "x", "kind": "magic"}, 1, {}, None]
     catalogue = _parsed("providers", value=[*bad, *good, good[0]])
     assert _ids(catalogue) == list(_ENTRIES)
     assert catalogue.problems[0] == "providers[0].kind: invalid enum value 'magic'"
-    # Of two entries with one id the first counts.
+    # Of two entries with the same id, the first counts.
     assert catalogue.problems[4] == "providers[7].id: openrouter occurs twice"
     places = [problem.partition(":")[0] for problem in catalogue.problems[1:4]]
     assert places == ["providers[1]", "providers[2]", "providers[3]"]
@@ -67,9 +67,7 @@ def test_d8_every_bad_entry_has_its_sentence_and_the_good_ones_stay() -> None:
 
 @pytest.mark.parametrize("name", HOSTILE_VARIABLES, ids=ascii)
 @pytest.mark.parametrize("place", [("key_env_var",), ("extra_env", 1)], ids=["key", "extra"])
-def test_env_03_a_hostile_name_of_a_variable_is_refused(
-    name: str, place: tuple[str | int, ...]
-) -> None:
+def test_env_03_a_hostile_variable_name_is_refused(name: str, place: tuple[str | int, ...]) -> None:
     first: dict[str, Any] = {**GOOD["providers"]["providers"][0], "extra_env": ["A", "B"]}
     data = json.dumps({"providers": [changed(first, place, name)]}).encode()
     catalogue = parse(data)

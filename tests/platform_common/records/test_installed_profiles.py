@@ -1,4 +1,4 @@
-"""Which profiles a device has: one broken file disturbs no other."""
+"""Which profiles a device has; one broken file does not affect the others."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_an_invalid_id_is_not_looked_up(device: Device, profile_id: str) -> None
         profile(device.paths, profile_id)
 
 
-def test_the_active_profile_is_the_one_of_its_line(device: Device) -> None:
+def test_the_active_profile_is_read_from_its_file(device: Device) -> None:
     assert active_profile(device.paths) is None
     device.put("/etc/platform/active-profile", "khoj\n")
     found = active_profile(device.paths)
@@ -64,7 +64,9 @@ def test_the_active_profile_is_the_one_of_its_line(device: Device) -> None:
     assert found.unit == "khoj-gateway.service"
 
 
-def test_an_uninstalled_profile_is_reported_with_the_folder_of_the_others(device: Device) -> None:
+def test_a_profile_that_is_not_installed_is_reported_with_the_folder_of_profiles(
+    device: Device,
+) -> None:
     with pytest.raises(MissingRecordError, match=r"other\.toml: there is no such file") as missing:
         profile(device.paths, "other")
     assert missing.value.hint == "List the profiles with: platformctl profile list"

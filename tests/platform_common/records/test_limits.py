@@ -1,4 +1,4 @@
-"""Device limits: one shipped file per target, and members that we do not know."""
+"""Device limits: one shipped file per target, and unknown members."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_every_target_that_is_built_has_limits() -> None:
 
 
 @pytest.mark.parametrize("path", _FILES, ids=lambda path: path.stem)
-def test_shipped_limits_are_of_the_target_that_the_file_is_called_after(path: Path) -> None:
+def test_shipped_limits_name_the_target_of_their_file(path: Path) -> None:
     limits = parse(path.read_bytes())
     # The larger board runs the same image.
     assert limits.target == path.stem.removesuffix("-16gb")
@@ -36,12 +36,12 @@ def test_shipped_limits_are_of_the_target_that_the_file_is_called_after(path: Pa
 
 
 @pytest.mark.parametrize("target", sorted(_VOICELESS))
-def test_a_target_without_sound_says_so(target: str) -> None:
+def test_the_limits_of_a_target_without_sound_say_so(target: str) -> None:
     limits = parse(data_path(f"limits/{target}.json").read_bytes())
     assert not limits.capabilities.voice_wake_word
     assert not limits.capabilities.voice_tts
     assert any("voice" in one.id or "audio" in one.id for one in limits.limitations)
 
 
-def test_a_reader_of_an_answer_needs_no_member() -> None:
+def test_every_member_of_an_answer_is_optional() -> None:
     assert from_json(b"{}", Limits) == Limits()

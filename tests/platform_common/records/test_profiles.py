@@ -1,4 +1,4 @@
-"""Profile definitions: what ships, and what counts when a file leaves things out."""
+"""Profile definitions: what ships, and the defaults of missing members."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_the_shipped_profiles(profile_id: str, facts: tuple[object, ...]) -> Non
     assert len(set(profile.channels)) == len(profile.channels)
 
 
-def test_only_channels_that_are_called_from_outside_open_a_port() -> None:
+def test_only_channels_with_incoming_calls_open_a_port() -> None:
     for profile_id, channel in (("hermes", "twilio-sms"), ("khoj", "whatsapp-twilio")):
         profile = _shipped(profile_id)
         assert profile.channel_ports == {channel: ("443/tcp",)}
@@ -54,7 +54,7 @@ def test_an_empty_definition_gets_the_defaults_for_its_id() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "A", "../x", "x/y", "-x", "x.y", "a" * 65, "é"])
-def test_a_file_that_is_called_after_no_id_is_refused(name: str) -> None:
+def test_a_file_whose_name_is_not_an_id_is_refused(name: str) -> None:
     with pytest.raises(DecodingError, match="the name of the file must be lower-case"):
         parse(b"# nothing\n", name)
 
@@ -70,8 +70,6 @@ _ELSEWHERE = b'[health]\nhttp_check = "http://192.0.2.1:8080/"\n'
         (_ELSEWHERE, r"health\.http_check: must be an address of this dev"),
     ],
 )
-def test_chat_01_what_a_crash_leaves_another_profile_or_machine_is_refused(
-    data: bytes, said: str
-) -> None:
+def test_chat_01_a_truncated_or_mismatched_profile_is_refused(data: bytes, said: str) -> None:
     with pytest.raises(DecodingError, match=said):
         parse(data, "x")

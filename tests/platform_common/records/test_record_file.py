@@ -1,4 +1,4 @@
-"""From a file to a record, and back."""
+"""Reading records from files, and writing them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def refuse(data: object) -> bytes:
 # Reading.
 
 
-def test_a_record_is_what_its_parser_makes_of_the_file(tmp_path: Path) -> None:
+def test_a_record_is_the_result_of_its_parser(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"data")
     assert record_file.read(Found(tmp_path / "f"), bytes.upper) == b"DATA"
 
@@ -68,7 +68,7 @@ def test_a_shipped_record_may_be_a_link_as_installers_make_them(tmp_path: Path) 
         assert record_file.read(Found(path, shipped=True), bytes) == b"precious\n"
 
 
-def test_a_record_has_a_mebibyte_at_most(tmp_path: Path) -> None:
+def test_a_record_larger_than_a_mebibyte_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(b"x" * (1 << 20))
     assert len(record_file.read(Found(path), bytes)) == 1 << 20
@@ -96,7 +96,7 @@ def test_anything_else_is_not_a_one_line_file(tmp_path: Path, data: bytes) -> No
 # Writing.
 
 
-def test_a_record_is_made_with_its_folder_mode_and_owner(tmp_path: Path) -> None:
+def test_a_record_is_created_with_its_folder_mode_and_owner(tmp_path: Path) -> None:
     path = tmp_path / "etc" / "platform" / "f"
     with umask(0):
         replace(path, owner=DAEMON)
@@ -117,11 +117,11 @@ def test_an_edit_gets_the_old_bytes_and_repairs_the_mode(tmp_path: Path) -> None
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_without_root_no_owner_is_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_owner_is_only_changed_by_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with another_user(tmp_path, monkeypatch):
         replace(Path("f"), owner=DAEMON)
         assert Path("f").stat().st_gid == os.getegid()
-    # Nor does anybody to an owner whom this machine does not know.
+    # An owner that does not exist on this machine is not set either.
     replace(tmp_path / "g", owner=Owner("nobody-like-this", "no-such-group"))
     assert (tmp_path / "g").stat().st_uid == os.geteuid()
 
@@ -143,7 +143,9 @@ def test_a_change_that_cannot_be_made_leaves_the_record(
     assert (tmp_path / "f").read_bytes() == b"old"
 
 
-def test_leak_06_an_edit_sweeps_left_overs_of_killed_writers_of_this_record(tmp_path: Path) -> None:
+def test_leak_06_an_edit_removes_left_overs_of_killed_writers_of_this_record(
+    tmp_path: Path,
+) -> None:
     (tmp_path / temporary_name("f")).write_bytes(b"secret")
     (tmp_path / temporary_name("f")).write_bytes(b"secret")
     other = tmp_path / temporary_name("g")
@@ -159,7 +161,7 @@ def test_a_path_that_is_not_a_folder_is_reported(tmp_path: Path, name: str) -> N
         replace(tmp_path / name)
 
 
-def test_env_08_and_leak_05_nobody_ever_sees_another_mode_or_owner(tmp_path: Path) -> None:
+def test_env_08_and_leak_05_a_record_never_has_another_mode_or_owner(tmp_path: Path) -> None:
     seen: set[tuple[bool, int, int]] = set()
     over = threading.Event()
 

@@ -1,4 +1,4 @@
-"""The JSON Schemas and the code judge every document alike."""
+"""The JSON Schemas and the code accept and refuse the same documents."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _encoded(record: str, document: Any) -> bytes:
     return toml(document).encode() if record == "profile" else json.dumps(document).encode()
 
 
-def _taken(record: str, document: Any) -> bool:
+def _accepted(record: str, document: Any) -> bool:
     try:
         _PARSERS[record](_encoded(record, document))
     except DecodingError:
@@ -48,14 +48,14 @@ def _taken(record: str, document: Any) -> bool:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
-def test_code_and_schema_judge_as_the_table_says(case: Case) -> None:
+def test_code_and_schema_agree_with_the_table(case: Case) -> None:
     document = case.document()
-    assert _taken(case.record, document) == case.good
+    assert _accepted(case.record, document) == case.good
     assert _VALIDATORS[case.record].is_valid(document) == (case.good or case.schema_cannot)
 
 
 @pytest.mark.parametrize("record", _RECORDS)
-def test_a_schema_is_one_with_examples_that_hold_and_every_member_described(record: str) -> None:
+def test_a_schema_is_valid_with_valid_examples_and_described_members(record: str) -> None:
     Draft202012Validator.check_schema(schema(record))
     assert schema(record)["$id"] == f"urn:platform:{record}"
     for example in schema(record)["examples"]:
@@ -84,7 +84,7 @@ _SHIPPED = {
 
 
 @pytest.mark.parametrize("file", _SHIPPED, ids=lambda file: file.stem)
-def test_what_ships_is_valid(file: Path) -> None:
+def test_shipped_files_are_valid(file: Path) -> None:
     record, data = _SHIPPED[file], file.read_bytes()
     document = tomllib.loads(data.decode()) if record == "profile" else json.loads(data)
     _VALIDATORS[record].validate(document)

@@ -44,7 +44,7 @@ def value(data: bytes, name: str = "KEY") -> str | None:
         pytest.param(b"KEY=old\nKEY=\n", None, id="the-last-of-two-is-empty"),
         pytest.param(b"KEYS=1\nMY_KEY=2\nkey=3\nexport KEY=4\n", None, id="other-names"),
         pytest.param(b"\xff\xfe\n\x00=\x00\n=\nKEY=abc\n", "abc", id="among-rubbish"),
-        pytest.param(b"A=\xff\nKEY=abc\n", "abc", id="behind-bad-utf8"),
+        pytest.param(b"A=\xff\nKEY=abc\n", "abc", id="after-bad-utf8"),
         pytest.param(b"", None, id="empty-file"),
     ],
 )
@@ -57,16 +57,16 @@ def test_the_value_of_a_variable(data: bytes, expected: str | None) -> None:
     [
         pytest.param(b"", b"KEY=sk-new\n", id="empty"),
         pytest.param(b"A=1\n", b"A=1\nKEY=sk-new\n", id="append"),
-        pytest.param(b"A=1", b"A=1\nKEY=sk-new\n", id="append-behind-no-newline"),
+        pytest.param(b"A=1", b"A=1\nKEY=sk-new\n", id="append-without-a-final-newline"),
         pytest.param(b"A=1\nKEY=x\nB=2\n", b"A=1\nKEY=sk-new\nB=2\n", id="in-its-place"),
         pytest.param(b"A=1\r\nKEY=x\r\nB=2\r\n", b"A=1\r\nKEY=sk-new\r\nB=2\r\n", id="crlf"),
-        pytest.param(b" KEY = 'x'\n", b"KEY=sk-new\n", id="quotes-and-blanks-go"),
+        pytest.param(b" KEY = 'x'\n", b"KEY=sk-new\n", id="quotes-and-blanks-are-removed"),
         pytest.param(b"#KEY=x\n", b"#KEY=x\nKEY=sk-new\n", id="a-comment-stays"),
         pytest.param(b"KEY=x\nKEY=y\n", b"KEY=sk-new\nKEY=sk-new\n", id="every-line-of-that-name"),
         pytest.param(b"KEY=x", b"KEY=sk-new\n", id="the-last-line-gets-its-newline"),
-        pytest.param(b'A="x\ny"\n', b'A="x\ny"\nKEY=sk-new\n', id="behind-a-closed-quote"),
-        pytest.param(b"A=x\\\nB=y\nKEY=1\n", b"A=x\\\nB=y\nKEY=sk-new\n", id="behind-two-lines"),
-        pytest.param(b"KEY=x\\\n", b"KEY=sk-new\n", id="a-backslash-that-took-nothing"),
+        pytest.param(b'A="x\ny"\n', b'A="x\ny"\nKEY=sk-new\n', id="after-a-closed-quote"),
+        pytest.param(b"A=x\\\nB=y\nKEY=1\n", b"A=x\\\nB=y\nKEY=sk-new\n", id="after-two-lines"),
+        pytest.param(b"KEY=x\\\n", b"KEY=sk-new\n", id="a-backslash-without-effect"),
         pytest.param(b"# \xfcber\nA=1\n", b"# \xfcber\nA=1\nKEY=sk-new\n", id="latin1-comment"),
         pytest.param(b"KEY=\xff\n", b"KEY=sk-new\n", id="its-own-bad-bytes"),
     ],
@@ -87,12 +87,12 @@ def test_one_line_changes(before: bytes, after: bytes) -> None:
         pytest.param(b'B=1\nKEY="x\nA=1\n', 2, id="its-own-quote-holds-others"),
         pytest.param(b"KEY=x\\\nA=1\n", 1, id="its-own-backslash-holds-others"),
         pytest.param(b"KEY=1\nA=2\n\nB=\xff\n", 4, id="bad-utf8"),
-        pytest.param(b"A=\xef\xbf\xbe\n", 1, id="no-character"),
+        pytest.param(b"A=\xef\xbf\xbe\n", 1, id="not-a-character"),
         pytest.param(b"A=1\nB=\0\n", 2, id="nul"),
         pytest.param(b"#\0\n", 1, id="nul-in-a-comment"),
     ],
 )
-def test_env_02_a_value_that_systemd_would_not_see_is_not_written(data: bytes, line: int) -> None:
+def test_env_02_a_value_that_systemd_would_not_read_is_not_written(data: bytes, line: int) -> None:
     with pytest.raises(InvisibleValueError, match=rf"^line {line} ") as caught:
         parse(data).with_value("KEY", NEW)
     assert NEW.reveal() not in f"{caught.value.message}{caught.value.hint}"
@@ -101,7 +101,7 @@ def test_env_02_a_value_that_systemd_would_not_see_is_not_written(data: bytes, l
 
 @examples(300)
 @given(st.lists(st.sampled_from(b"=#'\"\\\n\r \tA1;$\xff\0")).map(bytes))
-def test_env_05_the_reader_never_fails_and_gives_back_what_it_read(data: bytes) -> None:
+def test_env_05_the_reader_never_fails_and_renders_its_input_unchanged(data: bytes) -> None:
     assert parse(data).render() == data
     assert value(data + b"\nKEY=abc\n") == "abc"
 
@@ -111,7 +111,7 @@ def test_env_05_the_reader_never_fails_and_gives_back_what_it_read(data: bytes) 
     [b"KEY=a\n", b'A="\n"\nKEY=\n', b'A="\n', b"#\\\n", b"A=\\", b"A='", b"\xff", b"\n"],
     ids=lambda line: repr(line)[2:-1],
 )
-def test_env_05_a_large_file_is_read_and_judged_in_no_time(line: bytes) -> None:
+def test_env_05_a_large_file_is_read_and_checked_quickly(line: bytes) -> None:
     keys = parse(line * ((1 << 18) // len(line)))
     began = time.process_time()
     with contextlib.suppress(InvisibleValueError):
@@ -119,12 +119,12 @@ def test_env_05_a_large_file_is_read_and_judged_in_no_time(line: bytes) -> None:
     assert time.process_time() - began < 3
 
 
-def test_leak_08_no_repr_of_it_holds_a_value() -> None:
+def test_leak_08_no_repr_contains_a_value() -> None:
     keys = parse(b"KEY=sk-canary\n")
     assert "canary" not in f"{keys!r}{keys}{keys.get('KEY')!r}{keys.get('KEY')}"
 
 
-def test_env_05_many_lines_are_gone_through_once() -> None:
+def test_env_05_many_lines_are_searched_only_once() -> None:
     keys = parse(b"x\n" * 500_000)
     began = time.process_time()
     assert [keys.get(f"KEY_{number}") for number in range(100)] == [None] * 100

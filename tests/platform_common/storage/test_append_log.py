@@ -1,4 +1,4 @@
-"""Adding lines to a file, taking lines out of it, and putting the file aside."""
+"""Appending lines to a file, dropping lines, and putting the file aside."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from platform_common.storage.file_lock import LockedError
 from tests.support.odd_files import LINKS, NOT_REGULAR, make, picture
 from tests.support.own_process import umask
 
-Away = Callable[[int], list[Path]]
+RenameOnceLocked = Callable[[int], list[Path]]
 
 
 @contextlib.contextmanager
@@ -42,14 +42,14 @@ def drop(path: Path, *lines: bytes) -> int:
 
 
 @pytest.mark.parametrize("mask", [0o000, 0o077])
-def test_the_first_line_makes_the_file_with_its_mode(tmp_path: Path, mask: int) -> None:
+def test_the_first_line_creates_the_file_with_its_mode(tmp_path: Path, mask: int) -> None:
     path = tmp_path / "f"
     with umask(mask):
         append_line(path, b"first", mode=0o640)
         append_line(path, b"second", mode=0o600)
         assert path.read_bytes() == b"first\nsecond\n"
         assert stat.S_IMODE(path.stat().st_mode) == 0o640
-        # With fewer lines it has the mode that is asked for.
+        # The shorter file has that mode again.
         path.chmod(0o666)
         drop(path, b"first")
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
@@ -64,16 +64,18 @@ def test_the_first_line_makes_the_file_with_its_mode(tmp_path: Path, mask: int) 
         (b"\n", b"\nnew\n"),
         (b"\xff\x00", b"\xff\x00\nnew\n"),
     ],
-    ids=["empty", "whole", "torn", "an empty line", "no text"],
+    ids=["empty", "whole", "torn", "an empty line", "not UTF-8"],
 )
-def test_a_line_is_on_a_line_of_its_own(tmp_path: Path, there: bytes, afterwards: bytes) -> None:
+def test_an_appended_line_never_joins_another_line(
+    tmp_path: Path, there: bytes, afterwards: bytes
+) -> None:
     (tmp_path / "f").write_bytes(there)
     append_line(tmp_path / "f", b"new")
     assert (tmp_path / "f").read_bytes() == afterwards
 
 
 @pytest.mark.parametrize("taken", [0, 3])
-def test_fs_01_of_a_line_that_is_only_partly_written_nothing_stays(
+def test_fs_01_a_partly_written_line_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: int
 ) -> None:
     (tmp_path / "f").write_bytes(b"old\n")
@@ -84,7 +86,7 @@ def test_fs_01_of_a_line_that_is_only_partly_written_nothing_stays(
     assert (tmp_path / "f").read_bytes() == b"old\n"
 
 
-def test_what_cannot_be_taken_back_either_is_a_torn_line_and_no_more(
+def test_a_partly_written_line_that_cannot_be_removed_stays_separate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "f").write_bytes(b"old\n")
@@ -98,7 +100,7 @@ def test_what_cannot_be_taken_back_either_is_a_torn_line_and_no_more(
     assert (tmp_path / "f").read_bytes() == b"old\nne\nnew\n"
 
 
-def test_waiting_for_the_end_of_a_file_is_bounded(
+def test_waiting_for_the_lock_of_a_file_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "f").write_bytes(b"old\n")
@@ -157,10 +159,10 @@ def test_fs_07_a_file_with_the_target_name_stays(tmp_path: Path, kind: str) -> N
 
 
 @pytest.fixture
-def away_once_locked(
+def rename_once_locked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[int], list[Path]]:
-    """Have another program put the file aside so many times, just before we get its lock."""
+    """Return a function that lets the file be renamed so often, just before it is locked."""
     (tmp_path / "f").write_bytes(b"old\n")
     hold = file_lock.hold
 
@@ -178,27 +180,27 @@ def away_once_locked(
     return away
 
 
-def test_a_line_goes_into_the_file_that_has_the_name_now(
-    tmp_path: Path, away_once_locked: Away
+def test_a_line_is_appended_to_the_file_that_now_has_the_name(
+    tmp_path: Path, rename_once_locked: RenameOnceLocked
 ) -> None:
-    gone = away_once_locked(2)
+    gone = rename_once_locked(2)
     append_line(tmp_path / "f", b"new")
     assert [path.read_bytes() for path in gone] == [b"old\n", b""]
     assert (tmp_path / "f").read_bytes() == b"new\n"
 
 
-def test_what_is_put_aside_already_is_not_there_and_what_always_is_is_given_up(
-    tmp_path: Path, away_once_locked: Away
+def test_a_file_renamed_by_others_is_not_put_aside_and_endless_renames_are_an_error(
+    tmp_path: Path, rename_once_locked: RenameOnceLocked
 ) -> None:
-    away_once_locked(1)
+    rename_once_locked(1)
     assert put_aside(tmp_path / "f", tmp_path / "aside") is False
     assert not (tmp_path / "aside").exists()
-    away_once_locked(1000)
+    rename_once_locked(1000)
     with pytest.raises(LockedError, match="f keeps being renamed by another program"):
         append_line(tmp_path / "f", b"new")
 
 
-def test_putting_aside_takes_the_file_that_has_the_name_now(
+def test_putting_aside_renames_the_file_that_now_has_the_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "f").write_bytes(b"a\nb\n")
@@ -215,7 +217,7 @@ def test_putting_aside_takes_the_file_that_has_the_name_now(
     assert (tmp_path / "aside").read_bytes() == b"a\n"
 
 
-def test_a_file_that_somebody_else_makes_in_the_meantime_keeps_its_lines(
+def test_a_file_that_another_program_creates_meanwhile_keeps_its_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "f"
@@ -244,9 +246,9 @@ def test_a_file_that_somebody_else_makes_in_the_meantime_keeps_its_lines(
         (b"a\n\nb\r\n", b"a\n\nb\r\n", 0),
         (b"\xff\x00\rb\nb\n", b"\xff\x00\rb\n", 1),
     ],
-    ids=["empty", "middle", "all", "three", "torn", "other-torn", "none", "no-text"],
+    ids=["empty", "middle", "all", "three", "torn", "other-torn", "none", "not-utf-8"],
 )
-def test_only_the_unwanted_lines_go(
+def test_only_the_unwanted_lines_are_dropped(
     tmp_path: Path, there: bytes, afterwards: bytes, dropped: int
 ) -> None:
     (tmp_path / "f").write_bytes(there)
@@ -300,7 +302,7 @@ while True:
 """
 
 
-def test_a_program_that_is_killed_while_lines_go_loses_no_other_line(tmp_path: Path) -> None:
+def test_a_program_killed_while_dropping_lines_loses_no_other_line(tmp_path: Path) -> None:
     path = tmp_path / "f"
     added: list[bytes] = []
     for turn in range(12):

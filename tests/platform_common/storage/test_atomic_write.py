@@ -1,4 +1,4 @@
-"""Writing files whole, and opening only what is a file."""
+"""Writing whole files."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_the_mode_is_set_before_the_name_is_seen(
     assert seen == [0o600, 0o640]
 
 
-def test_a_new_file_takes_the_place_of_the_old_one_or_of_a_link(tmp_path: Path) -> None:
+def test_a_new_file_replaces_the_old_one_or_a_link(tmp_path: Path) -> None:
     path, link = tmp_path / ("n" * 255), tmp_path / "link"
     path.write_bytes(b"old")
     link.symlink_to(path.name)
@@ -101,7 +101,7 @@ def test_fs_01_a_full_disk_leaves_the_old_files_and_nothing_else(tmp_path: Path)
         partial(write_atomic_together, {other: b"new", path: much}),
         partial(create_exclusive, new, much, mode=0o600),
     ):
-        # Every write past that fails, as on a full disk.
+        # Every later write fails, as on a full disk.
         full = limited(resource.RLIMIT_FSIZE, 4096)
         with full, pytest.raises(AccessError, match="File too large"):
             write()
@@ -110,7 +110,7 @@ def test_fs_01_a_full_disk_leaves_the_old_files_and_nothing_else(tmp_path: Path)
 
 
 @pytest.mark.parametrize("old", [None, b"old"], ids=["new", "existing"])
-def test_a_name_that_cannot_be_taken_leaves_the_others_as_they_were(
+def test_a_failed_rename_leaves_the_other_files_unchanged(
     tmp_path: Path, old: bytes | None
 ) -> None:
     (tmp_path / "folder").mkdir()
@@ -124,9 +124,7 @@ def test_a_name_that_cannot_be_taken_leaves_the_others_as_they_were(
 
 
 @pytest.mark.parametrize("kind", [*NOT_REGULAR, *LINKS])
-def test_fs_07_a_file_is_created_once_and_whatever_has_the_name_stays(
-    tmp_path: Path, kind: str
-) -> None:
+def test_fs_07_creating_a_file_never_replaces_what_has_its_name(tmp_path: Path, kind: str) -> None:
     create_exclusive(tmp_path / "g", b"first", mode=0o600)
     assert (mode_of(tmp_path / "g"), (tmp_path / "g").read_bytes()) == (0o600, b"first")
     path = make(kind, tmp_path / "f")
@@ -160,11 +158,11 @@ def test_only_one_of_many_processes_creates_a_file(tmp_path: Path) -> None:
     assert names(tmp_path) == ["f"]
 
 
-# Disks that fail, and file systems that cannot do all.
+# Failing disks, and file systems with fewer features.
 
 
-def fail_of(kind: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let fsync fail for all that is of the `kind`."""
+def fail_fsync_of(kind: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make fsync fail for files of the `kind`."""
     fsync = os.fsync
 
     def fail(descriptor: int) -> None:
@@ -179,7 +177,7 @@ def test_fs_03_a_write_that_is_not_durable_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "f").write_bytes(b"old")
-    fail_of(stat.S_IFREG, monkeypatch)
+    fail_fsync_of(stat.S_IFREG, monkeypatch)
     with pytest.raises(AccessError, match=r"f: Input/output error$"):
         write_atomic(tmp_path / "f", b"new")
     with pytest.raises(AccessError, match=r"g: Input/output error$"):
@@ -192,7 +190,7 @@ def test_fs_03_a_failed_fsync_of_the_folder_is_reported_as_uncertain(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        fail_of(stat.S_IFDIR, patch)
+        fail_fsync_of(stat.S_IFDIR, patch)
         for name, write in (
             ("f", write_atomic),
             ("g", partial(create_exclusive, mode=0o600)),
@@ -208,17 +206,17 @@ def test_fs_03_a_failed_fsync_of_the_folder_is_reported_as_uncertain(
     write_atomic(path, b"newer")
 
 
-def test_fs_03_a_folder_is_made_durably_or_not_at_all(
+def test_fs_03_a_folder_is_created_durably_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_folder(tmp_path / "a" / "b")
     make_folder(tmp_path / "a" / "b")
-    fail_of(stat.S_IFDIR, monkeypatch)
+    fail_fsync_of(stat.S_IFDIR, monkeypatch)
     with pytest.raises(AccessError, match=r"c: Input/output error$"):
         make_folder(tmp_path / "c" / "d")
 
 
-def test_a_file_system_without_that_kind_of_rename_will_do(
+def test_a_file_system_without_exclusive_rename_is_supported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Libc:

@@ -28,7 +28,7 @@ def test_the_second_caller_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     done: list[str] = []
 
     def first_goes_on(_: float) -> None:
-        # The second one waits, and looks again.
+        # The second caller waits, then checks again.
         waiting.set()
 
     def second() -> None:
@@ -61,9 +61,7 @@ def test_waiting_for_a_lock_is_bounded_and_the_lock_ends_with_its_block(tmp_path
 
 
 @pytest.mark.parametrize("kind", [*NOT_REGULAR, *LINKS])
-def test_fs_07_something_else_in_the_place_of_the_lock_is_refused(
-    tmp_path: Path, kind: str
-) -> None:
+def test_fs_07_a_lock_that_is_not_a_regular_file_is_refused(tmp_path: Path, kind: str) -> None:
     lock = make(kind, tmp_path / ".f.lock")
     before = picture(tmp_path)
     with (

@@ -1,4 +1,4 @@
-"""What reads, changes or adds to a file of the device takes nothing but a file with one name."""
+"""Functions that read, change or append to a file accept only a regular file with one name."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ USES: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("kind", [*NOT_REGULAR, *LINKS])
 @pytest.mark.parametrize("use", USES.values(), ids=USES)
-def test_fs_07_only_a_file_with_one_name_is_used_and_anything_else_stays(
+def test_fs_07_anything_but_a_regular_file_with_one_name_is_refused_and_unchanged(
     tmp_path: Path, use: Callable[[Path], object], kind: str
 ) -> None:
     path = make(kind, tmp_path / "f")
@@ -43,6 +43,6 @@ def test_fs_07_only_a_file_with_one_name_is_used_and_anything_else_stays(
 
 
 @pytest.mark.parametrize("use", ["read it", "read it from its end"])
-def test_a_missing_file_is_missing(tmp_path: Path, use: str) -> None:
+def test_a_missing_file_is_reported_as_missing(tmp_path: Path, use: str) -> None:
     with pytest.raises(FileNotFoundError):
         USES[use](tmp_path / "none")

@@ -1,4 +1,4 @@
-"""Reading a file of lines from its end."""
+"""Reading the lines of a file from its end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.properties import steady
 
 
 def lines_of(path: Path, block_bytes: int) -> list[bytes]:
-    """All lines in the order of the file."""
+    """All lines, in the order of the file."""
     blocks = list(blocks_from_end(path, block_bytes=block_bytes))
     return [line for lines in reversed(blocks) for line in lines]
 
@@ -26,7 +26,7 @@ def lines_of(path: Path, block_bytes: int) -> list[bytes]:
     st.lists(st.sampled_from([b"a", b"bc", b"\n", b"\n\n", b"\r\n", b"\xff"])).map(b"".join),
     st.integers(1, 9),
 )
-def test_blocks_of_any_size_hold_the_same_lines(data: bytes, block_bytes: int) -> None:
+def test_blocks_of_any_size_have_the_same_lines(data: bytes, block_bytes: int) -> None:
     with tempfile.NamedTemporaryFile() as file:
         file.write(data)
         file.flush()
@@ -34,13 +34,13 @@ def test_blocks_of_any_size_hold_the_same_lines(data: bytes, block_bytes: int) -
     assert found == [line for line in data.split(b"\n") if line]
 
 
-def test_the_last_block_comes_first_and_no_other_is_read_unasked(tmp_path: Path) -> None:
+def test_the_last_block_comes_first_and_others_are_read_on_demand(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.write_bytes(b"old\n" * 1000 + b"new\n")
     assert next(blocks_from_end(path, block_bytes=8)) == [b"new"]
 
 
-def test_of_an_over_long_line_only_an_end_is_kept_and_it_is_still_too_long(tmp_path: Path) -> None:
+def test_only_part_of_an_overlong_line_is_kept_and_it_is_still_too_long(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.write_bytes(b"first\n" + b"x" * (10 * LINE_BYTES) + b'{"end": 1}\nlast\n')
     first, long, last = lines_of(path, LINE_BYTES // 3)
@@ -54,7 +54,7 @@ def test_a_line_of_the_longest_allowed_length_is_whole(tmp_path: Path) -> None:
     assert [len(line) for line in lines_of(path, LINE_BYTES // 3)] == [1, LINE_BYTES, 1]
 
 
-def test_a_file_without_end_is_refused_in_little_time(tmp_path: Path) -> None:
+def test_an_endless_file_is_refused_quickly(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.touch()
     os.truncate(path, 1 << 40)

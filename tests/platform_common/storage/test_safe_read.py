@@ -1,4 +1,4 @@
-"""Opening and reading only what is a file, and no more of it than is allowed."""
+"""Opening and reading only regular files, within a limit."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ def test_fs_07_anything_but_a_regular_file_is_refused_at_once(tmp_path: Path, ki
     assert picture(tmp_path) == before
 
 
-def test_fs_07_a_device_that_opens_and_reads_is_refused(tmp_path: Path) -> None:
-    # Devices of every machine, which any user opens: two of memory, and a terminal's two ends.
+def test_fs_07_a_readable_device_is_refused(tmp_path: Path) -> None:
+    # Devices that every machine has and every user can open: two of memory, and both ends of a
+    # terminal.
     ours, theirs = os.openpty()
     os.write(ours, b"x\n")
     link = tmp_path / "link"
@@ -51,7 +52,7 @@ def test_fs_07_a_device_that_opens_and_reads_is_refused(tmp_path: Path) -> None:
 
 
 def test_fs_03_a_failing_read_is_reported(tmp_path: Path) -> None:
-    # The memory of a process is a regular file that nothing can read from its beginning.
+    # The memory of a process is a regular file that cannot be read from its beginning.
     with pytest.raises(AccessError, match=r"^/proc/self/mem: Input/output error$"):
         read_own(Path("/proc/self/mem"), 10)
 
@@ -78,7 +79,7 @@ def test_fs_07_a_link_is_followed_or_refused_as_asked(tmp_path: Path) -> None:
         assert os.read(descriptor, 10) == b"data"
 
 
-def test_the_descriptor_is_closed_also_after_an_error(tmp_path: Path) -> None:
+def test_the_descriptor_is_closed_even_after_an_error(tmp_path: Path) -> None:
     (tmp_path / "f").touch()
     with pytest.raises(ZeroDivisionError), open_regular(tmp_path / "f") as descriptor:
         raise ZeroDivisionError
@@ -103,8 +104,8 @@ def test_an_endless_file_is_not_read_to_its_end(tmp_path: Path) -> None:
         read_bounded(tmp_path / "f", 1_000_000)
 
 
-def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path) -> None:
-    # Root may read everything, so the reader is a process that gives its rights away.
+def test_a_file_without_read_permission_is_refused(tmp_path: Path) -> None:
+    # Root can read everything, so the reader is a process that gives up its privileges.
     (tmp_path / "f").touch(mode=0o000)
     os.mkfifo(tmp_path / "g", mode=0o000)
     program = (

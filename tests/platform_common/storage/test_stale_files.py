@@ -1,4 +1,4 @@
-"""What killed and interrupted writers leave, and what is removed of it."""
+"""What killed and interrupted writers leave behind, and which of it is removed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_only_our_own_left_overs_are_removed(tmp_path: Path) -> None:
     ]
 
 
-def test_leak_06_of_one_name_only_regular_files_of_that_name_go(tmp_path: Path) -> None:
+def test_leak_06_for_one_name_only_its_regular_files_are_removed(tmp_path: Path) -> None:
     kept = {temporary_name("other"), temporary_name("name.toml"), "name", ".name.lock"}
     for name in (*kept, temporary_name("name"), temporary_name("name")):
         (tmp_path / name).touch()
@@ -56,7 +56,9 @@ def test_leak_06_of_one_name_only_regular_files_of_that_name_go(tmp_path: Path) 
         remove_left_overs(tmp_path / "loop")
 
 
-def test_leak_06_files_of_other_users_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leak_06_files_of_other_users_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     theirs = tmp_path / temporary_name("f")
     theirs.touch()
     with another_user(tmp_path, monkeypatch):
@@ -68,7 +70,7 @@ def test_leak_06_files_of_other_users_stay(tmp_path: Path, monkeypatch: pytest.M
 def test_a_left_over_that_just_disappeared_is_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Whoever writes it renames it between our look at the folder and our look at the file.
+    # Its writer renames it between our listing of the folder and our look at the file.
     path = tmp_path / temporary_name("f")
     path.touch()
 
@@ -81,7 +83,7 @@ def test_a_left_over_that_just_disappeared_is_ignored(
     assert names(tmp_path) == []
 
 
-def test_a_signal_waits_until_the_names_are_changed_and_is_not_lost() -> None:
+def test_a_signal_is_delivered_after_the_block_and_not_lost() -> None:
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     with pytest.raises(KeyboardInterrupt), signals_held():  # noqa: PT012 - what is interrupted
         signal.raise_signal(signal.SIGINT)
@@ -96,7 +98,7 @@ def test_a_signal_waits_until_the_names_are_changed_and_is_not_lost() -> None:
     assert done == ["inside"]
 
 
-def test_signals_are_held_on_the_main_thread_alone() -> None:
+def test_signals_are_held_only_on_the_main_thread() -> None:
     seen: list[object] = []
 
     def inside() -> None:

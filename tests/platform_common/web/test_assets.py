@@ -1,4 +1,4 @@
-"""Static files as the apps send them: compressed, kept, and without what nobody needs."""
+"""Static files as the apps send them: compressed, cached, and without comments."""
 
 from __future__ import annotations
 
@@ -26,9 +26,7 @@ def client() -> FlaskClient:
 
 
 @pytest.mark.parametrize("name", ["style.css", "app.js", "icon.svg"])
-def test_a_static_file_is_compressed_kept_and_not_sent_again(
-    client: FlaskClient, name: str
-) -> None:
+def test_a_static_file_is_compressed_and_revalidated(client: FlaskClient, name: str) -> None:
     plain = client.get(f"/static/{name}")
     asked = {"Accept-Encoding": "br, gzip"}
     small = client.get(f"/static/{name}", headers=asked)
@@ -45,7 +43,7 @@ def test_a_static_file_is_compressed_kept_and_not_sent_again(
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
-def test_a_script_is_sent_without_comments_and_blanks_and_otherwise_as_it_is(script: Path) -> None:
+def test_a_script_is_sent_without_comments_and_blanks_and_otherwise_unchanged(script: Path) -> None:
     own = re.sub(r"(?m)(?:^|\s)//.*$|/\*.*?\*/", "", script.read_text())
     sent = Assets([script.parent]).files[script.name].data.decode()
     assert len(sent) < len(own)

@@ -1,4 +1,4 @@
-"""The languages of the pages: catalogues are complete, and formats are each language's own."""
+"""The languages of the pages: complete catalogues, and the formats of each language."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from dev.messages import LOCALES, updated
 from platform_common.web.language import LANGUAGES, SOURCE, language
 
 TRANSLATED = [code for code in LANGUAGES if code != SOURCE]
-# What a program fills in: `{name}` of a sentence, `%(name)s` of a template.
-PLACE = re.compile(r"\{[a-z_]+\}|%\([a-z_]+\)[sd]")
+# Placeholders: `{name}` in a sentence, `%(name)s` in a template.
+PLACEHOLDER = re.compile(r"\{[a-z_]+\}|%\([a-z_]+\)[sd]")
 TAG = re.compile(r"</?[a-z]+[^>]*>")
 WHEN = datetime(2026, 11, 9, 14, 5, 6, tzinfo=UTC)
 
@@ -33,7 +33,7 @@ def texts(value: object) -> list[str]:
 @pytest.mark.parametrize("code", TRANSLATED)
 def test_a_catalogue_has_exactly_the_texts_of_the_pages(code: str) -> None:
     assert Path(LOCALES, f"{code}.po").read_bytes() == updated(code), "run: make messages"
-    # Of Python and of templates.
+    # From Python and from templates.
     found = {texts(message.id)[0] for message in read(code) if message.id}
     assert {
         "Skip to the content",
@@ -49,17 +49,17 @@ def test_every_text_is_translated(code: str) -> None:
 
 
 @pytest.mark.parametrize("code", TRANSLATED)
-def test_a_translation_has_the_places_and_the_tags_of_its_text(code: str) -> None:
+def test_a_translation_has_the_placeholders_and_the_tags_of_its_text(code: str) -> None:
     wrong = []
     for message in read(code):
         if not message.id:
             continue
-        places = set(PLACE.findall(texts(message.id)[-1]))
+        places = set(PLACEHOLDER.findall(texts(message.id)[-1]))
         tags = sorted(TAG.findall(texts(message.id)[-1]))
         forms = texts(message.string)
-        # The form for one thing may leave its number out.
-        if set(PLACE.findall(forms[-1])) != places or not all(
-            set(PLACE.findall(form)) <= places and sorted(TAG.findall(form)) == tags
+        # The singular form may omit the number.
+        if set(PLACEHOLDER.findall(forms[-1])) != places or not all(
+            set(PLACEHOLDER.findall(form)) <= places and sorted(TAG.findall(form)) == tags
             for form in forms
         ):
             wrong.append((message.id, message.string))
@@ -74,13 +74,13 @@ def test_a_translation_has_the_places_and_the_tags_of_its_text(code: str) -> Non
         ("de", 0.0012, "0,0012\xa0$"),
     ],
 )
-def test_money_is_written_as_the_language_does(code: str, usd: float, expected: str) -> None:
+def test_money_has_the_format_of_the_language(code: str, usd: float, expected: str) -> None:
     assert language(code).money(usd) == expected
 
 
 @pytest.mark.parametrize("value", [0.0, -0.0, 5e-324, 1e308, -1e308, 1e15, 999_999_999_999.99])
 @pytest.mark.parametrize("code", LANGUAGES)
-def test_no_amount_is_too_odd_to_be_written(code: str, value: float) -> None:
+def test_extreme_amounts_have_a_short_text(code: str, value: float) -> None:
     spoken = language(code)
     for written in (spoken.money(value), spoken.number(value), spoken.percent(value)):
         assert 0 < len(written) < 40
@@ -93,11 +93,11 @@ def test_no_amount_is_too_odd_to_be_written(code: str, value: float) -> None:
         *(("en", 273_600, "3 days"), ("de", 273_600, "3 Tage"), ("en", 10**18, "317 years")),
     ],
 )
-def test_a_span_is_written_in_its_largest_unit(code: str, seconds: int, expected: str) -> None:
+def test_a_duration_is_shown_in_its_largest_unit(code: str, seconds: int, expected: str) -> None:
     assert language(code).duration(seconds) == expected
 
 
-def test_days_and_moments_are_written_as_the_language_does() -> None:
+def test_dates_and_times_have_the_format_of_the_language() -> None:
     assert language("en").day("2026-11-09") == "Nov 9, 2026"
     assert language("de").day("2026-11-09") == "09.11.2026"
     assert language("en").day("not a day") == "not a day"

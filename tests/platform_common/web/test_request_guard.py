@@ -1,4 +1,4 @@
-"""Who may ask: names against rebinding, sites against foreign forms, as tables."""
+"""Which requests are allowed: host names against rebinding, origins against foreign forms."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OURS = [
     *("Dash.Example.Org.:443", "agent.tailnet.example"),
 ]
 FOREIGN = [
-    # One has a Greek letter for its second.
+    # The second letter of one name is Greek.
     *("", " ", ":8089", ".", "..", "evil.example", "evil.example:8089", "localhost.evil.example"),
     *("127.0.0.1.evil.example", "127.0.0.1.nip.example", "evil.example.local.evil.example"),
     *("evillocalhost", "notlocal", "local", ".local", ".localhost", "evil..local", "-evil.local"),
@@ -36,7 +36,7 @@ FOREIGN = [
 
 
 @pytest.mark.parametrize("host", [*OURS, *FOREIGN])
-def test_http_07_a_host_of_this_machine_is_served_and_no_other(host: str) -> None:
+def test_http_07_only_host_names_of_this_machine_are_served(host: str) -> None:
     assert host_is_ours(host, allowed_hosts(LISTED), lambda: OWN_NAME) is (host in OURS)
 
 
@@ -50,7 +50,7 @@ def test_http_07_a_host_of_this_machine_is_served_and_no_other(host: str) -> Non
         ("a.example:8443", {"a.example"}),
     ],
 )
-def test_names_are_listed_with_commas_or_blanks(value: str, names: set[str]) -> None:
+def test_names_are_separated_by_commas_or_blanks(value: str, names: set[str]) -> None:
     assert allowed_hosts(value) == names
 
 
@@ -65,7 +65,7 @@ HTTPS = ("https", "dash.example.org")
 # Method, Sec-Fetch-Site, Origin, (scheme, Host), refused? The first two groups are the
 # cases of Go's CrossOriginProtection and of Datasette's middleware.
 SITES = [
-    # Sec-Fetch-Site decides where it is there.
+    # Sec-Fetch-Site decides if it is present.
     ("POST", "same-origin", None, HTTPS, False),
     ("POST", "none", None, HTTPS, False),
     ("POST", "cross-site", None, HTTPS, True),
@@ -85,7 +85,7 @@ SITES = [
     ("POST", "Same-Origin", None, HTTPS, True),
     ("POST", "same-origin,same-origin", None, HTTPS, True),
     ("POST", "unheard-of", None, HTTPS, True),
-    # Without it, which is plain http on a LAN, Origin does.
+    # Without it, as with plain http in a LAN, Origin decides.
     ("POST", None, None, HTTP, False),
     ("PUT", None, None, HTTP, False),
     ("POST", None, "http://kitchen.local:8089", HTTP, False),
@@ -124,7 +124,7 @@ SITES = [
 
 
 @pytest.mark.parametrize(("method", "site", "origin", "own", "refused"), SITES)
-def test_http_09_and_10_only_our_own_pages_may_change_something(
+def test_http_09_and_10_only_our_own_pages_may_change_anything(
     method: str, site: str | None, origin: str | None, own: tuple[str, str], refused: bool
 ) -> None:
     scheme, host = own

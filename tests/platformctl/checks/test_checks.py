@@ -1,4 +1,4 @@
-"""The judgements of `doctor`'s checks, on samples from real machines."""
+"""The rules of `doctor`'s checks, on samples from real machines."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ MB = 1_000_000
 
 
 def judged(finding: Finding) -> tuple[str, str]:
-    """The kind and the detail; whoever is told of something is told what to do."""
+    """The kind and the detail of a finding; only warnings and failures have a fix."""
     assert bool(finding.fix) == (finding.kind in {"Warn", "Fail"})
     return finding.kind, finding.detail
 
 
-def test_room_is_short_below_500_mb_and_gone_below_50() -> None:
+def test_free_space_below_500_mb_is_a_warning_and_below_50_mb_a_failure() -> None:
     for free_bytes, kind in (
         *((0, "Fail"), (50 * MB - 1, "Fail")),
         *((50 * MB, "Warn"), (500 * MB - 1, "Warn"), (500 * MB, "Pass")),
     ):
         assert judged(judge_room(Path("/home"), free_bytes, no_nodes=False))[0] == kind
-    # A disk full of small files has none either.
+    # A disk full of small files cannot take another file either.
     finding = judge_room(Path("/home"), 10**12, no_nodes=True)
     assert judged(finding) == ("Fail", "/home has no free inode, so no file can be created")
 
@@ -100,7 +100,7 @@ GOOD_SYSCTLS = {
     ],
     ids=["good", "one", "two", "a-kernel-without-it"],
 )
-def test_settings_of_the_kernel_are_worth_a_warning_and_a_command(
+def test_wrong_kernel_settings_are_a_warning_with_a_command(
     changes: dict[str, str | None], detail: str
 ) -> None:
     finding = judge_sysctls({**GOOD_SYSCTLS, **changes})
@@ -118,9 +118,7 @@ EFFECTIVE = {
 }
 
 
-def test_a_login_by_password_or_what_sshd_does_not_say_fails_and_one_of_root_by_key_passes() -> (
-    None
-):
+def test_password_logins_and_unknown_settings_of_sshd_fail_and_root_logins_by_key_pass() -> None:
     def kind(**changes: str) -> str:
         output = "".join(f"{name} {value}\n" for name, value in {**EFFECTIVE, **changes}.items())
         return judged(judge_ssh(output, "root"))[0]
@@ -163,7 +161,7 @@ COUNTER = {"counter": {"packets": 0, "bytes": 0}}
 
 
 def ruleset(chain: dict[str, Any], *rules: list[dict[str, Any]]) -> bytes:
-    """What `nft -j list table inet platform` prints."""
+    """The output of `nft -j list table inet platform` with this chain."""
     things: list[dict[str, Any]] = [
         {"metainfo": {"version": "1.0.6", "json_schema_version": 1}},
         {"table": {"family": "inet", "name": "platform", "handle": 1}},
@@ -210,5 +208,5 @@ def test_the_gateway_must_run(state: UnitState, expected: tuple[str, str]) -> No
 
 
 @pytest.mark.parametrize(("said", "kind"), [("yes", "Pass"), ("no", "Fail"), ("", "Fail")])
-def test_the_clock_must_follow_others(said: str, kind: str) -> None:
+def test_the_clock_must_be_synchronised(said: str, kind: str) -> None:
     assert judged(judge_clock(said))[0] == kind

@@ -1,4 +1,4 @@
-"""`doctor`: what it runs, and what becomes of a check that hangs or breaks."""
+"""`doctor`: what it runs, and what happens to a check that hangs or breaks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.support.raw_server import RawServer, Request
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
-def test_a_check_that_breaks_is_a_fail_with_its_reason(
+def test_a_check_that_raises_is_a_failure_with_the_reason(
     error: Exception, detail: str, fix: str
 ) -> None:
     def look(paths: Paths) -> Finding:
@@ -42,7 +42,7 @@ def test_a_check_that_breaks_is_a_fail_with_its_reason(
     assert check.fix.startswith(fix)
 
 
-def test_checks_that_hang_are_fails_and_hold_nothing_up() -> None:
+def test_hanging_checks_are_failures_and_do_not_delay_the_others() -> None:
     over = threading.Event()
 
     def hang(paths: Paths) -> Finding:
@@ -60,7 +60,7 @@ def test_checks_that_hang_are_fails_and_hold_nothing_up() -> None:
     assert [check.name for check in verdict.checks] == list(checks)
 
 
-def test_checks_run_side_by_side() -> None:
+def test_checks_run_in_parallel() -> None:
     together = threading.Barrier(8, timeout=10)
 
     def wait(paths: Paths) -> Finding:
@@ -71,7 +71,7 @@ def test_checks_run_side_by_side() -> None:
     assert verdict.passes == 8
 
 
-def test_on_a_device_in_a_folder_the_machine_is_not_looked_at(tmp_path: Path) -> None:
+def test_on_a_device_in_a_folder_checks_of_the_machine_are_skipped(tmp_path: Path) -> None:
     verdict = examine(Paths(tmp_path, {}))
     skipped = {
         c.name
@@ -85,7 +85,7 @@ def test_on_a_device_in_a_folder_the_machine_is_not_looked_at(tmp_path: Path) ->
 
 
 def finding(device: Device, name: str) -> tuple[str, str]:
-    """What the program says of one check."""
+    """The result and the detail of one check, as the program prints them."""
     done = device.call("doctor", "--json")
     verdict = json.loads(done.stdout)
     assert done.returncode == (1 if verdict["fails"] else 0)
@@ -95,21 +95,21 @@ def finding(device: Device, name: str) -> tuple[str, str]:
     return found["kind"], found["detail"].replace(str(device.root), "")
 
 
-def asked_at(url: str, device: Device) -> tuple[str, str]:
-    """What it says of the gateway when that listens there."""
+def gateway_finding(url: str, device: Device) -> tuple[str, str]:
+    """The finding about a gateway that listens at `url`."""
     health = f'[health]\nhttp_check = "{url}/healthz"\n'
     device.put("/etc/platform/profiles/mine.toml", health)
     device.put("/etc/platform/active-profile", "mine\n")
     return finding(device, "profile-health-endpoint")
 
 
-def test_a_device_without_anything_has_no_fails(device: Device) -> None:
+def test_an_empty_device_has_no_failures(device: Device) -> None:
     done = device.ctl("doctor")
     assert done.returncode == 0, done.stdout
     assert "0 failed, " in done.stdout.splitlines()[-1]
 
 
-def test_fails_make_the_exit_code_one_and_are_shown_with_their_fix(device: Device) -> None:
+def test_failures_give_exit_code_one_and_are_shown_with_their_fix(device: Device) -> None:
     set_up(device)
     device.put("/etc/platform/limits.json", "{")
     done = device.ctl("doctor")
@@ -137,13 +137,13 @@ def test_every_record_that_cannot_be_read_is_named_with_the_place(device: Device
         assert f"/etc/platform/{name}: {detail}" in said
 
 
-def test_a_record_that_a_variable_names_must_be_there(device: Device) -> None:
+def test_a_record_that_a_variable_names_must_exist(device: Device) -> None:
     device.environment["PLATFORM_COST_CONFIG"] = "/nowhere/cost.toml"
     said = finding(device, "records-readable")
     assert said == ("Fail", "/nowhere/cost.toml: there is no such file")
 
 
-def test_keys_are_for_root_and_the_gateways(device: Device, tmp_path: Path) -> None:
+def test_only_root_and_the_gateways_may_read_the_keys(device: Device, tmp_path: Path) -> None:
     keys = device.put("/etc/platform/secrets.env", "OPENAI_API_KEY=sk-canary-0123456789\n")
     said = "/etc/platform/secrets.env has the mode {}, not 0640"
     for mode in (0o600, 0o640, 0o644, 0o660):
@@ -178,11 +178,13 @@ def test_an_active_profile_that_is_not_installed_fails(device: Device) -> None:
         (b"", "Fail Remote end closed connection without response"),
         (b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 200 + b"\r\n", "Fail does not speak HTTP"),
     ],
-    ids=["good", "not-well", "redirect", "no-http", "nothing", "too-many-headers"],
+    ids=["good", "unhealthy", "redirect", "no-http", "nothing", "too-many-headers"],
 )
-def test_the_gateway_must_say_that_it_is_well(answer: bytes, expected: str, device: Device) -> None:
+def test_the_gateway_must_report_that_it_is_healthy(
+    answer: bytes, expected: str, device: Device
+) -> None:
     with RawServer(lambda request, connection: connection.sendall(answer)) as server:
-        kind, said = asked_at(server.url, device)
+        kind, said = gateway_finding(server.url, device)
     words = said.partition("/healthz")[2].strip(": ")
     assert f"{kind} {words}".strip() == expected
 
@@ -190,7 +192,7 @@ def test_the_gateway_must_say_that_it_is_well(answer: bytes, expected: str, devi
 @pytest.mark.parametrize(
     "pieces",
     [[b""], [b"HTTP/1.1 200 OK\r\n", *[b"a: b\r\n"] * 200]],
-    ids=["nothing", "a-byte-now-and-then"],
+    ids=["nothing", "one-byte-at-a-time"],
 )
 def test_a_gateway_that_answers_too_slowly_fails(pieces: list[bytes], device: Device) -> None:
     def drip(request: Request, connection: socket.socket) -> None:
@@ -202,17 +204,17 @@ def test_a_gateway_that_answers_too_slowly_fails(pieces: list[bytes], device: De
 
     begun = time.monotonic()
     with RawServer(drip) as server:
-        kind, said = asked_at(server.url, device)
+        kind, said = gateway_finding(server.url, device)
     assert (kind, "not" in said) == ("Fail", True)
     assert time.monotonic() - begun < 30
 
 
 def test_a_gateway_that_does_not_listen_fails(device: Device) -> None:
     url = f"http://127.0.0.1:{free_port()}"
-    assert asked_at(url, device) == ("Fail", f"{url}/healthz: Connection refused")
+    assert gateway_finding(url, device) == ("Fail", f"{url}/healthz: Connection refused")
 
 
-def test_how_it_went_is_kept_for_status(device: Device) -> None:
+def test_the_result_is_kept_for_status(device: Device) -> None:
     device.put("/etc/platform/secrets.env", "", 0o644)
     assert json.loads(device.ctl("status", "--json").stdout)["doctor_fails"] is None
     assert device.ctl("doctor").returncode == 1

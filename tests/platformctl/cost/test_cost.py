@@ -19,7 +19,7 @@ from platformctl.answers import Ledger
 from platformctl.cost import service
 from platformctl.cost import summary as costs
 from platformctl.root_helper.remote_operation import NOTHING
-from tests.platformctl.conftest import typed_on
+from tests.platformctl.conftest import run_at_terminal
 from tests.support.devices import Device
 from tests.support.memory import peak_kib
 from tests.support.releases import clean_environment, program
@@ -44,13 +44,13 @@ def line(days_ago: float = 0, **members: Any) -> str:
 
 
 def cost(device: Device, **env: str) -> control_answers.Cost:
-    """The answer to `cost --json`, read as the applications read it."""
+    """The answer to `cost --json`, read as the apps read it."""
     done = device.call("cost", "--json", env=env)
     assert done.returncode == 0, done.stderr
     return from_json(done.stdout.encode(), control_answers.Cost)
 
 
-def test_the_answer_is_what_was_spent_and_how_close_that_is_to_the_caps(device: Device) -> None:
+def test_the_answer_has_the_amounts_spent_and_their_share_of_the_caps(device: Device) -> None:
     device.put(CAPS, "[caps]\ndaily_usd = 5.0\nmonthly_usd = 0\n[behaviour]\nwarn_at_pct = 60\n")
     device.put(LEDGER, line(cost_usd=0.1) * 40 + line(provider="nobody"))
     answer = cost(device)
@@ -64,15 +64,15 @@ def test_the_answer_is_what_was_spent_and_how_close_that_is_to_the_caps(device: 
     assert answer.recent_expensive[0].timestamp == NOW.isoformat().replace("+00:00", "Z")
 
 
-def test_a_window_is_ok_warns_or_is_tripped() -> None:
+def test_the_state_of_a_window_is_ok_warn_or_tripped() -> None:
     for spent_nano, cap_usd, pct, state in (
         # Without a cap.
         *((10**12, 0.0, 0.0, "ok"), (10**12, -1.0, 0.0, "ok"), (0, 5.0, 0.0, "ok")),
-        # Around the share of it at which it warns, and around the cap.
+        # Around the share at which it warns, and around the cap.
         *((3_999_999_999, 5.0, 79.99999998, "ok"), (4 * 10**9, 5.0, 80.0, "warn")),
         *((4_999_999_999, 5.0, 99.99999998, "warn"), (5 * 10**9, 5.0, 100.0, "tripped")),
         (15 * 10**9, 5.0, 300.0, "tripped"),
-        # A cap that no float is, and one of almost nothing.
+        # A cap that a float cannot represent exactly, and a tiny one.
         (300_000_000, 0.3, 100.0, "tripped"),
         *((0, 1e-12, 0.0, "ok"), (1, 1e-12, 100.0, "tripped")),
     ):
@@ -88,13 +88,13 @@ def test_fifty_times_ten_cents_reach_a_cap_of_five_dollars(device: Device) -> No
     assert service.SUMMARY(device.paths, NOTHING).cost.tripped
 
 
-def test_without_a_cost_the_rate_sheet_of_the_device_counts(device: Device) -> None:
+def test_a_message_without_a_cost_is_priced_by_the_rate_sheet_of_the_device(device: Device) -> None:
     device.put(SHEET, '{"providers": {"openai": {"input_per_1m_usd": 2, "output_per_1m_usd": 10}}}')
     device.put(LEDGER, line(input_tokens=500_000, output_tokens=100_000))
     assert cost(device).today_usd == 2.0
 
 
-def test_without_a_ledger_or_a_profile_nothing_was_spent_and_there_is_nothing_to_reset(
+def test_without_a_ledger_or_a_profile_nothing_was_spent_and_nothing_can_be_reset(
     device: Device,
 ) -> None:
     for _ in range(2):
@@ -105,7 +105,7 @@ def test_without_a_ledger_or_a_profile_nothing_was_spent_and_there_is_nothing_to
         device.path("/etc/platform/active-profile").unlink(missing_ok=True)
 
 
-def test_the_variable_names_another_ledger(device: Device, tmp_path: Path) -> None:
+def test_a_variable_names_another_ledger(device: Device, tmp_path: Path) -> None:
     broken = device.put("/etc/platform/active-profile", "not\na profile\n")
     assert device.call("cost").stderr.startswith(f"error: {broken}: must be one line")
     other = device.put("/elsewhere", line(cost_usd=2))
@@ -113,7 +113,7 @@ def test_the_variable_names_another_ledger(device: Device, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("last", ["\n", ""], ids=["whole", "torn"])
-def test_invalid_lines_are_reported_and_stop_nothing(device: Device, last: str) -> None:
+def test_invalid_lines_are_reported_and_skipped(device: Device, last: str) -> None:
     device.put(LEDGER, line(cost_usd=1) + "\x00\x1b[31m\n" + line(cost_usd=2) + '{"timest' + last)
     done = device.call("cost", "--json")
     assert (done.returncode, json.loads(done.stdout)["today_usd"]) == (0, 3.0)
@@ -129,7 +129,7 @@ def test_clk_01_a_day_in_the_future_is_reported(device: Device) -> None:
     assert "$1.00 of $5.00" in done.stdout
 
 
-def test_a_large_ledger_takes_little_memory(device: Device) -> None:
+def test_a_large_ledger_uses_little_memory(device: Device) -> None:
     one = line(cost_usd=0.001, request_id="r" * 100)
     path = device.put(LEDGER, one * 200_000)
     assert path.stat().st_size > 40 << 20
@@ -137,9 +137,11 @@ def test_a_large_ledger_takes_little_memory(device: Device) -> None:
     assert peak_kib([program("platformctl"), "cost"], cwd=device.root, env=env) < 60 << 10
 
 
-def test_people_see_the_windows_the_days_and_the_dearest_messages(device: Device) -> None:
+def test_the_text_for_people_has_the_windows_the_days_and_the_most_expensive_messages(
+    device: Device,
+) -> None:
     device.put(LEDGER, line(cost_usd=4.2) + line(3, model="evil\x1b[2J", cost_usd=0.00001))
-    status, shown = typed_on(device, "cost")
+    status, shown = run_at_terminal(device, "cost")
     assert status == 0
     assert re.search(r"Today.*\$4\.20 of \$5\.00.*█.*84 %.*\x1b\[33mwarn", shown)
     assert "▁▁█" in shown
@@ -155,7 +157,7 @@ def test_a_pipe_gets_plain_text(device: Device) -> None:
     )
 
 
-def test_set_changes_what_is_given_and_keeps_the_rest(device: Device) -> None:
+def test_set_changes_the_given_values_and_keeps_the_others(device: Device) -> None:
     text = '# mine\n[behaviour]\non_cap_trip = "warn" # not pause\n\n[caps]\ndaily_usd = 1\nx = 2\n'
     device.put(CAPS, text, mode=0o600)
     done = device.call("cost", "set", "--daily", "2.5", "--warn-at", "75")
@@ -185,7 +187,7 @@ def test_meaningless_options_are_wrong_usage(device: Device, options: str) -> No
     assert not device.path(CAPS).exists()
 
 
-def test_two_that_set_at_once_lose_nothing(device: Device) -> None:
+def test_two_simultaneous_changes_are_both_kept(device: Device) -> None:
     with ThreadPoolExecutor() as pool:
         ended = pool.map(
             lambda options: device.ctl("cost", "set", *options),
@@ -197,7 +199,7 @@ def test_two_that_set_at_once_lose_nothing(device: Device) -> None:
     assert (caps.behaviour.warn_at_pct, caps.behaviour.on_cap_trip) == (3.0, "warn")
 
 
-def test_reset_puts_the_ledger_aside_and_loses_nothing(device: Device) -> None:
+def test_reset_puts_the_ledger_aside_and_loses_no_line(device: Device) -> None:
     text = line(cost_usd=6) + "torn"
     device.put(LEDGER, text)
     done = device.call("cost", "reset", "--yes")
@@ -209,7 +211,7 @@ def test_reset_puts_the_ledger_aside_and_loses_nothing(device: Device) -> None:
     assert not cost(device).tripped
 
 
-def test_two_resets_of_one_second_lose_nothing(device: Device) -> None:
+def test_two_resets_within_a_second_lose_no_line(device: Device) -> None:
     for number in (1, 2):
         device.put(LEDGER, line(cost_usd=number))
         if number == 1:
@@ -226,10 +228,10 @@ def test_two_resets_of_one_second_lose_nothing(device: Device) -> None:
 )
 def test_a_reset_needs_confirmation(device: Device, typed: str, status: int, kept: bool) -> None:
     path = device.put(LEDGER, line())
-    ended, shown = typed_on(device, "cost", "reset", typed=typed)
+    ended, shown = run_at_terminal(device, "cost", "reset", typed=typed)
     assert (ended, path.exists()) == (status, kept), shown
     device.put(LEDGER, line())
-    # Without a terminal it needs an option.
+    # Without a terminal an option is needed.
     done = device.ctl("cost", "reset", stdin=typed)
     assert (done.returncode, path.exists()) == (64, True)
     assert "hint: To agree, add --yes" in done.stderr
@@ -257,7 +259,9 @@ def test_the_ledger_shows_the_newest_messages_last(device: Device) -> None:
     assert [row.split()[-1] for row in table] == ["NOTE", "$1.00", "$0.25", "estimated", "unknown"]
 
 
-def test_an_empty_ledger_says_so_and_a_year_that_utc_does_not_have_is_shown(device: Device) -> None:
+def test_an_empty_ledger_is_reported_and_a_time_before_year_one_in_utc_is_shown(
+    device: Device,
+) -> None:
     done = device.call("cost", "ledger")
     assert (done.returncode, done.stdout) == (0, "There are no messages in the ledger.\n")
     device.put(LEDGER, '{"timestamp": "0001-01-01T00:00:00+14:00", "provider": "x"}\n')
@@ -265,7 +269,7 @@ def test_an_empty_ledger_says_so_and_a_year_that_utc_does_not_have_is_shown(devi
 
 
 @pytest.mark.parametrize("call", ["cost", "cost ledger"])
-def test_a_file_of_junk_is_refused_before_that_takes_long(
+def test_a_file_of_junk_is_refused_after_a_limited_number_of_lines(
     device: Device, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
     most = 1_000_000 if call == "cost" else 1_000

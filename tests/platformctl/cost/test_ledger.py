@@ -1,4 +1,4 @@
-"""The cost ledger: what a line is, and what the lines add up to."""
+"""The cost ledger: which lines are valid, and their sums."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def by_day(result: Spent) -> dict[str, float]:
     "bad",
     [
         pytest.param(line()[:-1], id="torn"),
-        pytest.param(line()[5:], id="without-its-begin"),
+        pytest.param(line()[5:], id="without-its-beginning"),
         pytest.param(line() + line(), id="two-in-one"),
         pytest.param(b"null", id="null"),
         pytest.param(b"[]", id="an-array"),
@@ -88,7 +88,7 @@ def by_day(result: Spent) -> dict[str, float]:
         pytest.param(line()[:-1] + b', "a":' + b"[" * 30_000, id="deeply-nested-in-a-good-one"),
     ],
 )
-def test_an_invalid_line_is_counted_and_stops_nothing(bad: bytes) -> None:
+def test_an_invalid_line_is_counted_and_skipped(bad: bytes) -> None:
     assert parse(bad) is None
     result = sums([line(cost_usd=1), bad, line(cost_usd=2)])
     assert (by_day(result), result.unreadable) == ({"2026-11-20": 3.0}, 1)
@@ -96,7 +96,7 @@ def test_an_invalid_line_is_counted_and_stops_nothing(bad: bytes) -> None:
 
 @given(st.binary(max_size=200))
 @steady
-def test_no_bytes_make_it_fail(data: bytes) -> None:
+def test_no_bytes_raise_an_error(data: bytes) -> None:
     assert sums([data]).unreadable == 1
 
 
@@ -113,7 +113,7 @@ def test_no_bytes_make_it_fail(data: bytes) -> None:
         pytest.param({"timestamp": "2026-11-20T12:00:00.123456+05:30"}, id="offset"),
     ],
 )
-def test_what_is_read_is_what_the_schema_allows(good: dict[str, Any]) -> None:
+def test_lines_that_the_schema_allows_are_read(good: dict[str, Any]) -> None:
     tree = {"timestamp": "2026-11-20T12:00:00Z", "provider": "x"} | good
     jsonschema.validate(tree, schema("cost-ledger-line"))
     assert parse(json.dumps(tree).encode()) is not None
@@ -143,7 +143,7 @@ def test_there_are_thirty_days_and_today_is_the_last() -> None:
         pytest.param("2026-10-22T00:00:00Z", "2026-10-22", id="the-oldest-day"),
     ],
 )
-def test_clk_03_a_day_is_one_of_utc(timestamp: str, day: str) -> None:
+def test_clk_03_a_day_is_a_day_in_utc(timestamp: str, day: str) -> None:
     assert by_day(sums([line(timestamp, cost_usd=1)])) == {day: 1.0}
 
 
@@ -166,13 +166,13 @@ def test_the_month_is_the_calendar_month(
     assert sum(usd for _, usd in result.days) == shown * NANO
 
 
-def test_clk_01_lines_with_a_future_day_count_for_no_day_and_are_reported() -> None:
+def test_clk_01_lines_from_a_future_day_count_for_no_day_and_are_reported() -> None:
     later_today = NOW.replace(hour=23)
     result = sums([line(cost_usd=1), line(later_today, cost_usd=2), line("2027-01-01T00:00:00Z")])
     assert (by_day(result), result.month, result.future) == ({"2026-11-20": 3.0}, 3 * NANO, 1)
 
 
-def test_no_block_is_read_beyond_one_that_is_older_than_every_window() -> None:
+def test_reading_stops_after_a_block_that_is_older_than_every_window() -> None:
     asked = []
 
     def blocks() -> Any:
@@ -194,7 +194,7 @@ def test_no_block_is_read_beyond_one_that_is_older_than_every_window() -> None:
         pytest.param([line("2031-01-01T00:00:00Z"), line("1970-01-01T00:00:00Z")], id="both-ends"),
     ],
 )
-def test_a_block_that_may_not_lie_before_every_window_ends_nothing(last: list[bytes]) -> None:
+def test_reading_continues_after_a_block_that_may_be_in_a_window(last: list[bytes]) -> None:
     assert spent([last, [line(cost_usd=1)]], NOW, no_price).month == NANO
 
 
@@ -209,9 +209,11 @@ def test_without_a_cost_the_rate_sheet_estimates_it_and_without_a_rate_it_is_unk
 @pytest.mark.parametrize(
     ("members", "expected"),
     [
-        pytest.param({"cost_usd": 0.5, "provider": "listed"}, (0.5, False, False), id="told"),
-        pytest.param({"provider": "listed", "input_tokens": 7}, (0.07, True, False), id="guess"),
-        pytest.param({"provider": "listed"}, (0.0, True, False), id="at-nothing"),
+        pytest.param({"cost_usd": 0.5, "provider": "listed"}, (0.5, False, False), id="stated"),
+        pytest.param(
+            {"provider": "listed", "input_tokens": 7}, (0.07, True, False), id="estimated"
+        ),
+        pytest.param({"provider": "listed"}, (0.0, True, False), id="free"),
         pytest.param({"input_tokens": 7}, (0.0, False, True), id="unknown"),
     ],
 )
@@ -224,7 +226,7 @@ def test_a_message_says_where_its_cost_comes_from(
     assert (one.cost_usd, one.estimated, one.cost_unknown) == expected
 
 
-def test_unknown_and_dear_messages_are_those_of_the_thirty_days() -> None:
+def test_unknown_costs_and_expensive_messages_are_those_of_the_thirty_days() -> None:
     first_of_31 = "2026-12-01T10:00:00Z"
     lines = [
         line(first_of_31),
@@ -238,12 +240,12 @@ def test_unknown_and_dear_messages_are_those_of_the_thirty_days() -> None:
 
 @given(st.lists(st.integers(0, 30), max_size=40))
 @steady
-def test_the_dearest_are_the_most_expensive_first(cents: list[int]) -> None:
+def test_the_most_expensive_messages_come_first(cents: list[int]) -> None:
     lines = [line(cost_usd=cost / 100) for cost in cents]
     expected = sorted((cost / 100 for cost in cents if cost), reverse=True)[:DEAREST]
     assert [one.cost_usd for one in sums(lines).dearest] == expected
 
 
-def test_of_equally_dear_messages_the_newer_come_first() -> None:
+def test_of_equally_expensive_messages_the_newer_come_first() -> None:
     lines = [line(NOW - timedelta(hours=n), cost_usd=1) for n in (2, 0, 1)]
     assert [one.message.timestamp.hour for one in sums(lines).dearest] == [12, 11, 10]

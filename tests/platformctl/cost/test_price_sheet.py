@@ -1,4 +1,4 @@
-"""The cost rate sheet: what ships, and what a message costs by it."""
+"""The cost rate sheet: what ships, and what a message costs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_the_shipped_rates(provider: str, dollars: tuple[float, float]) -> None:
     assert (rate.input_per_1m_usd, rate.output_per_1m_usd) == dollars
 
 
-def test_a_cost_is_of_both_kinds_of_tokens() -> None:
+def test_a_cost_includes_both_kinds_of_tokens() -> None:
     sheet = CostSheet({"x": Rate(2.0, 10.0)})
     assert sheet.cost("x", 1_000_000, 0) == 2.0
     assert sheet.cost("x", 0, 500_000) == 5.0
@@ -31,12 +31,12 @@ def test_a_cost_is_of_both_kinds_of_tokens() -> None:
     assert sheet.cost("x", 0, 0) == 0.0
 
 
-def test_without_a_rate_the_cost_is_unknown_and_not_nothing() -> None:
+def test_without_a_rate_the_cost_is_unknown_and_not_zero() -> None:
     assert SHIPPED.cost("nobody", 1000, 1000) is None
     assert SHIPPED.cost("local-ollama", 1000, 1000) == 0.0
 
 
-def test_a_bad_rate_is_named_by_its_provider() -> None:
+def test_a_bad_rate_is_reported_with_its_provider() -> None:
     with pytest.raises(DecodingError) as error:
         parse(b'{"providers": {"x": {"input_per_1m_usd": -1, "output_per_1m_usd": 1}}}')
     assert error.value.message == "providers.x.input_per_1m_usd: must be 0 to 1,000,000"

@@ -36,14 +36,14 @@ SET = ("model", "set", "--key-from-stdin", "--yes", "--provider")
 
 
 def model(device: Device, provider: str) -> dict[str, object]:
-    """What `model list --json` says of one provider."""
+    """The entry of one provider in `model list --json`."""
     done = device.call("model", "list", "--json")
     assert done.returncode == 0, done.stderr
     (found,) = [entry for entry in json.loads(done.stdout) if entry["id"] == provider]
     return dict(found)
 
 
-def test_the_list_says_of_a_provider_what_its_key_consists_of(device: Device) -> None:
+def test_the_list_shows_the_variables_and_the_format_of_a_key(device: Device) -> None:
     device.put(SECRETS, f"OPENAI_API_KEY={CANARY}\n")
     device.put("/etc/platform/airgap.flag", "")
     assert model(device, "openai") == {
@@ -65,7 +65,7 @@ def test_the_list_says_of_a_provider_what_its_key_consists_of(device: Device) ->
     assert (bedrock["takes_address"], local["takes_address"]) == (False, True)
 
 
-def test_the_active_provider_is_listed_with_the_address_that_was_chosen_for_it(
+def test_the_active_provider_is_listed_with_its_chosen_address(
     device: Device,
 ) -> None:
     device.put(ACTIVE, "openai\n")
@@ -85,7 +85,7 @@ def test_the_active_provider_is_listed_with_the_address_that_was_chosen_for_it(
         assert "canary" not in done.stdout + done.stderr
 
 
-def test_a_provider_is_configured_when_every_variable_has_a_value(device: Device) -> None:
+def test_a_provider_is_configured_if_every_variable_has_a_value(device: Device) -> None:
     one = "AWS_ACCESS_KEY_ID=AKIA12345678\n"
     for secrets, configured, masked in (
         ("", False, ""),
@@ -98,7 +98,7 @@ def test_a_provider_is_configured_when_every_variable_has_a_value(device: Device
         assert (bedrock["configured"], bedrock["masked_key_prefix"]) == (configured, masked)
 
 
-def test_the_local_model_is_offered_on_offline_builds_alone(device: Device) -> None:
+def test_only_offline_builds_offer_the_local_model(device: Device) -> None:
     def offered() -> bool:
         return "local-ollama" in device.call("model", "list", "--json").stdout
 
@@ -112,7 +112,7 @@ def test_the_local_model_is_offered_on_offline_builds_alone(device: Device) -> N
     assert device.path(SECRETS).read_text() == "LOCAL_OLLAMA_BASE_URL=http://127.0.0.1:11434/v1\n"
 
 
-def test_leak_02_people_get_a_table_that_marks_the_active_provider(device: Device) -> None:
+def test_leak_02_the_table_for_people_marks_the_active_provider(device: Device) -> None:
     device.put(SECRETS, f"OPENAI_API_KEY={CANARY}\nAWS_REGION=x\nAWS_ACCESS_KEY_ID=AKIA12345\n")
     device.put(ACTIVE, "openai\n")
     done = device.call("model", "list")
@@ -122,7 +122,7 @@ def test_leak_02_people_get_a_table_that_marks_the_active_provider(device: Devic
     assert "not set" in lines["anthropic"]
     assert not lines["anthropic"].startswith("*")
     assert lines["openai"].index("gpt-4o") == lines["anthropic"].index("claude")
-    # Nor does it show raw what a hand wrote into the file.
+    # Values that were typed into the file are escaped, too.
     device.put(SECRETS, b"OPENAI_API_KEY=\x1b]0;owned\x07\xff" + b"x" * 40 + b"\n")
     assert "\x1b" not in done.stdout + device.call("model", "list").stdout
 
@@ -134,7 +134,7 @@ def test_leak_02_people_get_a_table_that_marks_the_active_provider(device: Devic
         *(("symbolic link", "is a symbolic link"), ("large", "is larger than")),
     ],
 )
-def test_a_file_of_secrets_that_cannot_be_read_is_a_sentence_and_stays(
+def test_secrets_that_cannot_be_read_are_reported_in_a_sentence_and_kept(
     device: Device, kind: str, reason: str
 ) -> None:
     path = device.path(SECRETS)
@@ -151,7 +151,7 @@ def test_a_file_of_secrets_that_cannot_be_read_is_a_sentence_and_stays(
     assert not device.path(ACTIVE).exists()
 
 
-def test_neither_a_broken_active_provider_nor_profile_stops_a_key(device: Device) -> None:
+def test_a_key_can_be_stored_despite_a_broken_active_provider_or_profile(device: Device) -> None:
     device.put(ACTIVE, "a\nb\n")
     done = device.call("model", "list", "--json")
     assert done.returncode == 0
@@ -173,7 +173,7 @@ def test_an_unusable_entry_of_the_catalogue_is_reported(device: Device) -> None:
     assert device.ctl(*SET, "x", stdin=CANARY).returncode == 64
 
 
-def test_a_key_is_stored_and_its_provider_is_active(device: Device) -> None:
+def test_a_key_is_stored_and_its_provider_becomes_active(device: Device) -> None:
     device.put(SECRETS, "# mine\nA=1\nOPENAI_API_KEY=old\nB='2'", mode=0o644)
     device.put("/etc/platform/active-profile", "hermes\n")
     done = device.ctl(*SET, "openai", "--json", stdin=f"{CANARY}\n")
@@ -192,7 +192,9 @@ def test_a_key_is_stored_and_its_provider_is_active(device: Device) -> None:
     }
 
 
-def test_people_are_told_which_unit_to_restart_and_what_is_missing(device: Device) -> None:
+def test_the_text_for_people_names_the_unit_to_restart_and_missing_variables(
+    device: Device,
+) -> None:
     device.put("/etc/platform/active-profile", "hermes\n")
     first = device.ctl(*SET, "bedrock", stdin="AKIA123")
     assert "systemctl restart hermes-gateway.service" in first.stdout
@@ -203,7 +205,7 @@ def test_people_are_told_which_unit_to_restart_and_what_is_missing(device: Devic
     assert model(device, "bedrock")["configured"] is True
 
 
-def test_choices_for_another_provider_are_forgotten(device: Device) -> None:
+def test_choices_for_the_previous_provider_are_removed(device: Device) -> None:
     chosen = [device.put(f"/etc/platform/active-{name}", "x\n") for name in ("model", "endpoint")]
     device.put(ACTIVE, "custom\n")
     device.ctl(*SET, "custom", stdin=CANARY)
@@ -212,7 +214,7 @@ def test_choices_for_another_provider_are_forgotten(device: Device) -> None:
     assert not any(path.exists() for path in chosen)
 
 
-# What else no key can be is in `test_secret.py`.
+# Other invalid keys are in `test_secret.py`.
 REFUSED = [
     pytest.param("", "is empty", id="empty"),
     pytest.param("\n", "is empty", id="empty-line"),
@@ -251,7 +253,7 @@ def test_env_01_an_invalid_key_leaves_the_stored_one(device: Device) -> None:
     "provider", ["", "nope", "--help", "../x", "openai\n", "OpenAI", "é", "a b"]
 )
 def test_key_11_an_unknown_provider_is_wrong_usage(device: Device, provider: str) -> None:
-    # A test of no provider is one of the active one.
+    # A test without a provider tests the active one.
     for call in (SET, ("model", "test", "--json", "--provider")) if provider else (SET,):
         done = device.call(*call, provider)
         assert (done.returncode, done.stdout) == (64, "")
@@ -262,11 +264,13 @@ def test_key_11_an_unknown_provider_is_wrong_usage(device: Device, provider: str
 @pytest.mark.parametrize(
     "arguments",
     [
-        pytest.param("--provider openai --key-from-stdin", id="nobody-to-ask"),
+        pytest.param("--provider openai --key-from-stdin", id="nobody-to-confirm"),
         pytest.param("--provider openai --yes", id="no-terminal"),
         pytest.param("--key-from-stdin --yes", id="no-provider"),
         pytest.param(f"--provider openai --key {CANARY}", id="key-as-an-argument"),
-        pytest.param("--provider openai --variable PATH --key-from-stdin --yes", id="of-another"),
+        pytest.param(
+            "--provider openai --variable PATH --key-from-stdin --yes", id="variable-of-another"
+        ),
     ],
 )
 def test_wrong_usage_stores_nothing(device: Device, arguments: str) -> None:
@@ -286,7 +290,7 @@ def test_env_02_a_file_that_systemd_reads_differently_is_refused_with_the_line(
     assert device.path(SECRETS).read_text() == "A=1\nB=x\\\nOPENAI_API_KEY=old\n"
 
 
-def test_a_key_is_stored_but_the_provider_cannot_be_made_active(device: Device) -> None:
+def test_a_key_is_stored_even_if_its_provider_cannot_become_active(device: Device) -> None:
     device.path(ACTIVE).mkdir(parents=True)
     done = device.ctl(*SET, "openai", stdin=CANARY)
     assert done.returncode == 1
@@ -294,7 +298,7 @@ def test_a_key_is_stored_but_the_provider_cannot_be_made_active(device: Device) 
     assert device.path(SECRETS).read_text() == f"OPENAI_API_KEY={CANARY}\n"
 
 
-def test_variables_of_the_environment_name_other_files(device: Device, tmp_path: Path) -> None:
+def test_environment_variables_name_other_files(device: Device, tmp_path: Path) -> None:
     elsewhere = tmp_path / "mine.env"
     env = {"PLATFORM_SECRETS_FILE": str(elsewhere)}
     assert device.ctl(*SET, "openai", stdin=CANARY, env=env).returncode == 0
@@ -311,25 +315,25 @@ def pipe() -> Iterator[tuple[int, int]]:
         os.close(end)
 
 
-def test_a_line_is_enough_though_the_pipe_stays_open(pipe: tuple[int, int]) -> None:
+def test_one_line_is_enough_even_if_the_pipe_stays_open(pipe: tuple[int, int]) -> None:
     os.write(pipe[1], f"{CANARY}\n".encode())
     assert read_key(pipe[0]) == Secret(CANARY)
 
 
 @pytest.mark.parametrize("sent", [b"", b"half"])
-def test_waiting_for_a_line_ends(pipe: tuple[int, int], sent: bytes) -> None:
+def test_waiting_for_a_line_is_bounded(pipe: tuple[int, int], sent: bytes) -> None:
     os.write(pipe[1], sent)
     with pytest.raises(PlatformError, match="No line came on standard input"):
         read_key(pipe[0], timeout_s=0.05)
 
 
-def test_a_key_may_come_in_pieces(pipe: tuple[int, int]) -> None:
+def test_a_key_can_arrive_in_pieces(pipe: tuple[int, int]) -> None:
     os.write(pipe[1], b"fi")
     threading.Timer(0.05, os.write, (pipe[1], b"rst\r\n")).start()
     assert read_key(pipe[0]) == Secret("first")
 
 
-def test_a_second_line_that_comes_late_is_seen(
+def test_a_second_line_that_arrives_late_is_noticed(
     pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     os.write(pipe[1], b"first\n")
@@ -347,7 +351,7 @@ def test_a_second_line_that_comes_late_is_seen(
 
 
 @pytest.mark.parametrize("stdin", ["<&-", "</dev/zero", "</dev/null"])
-def test_any_standard_input_ends_in_a_sentence(device: Device, stdin: str) -> None:
+def test_unusable_standard_input_is_reported_in_a_sentence(device: Device, stdin: str) -> None:
     script = f'"$0" "$@" {stdin}'
     done = run_on(device, "/bin/sh", "-c", script, program("platformctl"), *SET, "openai")
     assert (done.returncode, done.stdout) == (1, "")
@@ -363,7 +367,7 @@ def test_any_standard_input_ends_in_a_sentence(device: Device, stdin: str) -> No
         pytest.param((), ["n\n"], 1, id="no"),
     ],
 )
-def test_on_a_terminal_the_key_is_asked_for_and_not_shown(
+def test_at_a_terminal_the_program_asks_for_the_key_without_showing_it(
     device: Device, arguments: tuple[str, ...], typed: list[str], returncode: int
 ) -> None:
     pid, terminal = pty.fork()
@@ -377,7 +381,7 @@ def test_on_a_terminal_the_key_is_asked_for_and_not_shown(
             shown += os.read(terminal, 1024)
         os.write(terminal, text.encode())
         shown += b"|"
-    with contextlib.suppress(OSError):  # A terminal whose last program has gone.
+    with contextlib.suppress(OSError):  # A terminal whose last program has ended.
         while chunk := os.read(terminal, 1024):
             shown += chunk
     os.close(terminal)
@@ -386,7 +390,7 @@ def test_on_a_terminal_the_key_is_asked_for_and_not_shown(
     assert device.path(SECRETS).exists() == (returncode == 0)
 
 
-def test_key_14_twenty_programs_at_once_lose_nothing(device: Device) -> None:
+def test_key_14_twenty_simultaneous_programs_lose_no_key(device: Device) -> None:
     ids = [entry["id"] for entry in json.loads(device.call("model", "list", "--json").stdout)]
     with ThreadPoolExecutor(len(ids)) as pool:
         done = list(pool.map(lambda name: device.ctl(*SET, name, stdin=f"k-{name}"), ids))
@@ -394,7 +398,7 @@ def test_key_14_twenty_programs_at_once_lose_nothing(device: Device) -> None:
     assert len(device.path(SECRETS).read_text().splitlines()) == len(ids)
 
 
-def test_leak_06_left_overs_of_a_killed_writer_are_swept(device: Device) -> None:
+def test_leak_06_left_overs_of_a_killed_writer_are_removed(device: Device) -> None:
     left = device.put(f"/etc/platform/.secrets.env.99999.{'a' * 8}.tmp", CANARY, mode=0o600)
     other = device.put("/etc/platform/.other.tmp", "x")
     assert device.ctl(*SET, "openai", stdin=CANARY).returncode == 0
@@ -402,7 +406,7 @@ def test_leak_06_left_overs_of_a_killed_writer_are_swept(device: Device) -> None
     assert other.exists()
 
 
-def test_leak_07_no_copy_of_the_old_file_stays(device: Device) -> None:
+def test_leak_07_no_copy_of_the_old_file_remains(device: Device) -> None:
     device.put(SECRETS, f"OPENAI_API_KEY={CANARY}\n")
     device.ctl(*SET, "openai", stdin="new")
     found = [path for path in device.root.rglob("*") if path.is_file()]
@@ -410,17 +414,17 @@ def test_leak_07_no_copy_of_the_old_file_stays(device: Device) -> None:
     assert not [path for path in found if CANARY.encode() in path.read_bytes()]
 
 
-def test_key_12_no_argument_and_no_environment_of_any_process_holds_the_key(
+def test_key_12_no_argument_and_no_environment_of_a_process_contains_the_key(
     device: Device,
 ) -> None:
-    """strace shows every program that it starts: none, and what it was started with."""
+    """strace shows that the program starts no other, and with what it was started itself."""
     done = run_on(device, *STRACE, program("platformctl"), *SET, "openai", stdin=CANARY)
     assert done.returncode == 0
     assert done.stderr.count("execve(") == 1
     assert CANARY not in done.stderr + done.stdout
 
 
-def test_leak_01_no_core_file_of_a_process_that_has_the_key(device: Device, tmp_path: Path) -> None:
+def test_leak_01_a_process_with_the_key_writes_no_core_file(device: Device, tmp_path: Path) -> None:
     process = subprocess.Popen(
         [program("platformctl"), *SET, "openai"],
         env=clean_environment() | {"PLATFORM_ROOT": str(device.root)},
@@ -440,7 +444,7 @@ def test_leak_01_no_core_file_of_a_process_that_has_the_key(device: Device, tmp_
     assert not os.WCOREDUMP(status)
 
 
-def test_an_invalid_name_is_repeated_only_in_part(device: Device) -> None:
+def test_a_long_invalid_name_is_shortened_in_messages(device: Device) -> None:
     device.put(ACTIVE, "x" * 100_000 + "\n")
     for done in (device.ctl("model", "test", "--json"), device.ctl(*SET, "y" * 100_000)):
         assert len(done.stdout + done.stderr) < 600

@@ -30,7 +30,7 @@ def server() -> Iterator[RawServer]:
 
 
 def choose(device: Device, provider: str, endpoint: str = "", key: str = "") -> None:
-    """Make that provider the active one, at `endpoint`; `key` is a line of secrets.env."""
+    """Make the provider active, at `endpoint`; `key` is a line of secrets.env."""
     device.put("/etc/platform/active-provider", f"{provider}\n")
     if endpoint:
         device.put("/etc/platform/active-endpoint", f"{endpoint}\n")
@@ -38,7 +38,7 @@ def choose(device: Device, provider: str, endpoint: str = "", key: str = "") -> 
 
 
 def answer(device: Device, *args: str, status: int = 0, stdin: str = "") -> dict[str, Any]:
-    """What `model test --json` prints."""
+    """The output of `model test --json`."""
     done = device.ctl("model", "test", "--json", *args, stdin=stdin)
     assert done.returncode == status, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
@@ -47,7 +47,7 @@ def answer(device: Device, *args: str, status: int = 0, stdin: str = "") -> dict
     return found
 
 
-def test_the_active_provider_is_asked_at_its_chosen_address(
+def test_the_active_provider_is_tested_at_its_chosen_address(
     device: Device, server: RawServer
 ) -> None:
     choose(device, "openai", f"{server.url}/v1", f"OPENAI_API_KEY={CANARY}")
@@ -64,7 +64,7 @@ def test_the_active_provider_is_asked_at_its_chosen_address(
     assert server.requests[0].headers["authorization"] == f"Bearer {CANARY}"
 
 
-def test_another_provider_is_not_asked_at_the_address_of_the_active_one(
+def test_another_provider_is_not_tested_at_the_address_of_the_active_one(
     device: Device, server: RawServer
 ) -> None:
     choose(device, "openai", f"{server.url}/v1", f"OPENAI_API_KEY=a\nOTHER_API_KEY={CANARY}")
@@ -75,7 +75,9 @@ def test_another_provider_is_not_asked_at_the_address_of_the_active_one(
     assert server.requests == []
 
 
-def test_people_get_three_lines_and_the_result(device: Device, server: RawServer) -> None:
+def test_the_text_for_people_has_three_lines_and_the_result(
+    device: Device, server: RawServer
+) -> None:
     choose(device, "openai", f"{server.url}/v1", f"OPENAI_API_KEY={CANARY}")
     done = device.ctl("model", "test")
     *facts, status, verdict = done.stdout.splitlines()
@@ -83,7 +85,7 @@ def test_people_get_three_lines_and_the_result(device: Device, server: RawServer
     assert facts == ["Provider  openai", f"Address   {server.url}/v1"]
     assert status.startswith("Answer    HTTP 200, after ")
     assert verdict == "The key works. 1 model available."
-    # And when it went wrong, why, and what to do.
+    # After a failure it also says why and what to do.
     choose(device, "openai", f"{server.url}/v2", f"OPENAI_API_KEY={CANARY}")
     done = device.ctl("model", "test")
     assert done.returncode == 1
@@ -97,7 +99,9 @@ def test_people_get_three_lines_and_the_result(device: Device, server: RawServer
 
 
 @pytest.mark.parametrize("as_json", [True, False], ids=["json", "people"])
-def test_a_pass_that_proves_nothing_warns(device: Device, server: RawServer, as_json: bool) -> None:
+def test_a_pass_that_proves_nothing_gives_a_warning(
+    device: Device, server: RawServer, as_json: bool
+) -> None:
     choose(device, "openrouter", f"{server.url}/v1", f"OPENROUTER_API_KEY={CANARY}")
     done = device.ctl("model", "test", *(["--json"] if as_json else []))
     assert done.returncode == 0
@@ -110,7 +114,7 @@ def test_a_pass_that_proves_nothing_warns(device: Device, server: RawServer, as_
 GIVEN = ("--key-from-stdin", "--provider")
 
 
-def test_a_given_key_is_tested_instead_of_the_stored_one_which_need_not_be_there(
+def test_a_given_key_is_tested_instead_of_the_stored_one_even_if_there_is_none(
     device: Device, server: RawServer
 ) -> None:
     choose(device, "openai", f"{server.url}/v1", "OPENAI_API_KEY=stored")
@@ -123,9 +127,7 @@ def test_a_given_key_is_tested_instead_of_the_stored_one_which_need_not_be_there
     assert sent == [f"Bearer {CANARY}"] * 2
 
 
-def test_values_that_are_not_given_with_a_key_are_the_stored_ones(
-    device: Device, server: RawServer
-) -> None:
+def test_stored_values_complete_a_given_key(device: Device, server: RawServer) -> None:
     for stored, lines, region in (
         ("AWS_REGION=eu-west-1", [], "eu-west-1"),
         ("AWS_REGION=eu-west-1", ["AWS_REGION=us-east-2"], "us-east-2"),
@@ -155,7 +157,7 @@ def test_values_that_are_not_given_with_a_key_are_the_stored_ones(
         pytest.param(CANARY * 3_000, "is longer than", id="too-long"),
     ],
 )
-def test_an_impossible_key_is_not_sent_and_not_shown(
+def test_an_invalid_key_is_not_sent_and_not_shown(
     device: Device, server: RawServer, sent: str, error: str
 ) -> None:
     stored = "AWS_SECRET_ACCESS_KEY=s\nAWS_REGION=eu-west-1"
@@ -167,7 +169,7 @@ def test_an_impossible_key_is_not_sent_and_not_shown(
     assert server.requests == []
 
 
-def test_a_model_at_home_is_asked_at_the_address_that_is_stored_for_it(
+def test_a_model_on_this_machine_is_tested_at_its_stored_address(
     device: Device, server: RawServer
 ) -> None:
     device.put("/etc/platform/airgap.flag", "")
@@ -176,7 +178,7 @@ def test_a_model_at_home_is_asked_at_the_address_that_is_stored_for_it(
     assert "authorization" not in server.requests[0].headers
 
 
-def test_key_10_hosted_inference_takes_the_model_that_is_named_or_active(
+def test_key_10_hosted_inference_uses_the_given_or_the_active_model(
     device: Device, server: RawServer
 ) -> None:
     choose(device, "huggingface", server.url, f"HUGGINGFACE_API_KEY={CANARY}")
@@ -206,7 +208,7 @@ def test_key_10_hosted_inference_takes_the_model_that_is_named_or_active(
         "no-address",
     ],
 )
-def test_an_impossible_test_fails_with_a_reason_and_what_to_do(
+def test_an_impossible_test_fails_with_a_reason_and_a_hint(
     device: Device, active: str, secrets: str, error: str
 ) -> None:
     if active:
@@ -236,7 +238,7 @@ def test_a_broken_record_is_a_failed_test(device: Device, record: str, content: 
     assert json.loads(done.stdout)["error"]
 
 
-def test_key_05_no_setting_of_the_environment_comes_between(
+def test_key_05_proxies_and_netrc_of_the_environment_are_ignored(
     device: Device, server: RawServer, tmp_path: Path
 ) -> None:
     home = tmp_path / "home"
@@ -261,7 +263,7 @@ def entry(name: str, kind: str, endpoint: str = "") -> dict[str, Any]:
 def catalogue(
     device: Device, kind: str, endpoint: str, more: list[dict[str, Any]] | None = None
 ) -> None:
-    """A catalogue with the provider `other`."""
+    """A catalogue that contains the provider `other`."""
     providers = [entry("other", kind, endpoint), *(more or [])]
     device.put("/etc/platform/providers.json", json.dumps({"providers": providers}))
 

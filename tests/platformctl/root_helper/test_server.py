@@ -30,12 +30,12 @@ Run = Callable[[Paths, Any, OnProgress], object]
 
 @pytest.fixture(autouse=True)
 def _the_helper_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Nothing is asked of a helper that is not root's; this one is of whoever runs the tests.
+    # Only a helper that runs as root is trusted; in these tests, one of the user who runs them.
     monkeypatch.setattr(control_helper, "_ROOT", os.geteuid())
 
 
 class Served:
-    """A helper in a thread, which answers one connection; `said` is what its log has."""
+    """A helper in a thread that answers one connection; `said` is its log."""
 
     def __init__(self, folder: Path, run: Run) -> None:
         self.path = folder / "s"
@@ -53,7 +53,7 @@ class Served:
             self.said = serve(connection, self._operations.get, Paths(Path("/"), {}), users=users)
 
     def connect(self, *, progress: bool) -> socket.socket:
-        """A connection on which `do` was asked for."""
+        """Open a connection and request `do` on it."""
         connection = socket.socket(socket.AF_UNIX)
         connection.settimeout(20)
         connection.connect(str(self.path))
@@ -76,13 +76,13 @@ def served(tmp_path: Path) -> Iterator[Callable[[Run], Served]]:
 
 
 def lines_of(connection: socket.socket) -> list[dict[str, Any]]:
-    """All that comes, each line of it an object."""
+    """All received lines, each parsed as an object."""
     data = b"".join(iter(lambda: connection.recv(65536), b""))
     return [json.loads(line) for line in data.splitlines()]
 
 
-def counts(to: int) -> Run:
-    """An operation that tells every number up to that, and is done."""
+def counting(to: int) -> Run:
+    """An operation that reports every number below `to` as progress, and returns `to`."""
 
     def run(paths: Paths, asked: Nothing, on_progress: OnProgress) -> int:
         for number in range(to):
@@ -101,12 +101,12 @@ def test_each_operation_is_found_by_its_name(name: str) -> None:
 
 def test_progress_is_reported_before_the_answer(served: Callable[[Run], Served]) -> None:
     told: list[Any] = []
-    assert ask(served(counts(3)).path, "do", {}, int, on_progress=told.append) == 3
+    assert ask(served(counting(3)).path, "do", {}, int, on_progress=told.append) == 3
     assert told == [0, 1, 2]
 
 
 def test_a_caller_without_progress_gets_one_line(served: Callable[[Run], Served]) -> None:
-    with served(counts(3)).connect(progress=False) as connection:
+    with served(counting(3)).connect(progress=False) as connection:
         assert lines_of(connection) == [{"result": 3, "error": None}]
 
 
@@ -125,7 +125,7 @@ def test_a_caller_that_does_not_read_does_not_block_the_operation(
     with helper.connect(progress=True) as connection:
         assert done.wait(60)
         *told, last = lines_of(connection)
-    # Each line that came is whole, and they are bounded; on a slow machine there are beats, too.
+    # The received lines are complete and bounded; a slow machine also sends heartbeats.
     numbers = [one["progress"]["number"] for one in told if one["progress"] is not None]
     assert numbers == list(range(len(numbers)))
     assert numbers
@@ -150,7 +150,7 @@ def test_a_caller_that_leaves_does_not_stop_the_operation(served: Callable[[Run]
     assert helper.said == f"change: do by user {os.geteuid()}: done"
 
 
-def test_a_silent_but_living_helper_is_not_taken_for_dead(
+def test_a_silent_helper_that_still_runs_is_not_taken_for_dead(
     served: Callable[[Run], Served], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(control_serving, "_BEAT_S", 0.05)
@@ -171,8 +171,8 @@ def test_a_silent_but_living_helper_is_not_taken_for_dead(
         pytest.param(b'{"progress": 1}\n', True, "gave no answer", id="dead"),
         pytest.param(b'{"progress": 1}\n', False, "has said nothing for 0.3 s", id="silent"),
         pytest.param(b'{"progress": 1}\n{"res', True, "is not valid", id="torn"),
-        pytest.param(b"{}\n", True, "is not valid", id="nothing"),
-        pytest.param(b"[]\n", True, "is not valid", id="no-object"),
+        pytest.param(b"{}\n", True, "is not valid", id="empty-object"),
+        pytest.param(b"[]\n", True, "is not valid", id="not-an-object"),
         pytest.param(MUCH, True, "longer than", id="endless"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Putting the units of a device in their places, and taking them away."""
+"""Installing the units of a device, and removing them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ PWA = LOCAL / "systemd/system/platform-pwa.service"
 
 
 def call(*words: str, **environment: str) -> Result:
-    """How `platformctl services` ends."""
+    """Run `platformctl services` and return the result."""
     return CliRunner().invoke(main, ["services", *words], env=environment)
 
 
 @pytest.fixture
 def image(tmp_path: Path) -> Path:
-    """The folder of a system that runs nowhere, with our programs."""
+    """The folder of a system that is not running, with our programs."""
     root = tmp_path / "image"
     for name in service_checks.PROGRAMS:
         program = root / "opt/ours/bin" / name
@@ -43,13 +43,13 @@ def image(tmp_path: Path) -> Path:
     return root
 
 
-def installed(image: Path, *words: str) -> Result:
-    """How it ends to install everything there."""
+def install(image: Path, *words: str) -> Result:
+    """Install everything into the image; return the result."""
     return call("install", "--root", str(image), "--programs", "/opt/ours/bin", *words)
 
 
 def test_files_are_readable_for_all_and_name_the_programs(image: Path) -> None:
-    assert installed(image, "--files-only").exit_code == 0
+    assert install(image, "--files-only").exit_code == 0
     for place, _ in services.files(Path("/")):
         file = image / LOCAL / place
         assert stat.S_IMODE(file.stat().st_mode) == 0o644
@@ -58,8 +58,8 @@ def test_files_are_readable_for_all_and_name_the_programs(image: Path) -> None:
     assert not (image / "etc/systemd").exists()
 
 
-def test_an_image_has_users_folders_and_what_starts_at_boot(image: Path) -> None:
-    done = installed(image, "--json")
+def test_an_image_gets_users_folders_and_the_links_for_the_boot(image: Path) -> None:
+    done = install(image, "--json")
     assert done.exit_code == 0, done.stderr
     told = json.loads(done.stdout)
     assert str(image / PWA) in told["files"]
@@ -72,23 +72,23 @@ def test_an_image_has_users_folders_and_what_starts_at_boot(image: Path) -> None
     assert started == set(told["enabled"])
 
 
-def test_to_install_again_changes_nothing_and_what_was_disabled_stays_so(image: Path) -> None:
-    installed(image, "--files-only")
-    installed(image)
+def test_installing_again_changes_nothing_and_keeps_units_disabled(image: Path) -> None:
+    install(image, "--files-only")
+    install(image)
     before = tree(image)
-    assert installed(image).exit_code == 0
+    assert install(image).exit_code == 0
     assert tree(image) == before
     link = image / "etc/systemd/system/platform-wizard.service.wants/platform-wizard-qr.service"
     link.unlink()
-    assert "platform-wizard-qr.service" not in json.loads(installed(image, "--json").stdout)
+    assert "platform-wizard-qr.service" not in json.loads(install(image, "--json").stdout)
     assert not link.is_symlink()
 
 
-def test_a_masked_unit_stays_masked_and_the_others_are_installed(image: Path) -> None:
+def test_a_masked_unit_stays_masked_and_the_others_are_install(image: Path) -> None:
     mask = image / "etc/systemd/system/platform-pwa.service"
     mask.parent.mkdir(parents=True)
     mask.symlink_to("/dev/null")
-    done = installed(image, "--json")
+    done = install(image, "--json")
     assert done.exit_code == 0, done.stderr
     assert "platform-wizard.service" in json.loads(done.stdout)["enabled"]
     assert "platform-pwa.service" not in json.loads(done.stdout)["enabled"]
@@ -99,7 +99,7 @@ def test_a_masked_unit_stays_masked_and_the_others_are_installed(image: Path) ->
     "link",
     ["usr/local", "usr/local/lib/systemd/system", "etc/systemd/system", "etc", "var", "home"],
 )
-def test_fs_08_a_link_of_an_image_leads_nothing_out_of_it(
+def test_fs_08_nothing_is_written_through_a_link_that_leads_out_of_the_image(
     image: Path, tmp_path: Path, link: str
 ) -> None:
     outside = tmp_path / "outside"
@@ -110,11 +110,11 @@ def test_fs_08_a_link_of_an_image_leads_nothing_out_of_it(
     (image / link).parent.mkdir(parents=True, exist_ok=True)
     (image / link).symlink_to(outside)
     before = tree(tmp_path)
-    done = installed(image)
+    done = install(image)
     assert (done.exit_code, done.stdout) == (1, "")
     assert f"leads out of {image}" in done.stderr
     if link.startswith("usr"):
-        assert installed(image, "--files-only").exit_code == 1
+        assert install(image, "--files-only").exit_code == 1
         assert call("remove", "--root", str(image)).exit_code == 1
     assert tree(tmp_path) == before
 
@@ -123,12 +123,12 @@ def test_a_link_within_an_image_is_followed(image: Path) -> None:
     (image / "usr").mkdir()
     (image / "opt/local").mkdir()
     (image / "usr/local").symlink_to("../opt/local")
-    assert installed(image).exit_code == 0
+    assert install(image).exit_code == 0
     assert (image / "opt/local/lib/systemd/system/platform-pwa.service").is_file()
 
 
-def test_remove_leaves_what_is_not_of_install(image: Path) -> None:
-    installed(image)
+def test_remove_keeps_files_that_install_did_not_write(image: Path) -> None:
+    install(image)
     kept = image / "etc/platform/secrets.env"
     kept.write_text("A=b\n")
     done = call("remove", "--root", str(image))
@@ -154,7 +154,7 @@ def test_a_disk_that_fills_up_leaves_everything_as_it_was(
         write_atomic(path, data)
 
     monkeypatch.setattr(services, "write_atomic", full)
-    done = installed(image)
+    done = install(image)
     assert (done.exit_code, done.stdout) == (1, "")
     assert "No space left" in done.stderr
     assert {path for path in image.rglob("*") if path.is_file()} == before
@@ -178,16 +178,16 @@ def test_an_impossible_installation_is_refused_before_anything_is_written(
     else:
         monkeypatch.setenv("PATH", str(image))
     before = tree(image)
-    done = installed(image)
+    done = install(image)
     assert (done.exit_code, done.stdout) == (1, "")
     assert said in done.stderr
     assert done.stderr.count("\n") == 2
     assert tree(image) == before
 
 
-def test_only_root_switches_something_on(image: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_root_can_enable_units(image: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    done = installed(image)
+    done = install(image)
     assert (done.exit_code, done.stderr.splitlines()[0]) == (1, "error: Only root may do that")
     assert not (image / "usr").exists()
 
@@ -198,7 +198,7 @@ def test_a_machine_without_systemd_or_with_a_read_only_folder_is_reported(
     monkeypatch.setattr(service_checks, "_BOOTED", image / "run/systemd/system")
     with pytest.raises(PlatformError, match="systemd does not run here"):
         service_checks.check_system(Path("/"), LOCAL)
-    # What the kernel says of a file system that is mounted read-only, to root as well.
+    # The error of the kernel for a file system that is mounted read-only, even for root.
     monkeypatch.setattr(os, "access", lambda path, mode: path != image / "etc")
     with pytest.raises(PlatformError, match=f"{image}/etc cannot be written"):
         service_checks.check_system(image, LOCAL)
@@ -213,7 +213,7 @@ def test_a_missing_folder_or_one_that_no_unit_can_name_is_wrong_usage(image: Pat
     assert not (image / "usr").exists()
 
 
-def test_programs_that_the_services_do_not_see_are_refused(image: Path) -> None:
+def test_programs_that_the_services_cannot_reach_are_refused(image: Path) -> None:
     for hidden in ("home/agent/venv/bin", "root", "tmp/x", "var/tmp/x"):
         shutil.copytree(image / "opt/ours/bin", image / hidden)
         with pytest.raises(PlatformError, match="which the services cannot see"):
@@ -228,7 +228,7 @@ def test_the_folder_of_the_programs_is_found_behind_a_link(image: Path, tmp_path
     assert service_checks.own_programs(image / "opt/ours/bin/platformctl") == link.resolve().parent
 
 
-def test_the_units_of_a_machine_that_says_nothing_are_listed(
+def test_the_units_of_a_machine_without_systemd_are_listed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))

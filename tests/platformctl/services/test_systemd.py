@@ -19,7 +19,7 @@ BLOCK = (
 
 @pytest.fixture
 def systemctl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A program that stands in for systemctl where no systemd runs; tests write it."""
+    """A stand-in for systemctl where no systemd runs; the tests write it."""
     monkeypatch.setenv("PATH", stand_in(tmp_path / "bin", "systemctl", "")["PATH"])
     return tmp_path / "bin/systemctl"
 
@@ -49,7 +49,7 @@ def write(program: Path, script: str) -> None:
     ],
     ids=lambda value: ">".join(value)[:40] if isinstance(value, tuple) else "",
 )
-def test_a_block_of_answer_is_a_state(change: tuple[str, str], expected: UnitState) -> None:
+def test_a_block_of_the_answer_is_a_state(change: tuple[str, str], expected: UnitState) -> None:
     assert parse(BLOCK.replace(*change), now_s=100.0) == expected
 
 
@@ -62,7 +62,7 @@ def test_all_units_are_queried_in_one_call(systemctl: Path, tmp_path: Path) -> N
     assert asked.endswith(" -- a.service b.service")
 
 
-def test_without_a_good_answer_a_unit_is_unavailable(
+def test_without_a_valid_answer_a_unit_is_unavailable(
     systemctl: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for script in (
@@ -79,7 +79,7 @@ def test_without_a_good_answer_a_unit_is_unavailable(
     assert unit_states(["a.service"]) == {"a.service": UnitState()}
 
 
-def test_cli_01_a_hanging_systemctl_delays_nobody(systemctl: Path) -> None:
+def test_cli_01_a_hanging_systemctl_does_not_delay_the_caller(systemctl: Path) -> None:
     write(systemctl, "sleep 60")
     begun = time.monotonic()
     assert unit_states(["a.service"]) == {"a.service": UnitState()}
@@ -94,14 +94,16 @@ def test_cli_09_an_invalid_unit_name_is_not_queried(systemctl: Path, tmp_path: P
     assert not (tmp_path / "asked").exists()
 
 
-def test_a_unit_is_switched_at_once_and_for_every_boot(systemctl: Path, tmp_path: Path) -> None:
+def test_a_unit_is_enabled_or_disabled_at_once_and_for_every_boot(
+    systemctl: Path, tmp_path: Path
+) -> None:
     write(systemctl, f'echo "$@" >{tmp_path}/asked')
     for on, verb in ((True, "enable"), (False, "disable")):
         switch("a.service", on=on)
         assert (tmp_path / "asked").read_text() == f"{verb} --now -- a.service\n"
 
 
-def test_a_unit_that_could_not_be_switched_is_reported_in_systemds_words(systemctl: Path) -> None:
+def test_a_failure_to_enable_a_unit_is_reported_in_systemds_words(systemctl: Path) -> None:
     write(systemctl, "echo one >&2; echo 'Failed to enable unit: Unit file missing.' >&2; exit 1")
     with pytest.raises(
         PlatformError, match=r"not enable a\.service: Failed to enable unit: Unit f"

@@ -1,4 +1,4 @@
-"""`platformctl setup`: the plan that the wizard carries out, and how far it came."""
+"""`platformctl setup`: the plan that the wizard executes, and its progress."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HOSTNAME = {"action": 0, "at": "2026-11-20T10:00:01Z"}
 
 
 def shown(device: Device) -> dict[str, Any]:
-    """The plan as a program reads it."""
+    """The plan, as a program reads it."""
     done = device.call("setup", "plan", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     found: dict[str, Any] = json.loads(done.stdout)
@@ -39,25 +39,25 @@ def shown(device: Device) -> dict[str, Any]:
 
 @pytest.fixture
 def answered(device: Device) -> Device:
-    """A device whose questions are answered, all of them."""
+    """A device with answers to all questions."""
     put_answers(device)
     return device
 
 
-def test_the_plan_is_the_one_of_the_review_page(device: Device) -> None:
+def test_the_plan_is_that_of_the_review_page(device: Device) -> None:
     client = development(device.root)
     answer(client)
     page = client.get("/wizard/review").text
     plan = shown(device)
     assert f'name="plan" value="{plan["mark"]}"' in page
     words = html.unescape(re.sub(r"<[^>]+>", "", page))
-    # Each thing that it does, in the plan's order.
+    # Each action, in the order of the plan.
     place = 0
     for action in plan["actions"]:
         place = words.index(action["path"] or shlex.join(action["argv"]), place)
 
 
-def test_the_plan_lets_in_where_the_wizard_is_served(answered: Device) -> None:
+def test_the_plan_opens_the_port_on_which_the_wizard_is_served(answered: Device) -> None:
     before = shown(answered)
     place = answered.path("/run/platform/wizard.token")
     ServingFile(place).write(Serving(os.getpid(), bind="0.0.0.0:9443"))
@@ -65,7 +65,7 @@ def test_the_plan_lets_in_where_the_wizard_is_served(answered: Device) -> None:
     rules = [one["content"] for one in after["actions"] if one["path"].endswith(".nft")]
     assert "9443" in rules[0]
     assert after["mark"] != before["mark"]
-    # Of a process that has ended.
+    # The port of a process that has ended.
     ServingFile(place).write(Serving(2**22 + 1, bind="0.0.0.0:9443"))
     assert shown(answered) == before
 
@@ -94,7 +94,7 @@ def test_phases_are_headings_and_files_have_mode_and_owner(answered: Device) -> 
     assert "\n    account = 0123456789\n    key = •••\n" in whole
 
 
-def test_what_is_missing_is_reported(device: Device) -> None:
+def test_missing_answers_are_reported(device: Device) -> None:
     put_answers(device, profile="gone", tunnel_choice="skip", tunnel_name="")
     state = json.loads(device.path(STATE_FILE).read_text())
     del state["answers"]["timezone"]
@@ -112,7 +112,7 @@ def test_without_answers_there_is_no_plan(device: Device) -> None:
 
 
 @pytest.mark.parametrize(("mode", "said"), [(0, "Permission denied"), (0o600, "")])
-def test_answers_that_cannot_be_read_are_a_sentence_and_stay(
+def test_answers_that_cannot_be_read_are_reported_in_a_sentence_and_kept(
     device: Device, mode: int, said: str
 ) -> None:
     file = device.put(STATE_FILE, '{"version": 2, "answers": ', mode)
@@ -122,14 +122,14 @@ def test_answers_that_cannot_be_read_are_a_sentence_and_stay(
     assert [one.name for one in file.parent.iterdir()] == [file.name]
 
 
-def test_the_plan_of_a_device_that_is_set_up_says_so(device: Device) -> None:
+def test_the_plan_of_a_configured_device_says_so(device: Device) -> None:
     put_answers(device, step="done")
     said = device.call("setup", "plan").stdout
     assert said.startswith("This device is set up, so none of this will be done.\n")
     assert "the wizard needs" not in said
 
 
-def test_a_record_that_cannot_be_used_is_warned_of(answered: Device) -> None:
+def test_an_unusable_record_causes_a_warning(answered: Device) -> None:
     answered.put("/etc/platform/providers.json", "[")
     done = answered.call("setup", "plan", "--json")
     assert done.returncode == 0
@@ -146,9 +146,9 @@ def test_a_record_that_cannot_be_used_is_warned_of(answered: Device) -> None:
         ([{"state": "failed", "why": "the disk is full"}], "failed", "failed"),
         ([{"state": "done"}, {"at": STARTED, "ended": True}], "done", "done"),
     ],
-    ids=["begun", "running", "failed", "done"],
+    ids=["started", "running", "failed", "done"],
 )
-def test_status_tells_how_far_the_last_try_came(
+def test_status_shows_the_progress_of_the_last_attempt(
     device: Device, changes: list[dict[str, object]], outcome: str, state: str
 ) -> None:
     put_journal(device, *({**HOSTNAME, **one} if "state" in one else one for one in changes))
@@ -166,7 +166,7 @@ def test_status_before_anything_was_applied(device: Device) -> None:
     assert (done.returncode, done.stdout) == (0, "Nothing has been applied yet.\n")
 
 
-def test_a_journal_that_cannot_be_read_is_a_sentence(device: Device) -> None:
+def test_a_journal_that_cannot_be_read_is_reported_in_a_sentence(device: Device) -> None:
     device.put(JOURNAL, "", mode=0o640)
     done = device.call("setup", "status", "--json")
     assert (done.returncode, done.stdout) == (1, "")
@@ -187,7 +187,7 @@ def test_other_commands_do_not_load_the_wizard(statement: str, without: set[str]
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
-def test_a_device_that_is_set_up_says_so(answered: Device) -> None:
+def test_the_status_of_a_configured_device_says_so(answered: Device) -> None:
     put_journal(answered)
     path = answered.path("/etc/platform/setup-complete")
     path.write_text('{"setup": "x", "completed_at": "2026-11-21T00:00:00Z"}\n')
@@ -196,15 +196,13 @@ def test_a_device_that_is_set_up_says_so(answered: Device) -> None:
     assert (told["complete"], told["completed_at"]) == (True, "2026-11-21T00:00:00Z")
     said = answered.call("setup", "status").stdout
     assert said.startswith("This device is set up since 2026-11-21T00:00:00Z.\n")
-    # Made by hand.
+    # A marker that was created by hand.
     path.write_text("")
     assert answered.call("setup", "status").stdout.startswith("This device is set up.\n")
 
 
 @pytest.mark.parametrize("state", ["done", "review", "damaged", "none"])
-def test_a_device_that_is_set_up_asks_again_with_the_answers_kept(
-    answered: Device, state: str
-) -> None:
+def test_setup_again_reopens_setup_with_the_previous_answers(answered: Device, state: str) -> None:
     path = answered.path("/etc/platform/setup-complete")
     path.write_text("{}")
     file = answered.path(STATE_FILE)
@@ -233,7 +231,7 @@ def test_a_device_that_is_set_up_asks_again_with_the_answers_kept(
     assert "is not set up yet" in more.stderr
 
 
-def test_a_device_in_a_folder_is_not_set_up_by_hand(answered: Device) -> None:
+def test_a_device_in_a_folder_cannot_be_set_up_from_the_command_line(answered: Device) -> None:
     done = answered.ctl("setup", "apply", "--yes")
     assert (done.returncode, done.stdout) == (1, "")
     assert "can only be set up by its wizard" in done.stderr

@@ -23,7 +23,7 @@ from platformctl.voice.settings import (
 )
 
 SHIPPED = data_path("voice.toml").read_bytes()
-# What the shipped limits records say, by the name of the record.
+# The shipped limits records by name.
 DEVICES = {
     path.stem: limits.parse(path.read_bytes()) for path in data_path("limits").glob("*.json")
 }
@@ -34,7 +34,7 @@ MODELS = {
 }
 
 
-def test_the_shipped_file_is_off_and_says_the_defaults() -> None:
+def test_the_shipped_file_disables_voice_and_lists_the_defaults() -> None:
     config = parse(SHIPPED)
     assert config.voice == Voice()
     assert config.relay == VoiceConfig().relay
@@ -42,7 +42,7 @@ def test_the_shipped_file_is_off_and_says_the_defaults() -> None:
     assert config.voice.wake_word == "agent"
 
 
-def test_the_shipped_file_is_what_its_schema_says_and_names_every_key() -> None:
+def test_the_shipped_file_matches_its_schema_and_names_every_key() -> None:
     tree = tomllib.loads(SHIPPED.decode())
     whole = schema("voice")
     jsonschema.validate(tree, whole)
@@ -56,7 +56,7 @@ def test_the_shipped_file_is_what_its_schema_says_and_names_every_key() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"[voice]\n", b"[relay]\nnew = 1\n[other]\nx = 1\n"])
-def test_missing_keys_have_their_default(data: bytes) -> None:
+def test_missing_keys_have_their_defaults(data: bytes) -> None:
     assert parse(data) == VoiceConfig()
 
 
@@ -92,7 +92,7 @@ def rows(table: dict[tuple[str, str], tuple[Any, ...]]) -> list[tuple[str, str, 
 
 
 @pytest.mark.parametrize(("section", "key", "value"), rows(GOOD))
-def test_a_value_is_taken_and_the_schema_allows_it(section: str, key: str, value: str) -> None:
+def test_a_good_value_is_accepted_by_code_and_schema(section: str, key: str, value: str) -> None:
     data = edited(SHIPPED, {(section, key): value}, parse)
     assert getattr(getattr(parse(data), section), key) == value
     jsonschema.validate(tomllib.loads(data.decode()), schema("voice"))
@@ -108,12 +108,12 @@ def test_a_bad_value_is_never_written_and_its_place_is_named(
 
 
 @pytest.mark.parametrize("name", DEVICES)
-def test_voice_is_on_offer_where_there_is_a_microphone_and_enough_to_run_on(name: str) -> None:
+def test_voice_is_supported_on_targets_with_a_microphone_and_enough_memory(name: str) -> None:
     assert supported(DEVICES[name]) == (name in MODELS)
     assert default_model(DEVICES[name]) == MODELS.get(name, "whisper-tiny.en")
 
 
-def test_the_speech_model_is_what_the_device_can_bear() -> None:
+def test_the_speech_model_depends_on_the_target_and_its_memory() -> None:
     for ram_mb, model in ((15_872, "whisper-base.en"), (8_192, "whisper-tiny.en")):
         assert default_model(Limits(target="rpi5", ram_mb=ram_mb)) == model
     hears = Limits(target="arm64-generic", capabilities=Capabilities(voice_wake_word=True))

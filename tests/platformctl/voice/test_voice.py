@@ -18,7 +18,7 @@ from platform_common.formats.decode import from_json
 from platform_common.paths import Paths
 from platform_common.resources import data_path
 from platformctl.voice import microphone, voice
-from tests.platformctl.conftest import run_on, typed_on
+from tests.platformctl.conftest import run_at_terminal, run_on
 from tests.support.devices import Device
 from tests.support.releases import program
 from tests.support.stand_in import path_without, stand_in
@@ -38,11 +38,11 @@ source_tag = "kitchen"
 
 @pytest.fixture
 def device(tmp_path: Path) -> Device:
-    """A board that can hear its wake word."""
-    return on("rpi5", tmp_path)
+    """A board that can listen for its wake word."""
+    return device_of("rpi5", tmp_path)
 
 
-def on(target: str, root: Path) -> Device:
+def device_of(target: str, root: Path) -> Device:
     device = Device(root)
     limits = data_path(f"limits/{target}.json").read_bytes()
     device.put("/etc/platform/limits.json", limits)
@@ -50,7 +50,7 @@ def on(target: str, root: Path) -> Device:
 
 
 def status(device: Device) -> VoiceStatus:
-    """The answer to `voice status --json`, read as the applications read it."""
+    """The answer to `voice status --json`, read as the apps read it."""
     done = device.call("voice", "status", "--json")
     assert done.returncode == 0, done.stderr
     return from_json(done.stdout.encode(), VoiceStatus)
@@ -60,10 +60,10 @@ def status(device: Device) -> VoiceStatus:
     ("target", "supported", "model"),
     [("rpi5-16gb", True, "whisper-base.en"), ("rpi4", False, "whisper-tiny.en")],
 )
-def test_without_a_file_the_settings_are_those_that_the_device_would_get(
+def test_without_a_file_the_settings_are_the_defaults_of_the_device(
     tmp_path: Path, target: str, supported: bool, model: str
 ) -> None:
-    answer = status(on(target, tmp_path))
+    answer = status(device_of(target, tmp_path))
     assert (answer.supported, answer.voice.stt_model) == (supported, model)
     assert (answer.voice.enabled, answer.service_active) == (False, False)
     assert answer.voice.wake_word == "agent"
@@ -89,8 +89,8 @@ def test_enable_and_disable_change_one_word_of_the_operators_file(device: Device
     assert device.path(CONFIG).read_text() == OPERATORS
 
 
-def test_without_a_file_it_begins_with_the_shipped_one(tmp_path: Path) -> None:
-    device = on("x86_64-mini-pc", tmp_path)
+def test_without_a_file_a_copy_of_the_shipped_one_is_created(tmp_path: Path) -> None:
+    device = device_of("x86_64-mini-pc", tmp_path)
     done = device.call("voice", "enable", "--yes")
     assert done.returncode == 0, done.stderr
     text = device.path(CONFIG).read_text()
@@ -101,7 +101,7 @@ def test_without_a_file_it_begins_with_the_shipped_one(tmp_path: Path) -> None:
 
 
 def test_a_device_without_voice_gets_the_reason_and_nothing_is_written(tmp_path: Path) -> None:
-    device = on("digitalocean", tmp_path)
+    device = device_of("digitalocean", tmp_path)
     done, answer = device.call("voice", "enable", "--yes"), status(device)
     assert (done.returncode, device.path(CONFIG).exists()) == (1, False)
     why = f"error: This device has no voice: {answer.reason.rstrip('.')}\n"
@@ -113,10 +113,10 @@ def test_a_device_without_voice_gets_the_reason_and_nothing_is_written(tmp_path:
     [("y\n", 0, True), ("\n", 1, False), ("n\n", 1, False)],
     ids=["yes", "enter", "no"],
 )
-def test_the_microphone_goes_on_after_consent_alone(
+def test_the_microphone_is_only_switched_on_after_consent(
     device: Device, typed: str, ended: int, enabled: bool
 ) -> None:
-    code, shown = typed_on(device, "voice", "enable", typed=typed)
+    code, shown = run_at_terminal(device, "voice", "enable", typed=typed)
     assert (code, status(device).voice.enabled) == (ended, enabled)
     assert "The microphone of this device will be on all the time" in shown
 
@@ -127,7 +127,7 @@ def test_the_microphone_goes_on_after_consent_alone(
 def test_a_wake_word_is_set(device: Device, word: str) -> None:
     device.put(CONFIG, OPERATORS)
     done = device.call("voice", "set-wake-word", word)
-    # A letter and its accent are one character.
+    # A letter with its accent is one character.
     word = word.replace("e\u0308", "ë")
     assert (done.returncode, done.stderr, status(device).voice.wake_word) == (0, "", word)
     assert device.path(CONFIG).read_text() == OPERATORS.replace("'jeeves'", f'"{word}"')
@@ -144,7 +144,7 @@ def test_an_invalid_wake_word_is_wrong_usage(device: Device, word: str | bytes) 
     assert (done.returncode, device.path(CONFIG).read_text()) == (64, OPERATORS)
 
 
-def test_two_that_change_it_at_once_lose_nothing(device: Device) -> None:
+def test_two_simultaneous_changes_are_both_kept(device: Device) -> None:
     device.put(CONFIG, OPERATORS)
     calls = [("enable", "--yes"), ("set-wake-word", "computer")] * 4
     with ThreadPoolExecutor(4) as pool:
@@ -154,7 +154,7 @@ def test_two_that_change_it_at_once_lose_nothing(device: Device) -> None:
     assert device.path(CONFIG).read_text() == after
 
 
-def test_fs_02_on_a_read_only_file_system_the_old_file_stays(device: Device) -> None:
+def test_fs_02_on_a_read_only_file_system_the_old_file_is_kept(device: Device) -> None:
     path = device.put(CONFIG, OPERATORS)
     lock = path.with_name(".voice.toml.lock")
     faulty = ("strace", "-qq", "-o", "/dev/null", "-P", lock, "-e", "inject=openat:error=EROFS")
@@ -166,7 +166,7 @@ def test_fs_02_on_a_read_only_file_system_the_old_file_stays(device: Device) -> 
 
 @pytest.fixture
 def systemctl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A stand-in for systemctl that knows the relay, and the log of what it was asked."""
+    """A stand-in for systemctl that knows the relay; returns the log of its calls."""
     script = (
         f'echo "$*" >>{tmp_path}/calls\n'
         "case $1 in\n"
@@ -185,7 +185,7 @@ def at_root(device: Device) -> Paths:
     return Paths(Path("/"), variables)
 
 
-def test_the_service_follows_the_switch_and_a_failure_is_reported(
+def test_switching_voice_starts_or_stops_the_service_and_a_failure_is_reported(
     device: Device, systemctl: Path, tmp_path: Path
 ) -> None:
     # A device in a folder never switches the services of this machine.
@@ -200,13 +200,15 @@ def test_the_service_follows_the_switch_and_a_failure_is_reported(
         voice.SWITCH(at_root(device), voice.Switch(on=True))
 
 
-def test_a_running_relay_needs_a_restart_for_another_word(device: Device, systemctl: Path) -> None:
+def test_a_running_relay_must_be_restarted_for_another_wake_word(
+    device: Device, systemctl: Path
+) -> None:
     done = device.call("voice", "set-wake-word", "computer", env={"PATH": os.environ["PATH"]})
     assert f"systemctl restart {voice.UNIT}" in done.stdout
     assert status(device).service_active
 
 
-# The microphone, heard by the real arecord through devices that ALSA makes up.
+# The microphone, recorded by the real arecord through virtual ALSA devices.
 
 OPENING = "echo 'arecord: main:831: audio open error:"
 UNUSABLE = "The microphone default could not be used:"
@@ -215,7 +217,7 @@ _TONE = struct.pack("<16000h", *(int(8192 * math.sin(n / 8)) for n in range(16_0
 
 
 def microphone_of(folder: Path, sound: bytes) -> dict[str, str]:
-    """The variables for an ALSA whose default device gives `sound` over and over."""
+    """The variables for an ALSA whose default device repeats `sound`."""
     (folder / "sound").write_bytes(sound)
     (folder / ".asoundrc").write_text(
         "pcm.!default { type file; slave.pcm null; file /dev/null; format raw;"
@@ -229,7 +231,7 @@ def checked(device: Device, **environment: str) -> tuple[int, VoiceCheck]:
     return done.returncode, from_json(done.stdout.encode(), VoiceCheck)
 
 
-def test_a_microphone_that_hears_something_works_and_nothing_of_it_is_kept(
+def test_a_microphone_with_sound_works_and_no_recording_is_kept(
     device: Device, tmp_path: Path
 ) -> None:
     environment = microphone_of(tmp_path, _TONE) | {"TMPDIR": str(tmp_path)}
@@ -241,13 +243,13 @@ def test_a_microphone_that_hears_something_works_and_nothing_of_it_is_kept(
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_a_microphone_that_is_silent_does_not_work(device: Device, tmp_path: Path) -> None:
+def test_a_silent_microphone_does_not_work(device: Device, tmp_path: Path) -> None:
     code, found = checked(device, **microphone_of(tmp_path, bytes(4096)))
     assert (code, found.ok, found.peak_dbfs) == (1, False, None)
     assert found.error == "The microphone default only gives silence"
 
 
-def test_without_a_microphone_it_says_which_was_looked_for(device: Device, tmp_path: Path) -> None:
+def test_the_error_for_a_missing_microphone_names_it(device: Device, tmp_path: Path) -> None:
     device.put(CONFIG, '[voice]\naudio_device = "plughw:7,3"\n')
     code, found = checked(device, HOME=str(tmp_path))
     error = "There is no microphone at plughw:7,3"
@@ -268,9 +270,17 @@ def test_without_a_microphone_it_says_which_was_looked_for(device: Device, tmp_p
         ("exec cat /dev/zero", "The device default sent more data than was requested"),
         ("", "arecord is not installed; it is in the package alsa-utils"),
     ],
-    ids=["busy", "no-permission", "unplugged", "mute", "nothing", "without-end", "no-arecord"],
+    ids=[
+        "busy",
+        "no-permission",
+        "unplugged",
+        "error-without-reason",
+        "nothing",
+        "endless",
+        "no-arecord",
+    ],
 )
-def test_an_error_of_arecord_becomes_a_sentence(
+def test_an_error_of_arecord_is_reported_in_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, error: str
 ) -> None:
     folder = tmp_path / "bin"
@@ -280,7 +290,7 @@ def test_an_error_of_arecord_becomes_a_sentence(
     assert microphone.check("default") == VoiceCheck("default", error=whole)
 
 
-def test_a_sound_card_that_stands_still_is_left_in_time(
+def test_a_sound_card_without_data_is_abandoned_in_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", stand_in(tmp_path / "bin", "arecord", "exec sleep 60")["PATH"])

@@ -1,4 +1,4 @@
-"""The chart of what each day cost."""
+"""The chart of the costs per day."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def bars(chart: Chart) -> list[ElementTree.Element]:
     return list(ElementTree.fromstring(chart.svg).iter("rect"))
 
 
-def test_a_bar_is_as_high_as_its_day_was_dear() -> None:
+def test_the_height_of_a_bar_is_proportional_to_the_cost_of_its_day() -> None:
     found = heights(cost_chart(WEEK, None, ENGLISH))
     assert found == [0, 17.5, 35, 70, 8.8, 0, 52.5]
 
 
-def test_the_label_says_the_range_the_total_and_the_most() -> None:
+def test_the_label_states_the_range_the_total_and_the_maximum() -> None:
     chart = cost_chart(WEEK, None, ENGLISH)
     label = "Cost per day from Nov 1, 2026 to Nov 7, 2026: $10.50 in total, $4.00 at most."
     svg = ElementTree.fromstring(chart.svg)
@@ -38,7 +38,7 @@ def test_the_label_says_the_range_the_total_and_the_most() -> None:
     assert svg.attrib["role"] == "img"
 
 
-def test_each_bar_and_each_row_says_its_day_newest_row_first() -> None:
+def test_each_bar_and_each_row_states_its_day_and_the_newest_row_is_first() -> None:
     chart = cost_chart(WEEK, None, ENGLISH)
     assert bars(chart)[3].findtext("title") == "Nov 4, 2026: $4.00"
     assert chart.rows[0] == ("Nov 7, 2026", "$3.00")
@@ -51,16 +51,18 @@ def test_each_bar_and_each_row_says_its_day_newest_row_first() -> None:
     ("cap_usd", "drawn"),
     [(None, False), (0.0, False), (-1.0, False), (2.0, True), (4.0, True), (4.1, False)],
 )
-def test_the_cap_is_drawn_where_it_lies_among_the_bars(cap_usd: float | None, drawn: bool) -> None:
+def test_the_cap_is_drawn_if_it_is_within_the_height_of_the_bars(
+    cap_usd: float | None, drawn: bool
+) -> None:
     chart = cost_chart(WEEK, cap_usd, ENGLISH)
     assert chart.cap_is_drawn is drawn
     assert ('class="cap"' in chart.svg) is drawn
-    # The policy lets it through.
+    # The content security policy allows it.
     assert "style" not in chart.svg
     assert "<script" not in chart.svg
 
 
-def test_a_day_with_a_little_cost_is_seen_and_one_without_is_not() -> None:
+def test_a_day_with_a_tiny_cost_has_a_visible_bar_and_one_without_has_none() -> None:
     days = (Day("2026-11-01", 1000.0), Day("2026-11-02", 0.0001), Day("2026-11-03", 0.0))
     assert heights(cost_chart(days, None, ENGLISH)) == [70, 1, 0]
 

@@ -1,4 +1,4 @@
-"""The start page and the page about updates: what they say of what the control CLI answered."""
+"""The start page and the update page: how they show the answers of the control CLI."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def page(client: FlaskClient, address: str = "/app/dashboard", **options: Any) -
 
 
 def words(text: str, part: str = "") -> str:
-    """What a page, or one card of it, says, without its markup."""
+    """The text of a page, or of one card, without its markup."""
     tree = html5lib.parse(text, namespaceHTMLElements=False)
     parts = tree.iter("section") if part else tree.iter("body")
     (found,) = (one for one in parts if one.get("id") == part or not part)
@@ -46,13 +46,15 @@ def words(text: str, part: str = "") -> str:
 
 
 def shown(client: FlaskClient, ctl: FakeCtl, **changes: dict[str, object]) -> str:
-    """The page when the answers of a fine device have these members besides."""
+    """The page for the answers of a healthy device with these changes."""
     set_answers(ctl, {call: answer | changes.get(call, {}) for call, answer in fine().items()})
     return page(client)
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_cli_14_every_state_is_a_whole_page(client: FlaskClient, ctl: FakeCtl, state: str) -> None:
+def test_cli_14_every_state_gives_a_valid_page(
+    client: FlaskClient, ctl: FakeCtl, state: str
+) -> None:
     STATES[state](ctl)
     text = page(client)
     html5lib.HTMLParser(strict=True).parse(text)
@@ -62,7 +64,9 @@ def test_cli_14_every_state_is_a_whole_page(client: FlaskClient, ctl: FakeCtl, s
 
 
 @pytest.mark.parametrize("state", UPDATE_STATES)
-def test_every_update_is_a_whole_page(client: FlaskClient, ctl: FakeCtl, state: str) -> None:
+def test_every_update_state_gives_a_valid_page(
+    client: FlaskClient, ctl: FakeCtl, state: str
+) -> None:
     UPDATE_STATES[state](ctl)
     html5lib.HTMLParser(strict=True).parse(page(client, "/app/update"))
 
@@ -87,14 +91,14 @@ HEADLINES = {
 
 
 @pytest.mark.parametrize("state", HEADLINES)
-def test_the_verdict_comes_first(client: FlaskClient, ctl: FakeCtl, state: str) -> None:
+def test_the_overall_state_comes_first(client: FlaskClient, ctl: FakeCtl, state: str) -> None:
     STATES[state](ctl)
     said = words(page(client))
     top = said[: said.index(" Gateway ")]
     assert [sentence for sentence in HEADLINES[state] if sentence not in top] == []
 
 
-def test_everything_that_the_calls_know_is_on_the_page(client: FlaskClient, ctl: FakeCtl) -> None:
+def test_all_values_of_the_answers_are_on_the_page(client: FlaskClient, ctl: FakeCtl) -> None:
     STATES["fine"](ctl)
     said = words(page(client))
     for text in (
@@ -110,7 +114,9 @@ def test_everything_that_the_calls_know_is_on_the_page(client: FlaskClient, ctl:
         assert text in said
 
 
-def test_an_unreported_value_is_a_dash_and_not_0(client: FlaskClient, ctl: FakeCtl) -> None:
+def test_an_unreported_value_is_shown_as_a_dash_and_not_as_0(
+    client: FlaskClient, ctl: FakeCtl
+) -> None:
     STATES["empty"](ctl)
     text = page(client)
     body = words(text)
@@ -119,18 +125,18 @@ def test_an_unreported_value_is_a_dash_and_not_0(client: FlaskClient, ctl: FakeC
     assert body.count("—") > 20
 
 
-def test_what_was_reported_as_nought_is_a_nought(client: FlaskClient, ctl: FakeCtl) -> None:
+def test_a_reported_zero_is_shown_as_zero(client: FlaskClient, ctl: FakeCtl) -> None:
     text = shown(client, ctl, cost={"today_usd": 0, "unknown_messages": 0, "daily_cap_usd": 0})
     said = words(text, "cost")
     assert "Today $0.00 No daily cap" in said
     assert "All messages are counted." in said
-    # How much of a cap is spent is reckoned where it was not reported.
+    # The share of a cap is calculated if it is not reported.
     cost = {name: value for name, value in fine()["cost"].items() if not name.endswith("_pct")}
     set_answers(ctl, fine() | {"cost": cost})
     assert "of $5.00, 18%" in words(page(client), "cost")
 
 
-def test_limits_in_words_of_no_record_are_shown(client: FlaskClient, ctl: FakeCtl) -> None:
+def test_unknown_values_in_limits_are_shown(client: FlaskClient, ctl: FakeCtl) -> None:
     limits: dict[str, object] = {
         "tier": "tiny",
         "ram_class": "8gb",
@@ -144,7 +150,9 @@ def test_limits_in_words_of_no_record_are_shown(client: FlaskClient, ctl: FakeCt
 
 
 @pytest.mark.parametrize("call", fine())
-def test_cli_04_a_failed_call_stubs_its_part(client: FlaskClient, ctl: FakeCtl, call: str) -> None:
+def test_cli_04_a_failed_call_only_affects_its_own_part(
+    client: FlaskClient, ctl: FakeCtl, call: str
+) -> None:
     set_answers(ctl, fine())
     ctl.answer(f"{call} --json", "", status=1, errors="error: the reason\n")
     text = page(client)
@@ -154,7 +162,7 @@ def test_cli_04_a_failed_call_stubs_its_part(client: FlaskClient, ctl: FakeCtl, 
     assert "—" in words(text, name) or "No checks were reported." in words(text, name)
 
 
-def test_of_the_provider_only_the_choice_is_shown(client: FlaskClient, ctl: FakeCtl) -> None:
+def test_only_chosen_values_of_the_provider_are_shown(client: FlaskClient, ctl: FakeCtl) -> None:
     none: dict[str, object] = {"provider": {}, "channels": []}
     said = words(shown(client, ctl, status=none), "gateway")
     assert [word for word in ("Provider", "Model", "Address", "Channels") if word in said] == []
@@ -167,7 +175,9 @@ def test_of_the_provider_only_the_choice_is_shown(client: FlaskClient, ctl: Fake
         assert expected in words(shown(client, ctl, status={"provider": provider}), "gateway")
 
 
-def test_more_than_anyone_reads_is_left_out_and_counted(client: FlaskClient, ctl: FakeCtl) -> None:
+def test_long_lists_are_shortened_and_the_rest_is_counted(
+    client: FlaskClient, ctl: FakeCtl
+) -> None:
     checks = [{"name": f"n{n}", "outcome": {"kind": "Fail"}} for n in range(1000)]
     channels = [f"channel-{number}" for number in range(1000)]
     days = [{"date": f"2026-{m:02}-{d:02}", "usd": m} for m in (11, 10) for d in range(1, 29)]
@@ -198,7 +208,7 @@ def test_the_state_of_the_gateway_is_a_word(client: FlaskClient, ctl: FakeCtl) -
         assert re.search(rf"Gateway [●▲■○] {word} ", said)
 
 
-def test_a_cap_that_has_tripped_is_said_plainly(client: FlaskClient, ctl: FakeCtl) -> None:
+def test_a_tripped_cap_is_stated_plainly(client: FlaskClient, ctl: FakeCtl) -> None:
     day, month = {"daily_state": "tripped"}, {"monthly_state": "tripped"}
     one = "A cost cap has been reached."
     cases: list[tuple[dict[str, Any], str]] = [
@@ -227,7 +237,7 @@ def test_counts_without_checks_are_shown(client: FlaskClient, ctl: FakeCtl) -> N
     assert "2 health checks found a problem." in words(text)
 
 
-def test_the_page_tells_its_time_and_speaks_german_too(client: FlaskClient, ctl: FakeCtl) -> None:
+def test_the_page_shows_its_time_and_is_also_in_german(client: FlaskClient, ctl: FakeCtl) -> None:
     STATES["fine"](ctl)
     english, german, again = (
         page(client, headers={"Accept-Language": code}) for code in ("en", "de", "en")
@@ -316,7 +326,7 @@ def test_without_an_update_the_page_says_why(client: FlaskClient, ctl: FakeCtl) 
         assert client.get("/app/update?notice").status_code == 204
 
 
-def test_the_notice_for_the_start_page_is_a_line(client: FlaskClient, ctl: FakeCtl) -> None:
+def test_the_notice_for_the_start_page_is_one_paragraph(client: FlaskClient, ctl: FakeCtl) -> None:
     UPDATE_STATES["hostile"](ctl)
     text = page(client, "/app/update?notice=1")
     assert text.startswith("<p")
@@ -325,7 +335,7 @@ def test_the_notice_for_the_start_page_is_a_line(client: FlaskClient, ctl: FakeC
     assert "Release 2026.11.9 is available." in page(client, "/app/update?notice=1")
 
 
-def test_our_own_control_cli_knows_no_updates(dashboard: Dashboard) -> None:
+def test_our_own_control_cli_does_not_support_updates(dashboard: Dashboard) -> None:
     client = dashboard(PLATFORM_CTL=program("platformctl"))
     assert "We could not check for updates: The control CLI does not support" in words(
         page(client, "/app/update")
@@ -335,8 +345,8 @@ def test_our_own_control_cli_knows_no_updates(dashboard: Dashboard) -> None:
 # Any answer at all.
 
 
-class Answering:
-    """A control CLI that answers each call with JSON of its own."""
+class PreparedCli:
+    """A control CLI that answers each call with prepared JSON."""
 
     sample: Sentence | None = None
 
@@ -350,7 +360,7 @@ class Answering:
 
 
 def _like(sample: Any) -> st.SearchStrategy[Any]:
-    """JSON like `sample`, with any values of the same kinds, and sometimes of another."""
+    """JSON like `sample`, with random values of the same types and sometimes of another type."""
     match sample:
         case bool():
             usual: st.SearchStrategy[Any] = st.booleans()
@@ -378,16 +388,16 @@ ANSWERS = st.fixed_dictionaries({call: _like(answer) for call, answer in fine().
 
 
 @pytest.fixture(scope="module")
-def any_answer(tmp_path_factory: pytest.TempPathFactory) -> tuple[Answering, FlaskClient]:
+def any_answer(tmp_path_factory: pytest.TempPathFactory) -> tuple[PreparedCli, FlaskClient]:
     root = tmp_path_factory.mktemp("device")
-    cli = Answering()
+    cli = PreparedCli()
     settings = PwaSettings.from_env({"PLATFORM_ROOT": str(root), "PATH": ""})
     return cli, create_app(settings, cli=cli).test_client()
 
 
 @pytest.mark.parametrize("most", [30, pytest.param(300, marks=pytest.mark.long)])
 def test_cli_14_no_answer_breaks_the_page(
-    any_answer: tuple[Answering, FlaskClient], most: int
+    any_answer: tuple[PreparedCli, FlaskClient], most: int
 ) -> None:
     cli, client = any_answer
 
@@ -408,7 +418,7 @@ def test_cli_14_no_answer_breaks_the_page(
     )
 )
 def test_cli_14_no_json_breaks_the_page(
-    any_answer: tuple[Answering, FlaskClient], answer: object
+    any_answer: tuple[PreparedCli, FlaskClient], answer: object
 ) -> None:
     cli, client = any_answer
     cli.answers = dict.fromkeys(fine(), answer)

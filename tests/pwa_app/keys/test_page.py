@@ -1,4 +1,4 @@
-"""The pages of the keys, as they are answered."""
+"""The pages about keys, without changes to any key."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ XHTML = "{http://www.w3.org/1999/xhtml}"
 
 
 def page(client: FlaskClient, path: str = "/app/keys") -> Element:
-    """The page at `path`, which is valid."""
+    """The page at `path`, which must be valid."""
     answer = client.get(path)
     assert answer.status_code == 200
     found: Element = html5lib.HTMLParser(strict=True).parse(answer.text)
@@ -40,7 +40,7 @@ def text(element: Element) -> str:
 
 
 def cards(tree: Element) -> dict[str, Element]:
-    """The cards of the page by the names of their providers."""
+    """The cards of the page, by the name of their provider."""
     return {text(next(card.iter(f"{XHTML}h3"))): card for card in all_of(tree, "article")}
 
 
@@ -125,7 +125,9 @@ def test_without_a_control_cli_samples_are_shown(dashboard: Dashboard) -> None:
 
 
 @pytest.mark.parametrize("path", ["/app/keys", "/app/keys/fine"])
-def test_http_14_hostile_providers_stay_text(client: FlaskClient, ctl: FakeCtl, path: str) -> None:
+def test_http_14_hostile_text_of_providers_is_escaped(
+    client: FlaskClient, ctl: FakeCtl, path: str
+) -> None:
     key_states.hostile(ctl)
     tree = page(client, path)
     assert HOSTILE in text(tree)
@@ -153,7 +155,7 @@ def test_http_14_hostile_providers_stay_text(client: FlaskClient, ctl: FakeCtl, 
         ("local-ollama", ["provider", "api_key", "test"]),
     ],
 )
-def test_a_provider_has_a_page_that_asks_for_what_its_kind_needs(
+def test_the_page_of_a_provider_asks_for_the_values_of_its_kind(
     client: FlaskClient, ctl: FakeCtl, provider: str, names: list[str]
 ) -> None:
     key_states.several(ctl)
@@ -162,12 +164,14 @@ def test_a_provider_has_a_page_that_asks_for_what_its_kind_needs(
     fields = {i.get("name"): i for i in form.iter(f"{XHTML}input")}
     assert list(fields) == names
     assert "checked" in fields["test"].attrib
-    # What a model of one's own needs is an address.
+    # A local model needs an address.
     assert (fields["api_key"].get("type") == "password") == (provider != "local-ollama")
     assert ctl.words() == ["model list --json"]
 
 
-def test_the_page_of_a_provider_says_how_its_key_looks(client: FlaskClient, ctl: FakeCtl) -> None:
+def test_the_page_of_a_provider_describes_the_format_of_its_key(
+    client: FlaskClient, ctl: FakeCtl
+) -> None:
     key_states.several(ctl)
     shown = text(page(client, "/app/keys/openai"))
     for said in ("sk-...", "https://api.openai.example/v1", "OpenAI becomes the active provider"):
@@ -189,7 +193,7 @@ def test_no_field_for_a_secret_is_filled_in(client: FlaskClient, ctl: FakeCtl, s
 @pytest.mark.parametrize(
     "name", ["nobody", "OpenAI", "--help", "..%2Fx", "x" * 3000, "a%20b", "%00", "%E2%80%AE"]
 )
-def test_there_is_no_page_for_no_provider(client: FlaskClient, ctl: FakeCtl, name: str) -> None:
+def test_an_unknown_provider_has_no_page(client: FlaskClient, ctl: FakeCtl, name: str) -> None:
     key_states.several(ctl)
     assert client.get(f"/app/keys/{name}").status_code == 404
 
@@ -205,7 +209,9 @@ def test_a_message_is_shown_once_on_whichever_page(client: FlaskClient, ctl: Fak
         assert "are both required" not in text(page(client, path))
 
 
-def test_key_16_of_200_one_sees_the_message(ctl: FakeCtl, device: Device, tmp_path: Path) -> None:
+def test_key_16_exactly_one_of_200_requests_gets_the_message(
+    ctl: FakeCtl, device: Device, tmp_path: Path
+) -> None:
     key_states.several(ctl)
     environment = ctl.environment | {"PLATFORM_ROOT": str(device.root)}
     with served("pwa-app", environment, tmp_path / "log") as app:
@@ -218,7 +224,7 @@ def test_key_16_of_200_one_sees_the_message(ctl: FakeCtl, device: Device, tmp_pa
                 return shown
 
         post = urllib.request.Request(f"{app.url}/app/keys/rotate", data=b"provider=openai")
-        opener = urllib.request.build_opener(_Stay)
+        opener = urllib.request.build_opener(_NoRedirect)
         with pytest.raises(urllib.request.HTTPError, match="302"):
             opener.open(post, timeout=30)
         with ThreadPoolExecutor(200) as pool:
@@ -227,8 +233,8 @@ def test_key_16_of_200_one_sees_the_message(ctl: FakeCtl, device: Device, tmp_pa
     assert all("Anthropic" in shown for shown in seen)
 
 
-class _Stay(urllib.request.HTTPRedirectHandler):
-    """Goes nowhere else."""
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Does not follow redirects."""
 
     def redirect_request(self, *_: object) -> None:
         return None

@@ -36,7 +36,7 @@ from tests.support.waiting import wait_until
 from tests.support.web_servers import served
 from tests.support.wizard_secrets import found
 
-# Of these tests alone, as they are looked for on the whole machine.
+# Used by these tests only, because they search the whole machine for them.
 CANARY = "sk-canary-rotation-0123456789"
 SECRET_CANARY = "SeCrEtCaNaRy/+rotation0123456789"
 SET = "model set --provider openai --key-from-stdin --yes"
@@ -49,14 +49,14 @@ REQUIRED = "Provider and key are both required."
 
 @pytest.fixture
 def ready(ctl: FakeCtl) -> FakeCtl:
-    """A stand-in that lists providers and stores any key of OpenAI."""
+    """A stand-in that lists providers, and stores any key of OpenAI."""
     key_states.several(ctl)
     ctl.answer(SET, "Stored\n")
     return ctl
 
 
 def rotate(client: FlaskClient, provider: str = "openai", key: str = CANARY, **more: str) -> str:
-    """Post the form; what the next page says of it."""
+    """Post the form; return the message on the next page."""
     data = {"provider": provider, "api_key": key, **more}
     answer = client.post("/app/keys/rotate", data=data)
     assert (answer.status_code, answer.headers["Location"]) == (302, "/app/keys")
@@ -64,7 +64,7 @@ def rotate(client: FlaskClient, provider: str = "openai", key: str = CANARY, **m
 
 
 def flash(client: FlaskClient, path: str = "/app/keys") -> str:
-    """The message on the next page, without the word in front; empty without one."""
+    """The message on the next page without its first word; empty without a message."""
     page = client.get(path).text
     assert CANARY not in page
     tree = html5lib.parse(page, namespaceHTMLElements=False)
@@ -76,11 +76,13 @@ def flash(client: FlaskClient, path: str = "/app/keys") -> str:
 
 
 def changes(ctl: FakeCtl) -> list[str]:
-    """The calls but those that list."""
+    """The calls except those that list the providers."""
     return [words for words in ctl.words() if words != LIST]
 
 
-def test_a_key_goes_to_the_control_cli_without_blanks(client: FlaskClient, ready: FakeCtl) -> None:
+def test_a_key_is_passed_to_the_control_cli_without_surrounding_blanks(
+    client: FlaskClient, ready: FakeCtl
+) -> None:
     assert rotate(client, key=f" \t{CANARY}\r\n") == "Rotated openai successfully."
     (call,) = [call for call in ready.calls() if call["words"] != LIST.split()]
     assert " ".join(call["words"]) == SET
@@ -100,7 +102,7 @@ def test_both_fields_are_required(
     ):
         assert client.post("/app/keys/rotate", data=data).status_code == 302
         assert flash(client) == REQUIRED
-    # What is no form has neither.
+    # A body that is not a form has neither.
     assert client.post("/app/keys/rotate", json=both).status_code == 302
     assert flash(client) == REQUIRED
     assert changes(ready) == []
@@ -141,7 +143,7 @@ def test_key_11_an_unknown_provider_is_refused(client: FlaskClient, ctl: FakeCtl
     )
 
 
-def test_an_impossible_key_is_refused_without_a_call(client: FlaskClient, ready: FakeCtl) -> None:
+def test_an_invalid_key_is_refused_without_a_call(client: FlaskClient, ready: FakeCtl) -> None:
     for key, why in (
         *((CANARY + more, "no key has") for more in (" x", "\nAWS_REGION=x", "…", "\0")),
         *((f"'{CANARY}'", "no key has"), (CANARY * 200, "is longer than 4,096 characters")),
@@ -154,7 +156,7 @@ def test_an_impossible_key_is_refused_without_a_call(client: FlaskClient, ready:
 
 
 def holds(data: bytes, *secrets: str) -> bool:
-    """Whether `data` holds a secret in any usual form."""
+    """Whether `data` contains a secret in any usual form."""
     return any(found(secret, data) for secret in secrets)
 
 
@@ -172,7 +174,7 @@ def test_key_12_no_argument_holds_the_key(
 
 
 def impatient(client: FlaskClient) -> FlaskClient:
-    """A client of the same dashboard, whose calls may take half a second."""
+    """A client of the same dashboard with half a second for each call."""
     settings: PwaSettings = client.application.extensions["pwa_app"].settings
     return create_app(msgspec.structs.replace(settings, call_limit_s=0.5)).test_client()
 
@@ -188,7 +190,7 @@ def impatient(client: FlaskClient) -> FlaskClient:
         pytest.param(None, "could not be started: No such file", id="has-gone"),
     ],
 )
-def test_key_13_a_program_that_misbehaves_is_a_failure_and_no_hang(
+def test_key_13_a_program_that_misbehaves_is_reported_without_hanging(
     client: FlaskClient, ctl: FakeCtl, answer: dict[str, Any] | None, why: str
 ) -> None:
     if answer is None:
@@ -208,11 +210,11 @@ def real(device: Device, **environment: str) -> Flask:
     """A dashboard of that device with the real control CLI."""
     variables = {"PLATFORM_CTL": program("platformctl"), "PLATFORM_ROOT": str(device.root)}
     settings = PwaSettings.from_env(variables | environment)
-    # As many at once as no person makes, on a machine that does other things too.
+    # More calls at once than people make, on a machine that is busy with other tests.
     return create_app(msgspec.structs.replace(settings, call_limit_s=120.0))
 
 
-def test_key_14_twenty_rotations_of_two_providers_at_once_lose_nothing(device: Device) -> None:
+def test_key_14_twenty_simultaneous_rotations_of_two_providers_lose_no_key(device: Device) -> None:
     app = real(device)
     keys = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 
@@ -250,13 +252,13 @@ def test_key_15_the_programs_message_is_shown_as_short_text(
     assert len(rotate(client)) <= len("Rotation failed: ") + 200
 
 
-def test_leak_01_no_key_is_too_short_to_be_hidden(client: FlaskClient, ctl: FakeCtl) -> None:
+def test_leak_01_even_a_short_key_is_masked(client: FlaskClient, ctl: FakeCtl) -> None:
     for key in ("x", "abcdefg", CANARY):
         ctl.answer(SET, status=1, errors=f"error: 0123 {key} 4567\n")
         assert rotate(client, key=key) == "Rotation failed: 0123 ••• 4567"
 
 
-def test_leak_08_the_message_in_memory_holds_no_key(client: FlaskClient, ctl: FakeCtl) -> None:
+def test_leak_08_the_message_in_memory_contains_no_key(client: FlaskClient, ctl: FakeCtl) -> None:
     ctl.answer(SET, status=1, errors=f"error: {CANARY}\n")
     ctl.answer(TEST, {"error": CANARY})
     for more in ({}, {"test": "1"}):
@@ -312,7 +314,7 @@ def test_a_test_that_hangs_leaves_the_key_unchecked(
     assert changes(ready) == [SET]
 
 
-def test_a_test_may_take_longer_than_other_calls(client: FlaskClient, ready: FakeCtl) -> None:
+def test_a_test_can_take_longer_than_other_calls(client: FlaskClient, ready: FakeCtl) -> None:
     ready.answer(TEST_STORED, {"ok": True, "http_status": 200}, takes_s=1.5)
     patient = impatient(client)
     patient.post("/app/keys/test", data={"provider": "openai"})
@@ -330,7 +332,7 @@ def test_a_test_may_take_longer_than_other_calls(client: FlaskClient, ready: Fak
     ],
     ids=["works", "rejected", "ill", "public", "no-answer"],
 )
-def test_the_stored_key_is_tested_and_its_page_says_how_that_went(
+def test_the_stored_key_is_tested_and_its_page_shows_the_result(
     client: FlaskClient, ready: FakeCtl, found: object, said: str
 ) -> None:
     ready.answer(TEST_STORED, found, status=1, errors="error: away\n")
@@ -349,7 +351,9 @@ AMAZON = {
 }
 
 
-def test_all_that_providers_need_is_tested_and_stored(client: FlaskClient, ready: FakeCtl) -> None:
+def test_all_values_that_providers_need_are_tested_and_stored(
+    client: FlaskClient, ready: FakeCtl
+) -> None:
     test = "model test --provider bedrock --key-from-stdin --json"
     ready.answer(test, {"ok": True, "http_status": 200})
     for words in AMAZON:
@@ -383,7 +387,7 @@ def test_values_stored_before_a_failure_are_reported(client: FlaskClient, ready:
     ],
     ids=["not-its-own", "unknown", "blank", "second-line"],
 )
-def test_a_further_value_that_cannot_be_used_stops_everything(
+def test_an_invalid_additional_value_stops_the_rotation(
     client: FlaskClient, ready: FakeCtl, provider: str, more: dict[str, str], why: str
 ) -> None:
     assert why in rotate(client, provider, **more)
@@ -391,7 +395,7 @@ def test_a_further_value_that_cannot_be_used_stops_everything(
 
 
 @pytest.mark.parametrize("name", ["--help", "PATH", "a b", ""])
-def test_key_11_the_name_of_a_variable_becomes_no_argument_unchecked(
+def test_key_11_an_invalid_variable_name_never_becomes_an_argument(
     client: FlaskClient, ready: FakeCtl, name: str
 ) -> None:
     ready.answer(LIST, [key_states.AMAZON | {"variables": ["AWS_ACCESS_KEY_ID", name]}])
@@ -399,7 +403,9 @@ def test_key_11_the_name_of_a_variable_becomes_no_argument_unchecked(
     assert changes(ready) == []
 
 
-def test_two_tabs_at_once_both_store_with_one_message(client: FlaskClient, ready: FakeCtl) -> None:
+def test_simultaneous_rotations_in_two_tabs_are_both_stored_with_one_message(
+    client: FlaskClient, ready: FakeCtl
+) -> None:
     ready.answer(SET, held=True)
     keys = ["sk-one-0123456789", "sk-two-0123456789"]
 
@@ -418,7 +424,7 @@ def test_two_tabs_at_once_both_store_with_one_message(client: FlaskClient, ready
 
 
 def test_the_page_after_a_rotation_shows_the_new_key(client: FlaskClient, ready: FakeCtl) -> None:
-    """A list that was asked for before the change is not given to who asks after it."""
+    """A list that was requested before the change is not reused for requests after it."""
     ready.answer(LIST, [key_states.OPENAI | {"masked_key_prefix": "old…"}], held=True)
     with ThreadPoolExecutor(1) as pool:
         early = pool.submit(client.application.test_client().get, "/app/keys")
@@ -430,8 +436,8 @@ def test_the_page_after_a_rotation_shows_the_new_key(client: FlaskClient, ready:
         assert "old…" in early.result().text
 
 
-def catalogue(device: Device, kind: str, endpoint: str) -> None:
-    """A catalogue of the provider `mine` alone."""
+def install_catalogue(device: Device, kind: str, endpoint: str) -> None:
+    """Install a catalogue with `mine` as the only provider."""
     entry = {
         "id": "mine",
         "display_name": "Mine",
@@ -456,10 +462,10 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Amazon]:
 
 
 @pytest.mark.long
-def test_the_real_program_and_a_real_server_take_the_right_key_and_keep_it_from_a_wrong_one(
+def test_with_a_real_program_and_server_a_wrong_key_does_not_replace_the_right_one(
     device: Device, proxy: OpenAiProxy
 ) -> None:
-    catalogue(device, "chat-compatible", proxy.endpoint)
+    install_catalogue(device, "chat-compatible", proxy.endpoint)
     client = real(device).test_client()
     assert rotate(client, "mine", proxy.key, test="1") == (
         "Rotated mine successfully. The new key was tested first, and works."
@@ -478,11 +484,13 @@ def test_the_real_program_and_a_real_server_take_the_right_key_and_keep_it_from_
 
 
 @pytest.mark.long
-def test_the_program_and_a_real_cloud_take_all_three_values(device: Device, cloud: Amazon) -> None:
-    catalogue(device, "signed-cloud", cloud.endpoint)
+def test_with_a_real_program_and_cloud_all_three_values_are_stored(
+    device: Device, cloud: Amazon
+) -> None:
+    install_catalogue(device, "signed-cloud", cloud.endpoint)
     client = real(device).test_client()
     more = {"secret_access_key": cloud.secret_key, "region": "us-east-1", "test": "1"}
-    # moto checks the signature first, and then has no list of models to give.
+    # moto checks the signature first, and has no list of models.
     signed = "The new key was not checked: Mine has a problem (HTTP 500)"
     assert rotate(client, "mine", cloud.access_key, **more).endswith(signed)
     assert device.path(SECRETS).read_text() == (
@@ -491,12 +499,12 @@ def test_the_program_and_a_real_cloud_take_all_three_values(device: Device, clou
     )
     wrong = rotate(client, "mine", cloud.access_key, secret_access_key="wrong", test="1")
     assert wrong.startswith("Rotation failed: Mine rejected this key")
-    # What is left empty is the stored value, in the test too.
+    # Values that are left empty are replaced by the stored ones, in the test too.
     assert rotate(client, "mine", cloud.access_key, test="1").endswith(signed)
 
 
-def test_a_provider_that_cannot_be_reached_gets_its_key_unchecked(device: Device) -> None:
-    catalogue(device, "chat-compatible", f"http://127.0.0.1:{free_port()}/v1")
+def test_the_key_of_an_unreachable_provider_is_stored_unchecked(device: Device) -> None:
+    install_catalogue(device, "chat-compatible", f"http://127.0.0.1:{free_port()}/v1")
     client = real(device).test_client()
     assert rotate(client, "mine", test="1").startswith(
         "Rotated mine successfully. The new key was not checked: "
@@ -504,7 +512,7 @@ def test_a_provider_that_cannot_be_reached_gets_its_key_unchecked(device: Device
     assert device.path(SECRETS).read_text() == f"MINE_API_KEY={CANARY}\n"
 
 
-# What a provider answers to the posts of a turn.
+# The status with which a provider answers the requests of a turn.
 ANSWERS = ("200 OK", "401 No", "500 Ill")
 KINDS = ("chat-compatible", "query-key", "signed-cloud")
 
@@ -519,7 +527,7 @@ KINDS = ("chat-compatible", "query-key", "signed-cloud")
 def test_leak_01_a_rotation_leaves_the_key_in_its_file_and_nowhere_else(
     device: Device, tmp_path: Path, turns: list[tuple[str, str]]
 ) -> None:
-    """As shipped, over HTTP, with a provider that sends back all that it was sent."""
+    """The installed program, over HTTP, with a provider that echoes everything it receives."""
 
     def echo(request: Any, connection: Any) -> None:
         said = f"{request.headers} {CANARY} {SECRET_CANARY}"
@@ -536,7 +544,7 @@ def test_leak_01_a_rotation_leaves_the_key_in_its_file_and_nowhere_else(
     ):
         session.trust_env = False
         for kind, status[0] in turns:
-            catalogue(device, kind, server.url)
+            install_catalogue(device, kind, server.url)
             for test in ("", "1"):
                 data = {"provider": "mine", "api_key": CANARY, "test": test}
                 if kind == "signed-cloud":

@@ -1,4 +1,4 @@
-"""Reading the journal: whose, how much, and what of it is fit to be shown."""
+"""Reading the journal: which unit, how many lines, and which text is shown."""
 
 from __future__ import annotations
 
@@ -54,9 +54,11 @@ def texts(journal: Journal, lines: int = 100, **more: Any) -> list[str]:
         (["００５７", "٥٠", "५०", "²", "1_000", " 50 ", "50\n", "50.0"], 100),
         (["+50", "--50", "-", "5e2", "0x50"], 100),
     ],
-    ids=["least", "as-said", "most", "no-number", "other-digits", "other-forms"],
+    ids=["least", "in-range", "most", "no-number", "other-digits", "other-forms"],
 )
-def test_cli_10_lines_is_absent_or_between_10_and_1000(texts: list[str], lines: int) -> None:
+def test_cli_10_the_number_of_lines_is_limited_to_between_10_and_1000(
+    texts: list[str], lines: int
+) -> None:
     assert {text: number_of_lines(text) for text in texts} == dict.fromkeys(texts, lines)
 
 
@@ -83,7 +85,7 @@ def test_cli_09_an_invalid_unit_is_replaced_by_the_fallback(unit: str) -> None:
     assert unit not in units.choices
 
 
-def test_the_unit_is_the_one_that_the_status_names_most_exactly() -> None:
+def test_the_unit_is_the_most_specific_one_in_the_status() -> None:
     exact = Agent(unit="b.service", journal_unit="c@1.service")
     for status, why, expected in (
         (Status("a", "a.service"), None, ("a.service", True)),
@@ -95,7 +97,7 @@ def test_the_unit_is_the_one_that_the_status_names_most_exactly() -> None:
         assert (units.active, units.known) == expected
 
 
-def test_only_units_of_the_list_can_be_chosen() -> None:
+def test_only_listed_units_can_be_chosen() -> None:
     units = units_of(Slice(Status(unit="a.service", tunnel=Tunnel("t.service"))))
     assert units.choose("t.service") == "t.service"
     assert units.choose("platform-pwa.service") == "platform-pwa.service"
@@ -111,18 +113,18 @@ def test_an_entry_has_its_level_time_boot_and_cursor(journal: Journal, real: Rea
     place = place_of(first.cursor)
     assert place is not None
     assert (place.boot, place.stamp_us) == (BOOT, first.stamp_us)
-    # journald says so of what has none.
+    # The default of journald for entries without a priority.
     assert second.level == "info"
 
 
-def test_only_the_unit_and_boot_asked_for_are_read(journal: Journal, real: RealJournal) -> None:
+def test_only_the_requested_unit_and_boot_are_read(journal: Journal, real: RealJournal) -> None:
     real.write("before", Logged("theirs", unit="other.service"), Logged("after", boot=NEXT_BOOT))
     assert texts(journal) == ["before", "after"]
     assert texts(journal, boot=True) == ["after"]
     assert journal.read(Extract("nobody.service", 10)).entries == ()
 
 
-def test_after_a_cursor_comes_only_what_is_new(journal: Journal, real: RealJournal) -> None:
+def test_only_newer_entries_follow_a_cursor(journal: Journal, real: RealJournal) -> None:
     real.write("old")
     (old,) = journal.read(Extract(UNIT, 10)).entries
     assert texts(journal, after=old.cursor) == []
@@ -146,7 +148,7 @@ def test_after_a_cursor_comes_only_what_is_new(journal: Journal, real: RealJourn
         ("empty", ""),
     ],
 )
-def test_cli_11_a_message_is_shown_so(
+def test_cli_11_a_message_is_cleaned_for_display(
     journal: Journal, real: RealJournal, message: str, text: str
 ) -> None:
     real.write(HOSTILE[message])
@@ -168,7 +170,7 @@ def test_cli_12_a_secret_across_the_cut_is_not_shown_in_part(
     assert not any("canary" in text for text in texts(journal))
 
 
-def test_cli_12_a_changed_file_of_keys_is_read_again_and_one_that_cannot_be_hides_no_log(
+def test_cli_12_a_changed_keys_file_is_read_again_and_an_unreadable_one_does_not_hide_the_log(
     journal: Journal, real: RealJournal, device: Device
 ) -> None:
     secrets = device.path("/etc/platform/secrets.env")
@@ -190,13 +192,15 @@ def test_a_line_that_is_too_long_is_reported(journal: Journal, real: RealJournal
     assert texts(journal) == ["before", "(too long to show)"]
 
 
-def test_the_last_lines_are_read_a_thousand_at_once(journal: Journal, real: RealJournal) -> None:
+def test_at_most_a_thousand_of_the_last_lines_are_read_at_once(
+    journal: Journal, real: RealJournal
+) -> None:
     real.write(*map(str, range(1200)))
     assert texts(journal, 10) == [str(number) for number in range(1190, 1200)]
     assert texts(journal, 1000) == [str(number) for number in range(200, 1200)]
 
 
-def test_cli_09_journalctl_gets_whole_words(
+def test_cli_09_journalctl_gets_each_value_as_one_argument(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = f'for word; do echo "$word"; done >{tmp_path}/words'
@@ -244,7 +248,7 @@ def test_any_line_of_journalctl_is_an_entry(line: bytes, text: str) -> None:
 
 
 @pytest.mark.parametrize("value", [None, 3, "x", "-1", "٣", "9" * 30, ["3"], "99"])
-def test_odd_priorities_and_times_are_no_failure(value: object) -> None:
+def test_odd_priorities_and_times_cause_no_failure(value: object) -> None:
     line = {"MESSAGE": "x", "PRIORITY": value, "__REALTIME_TIMESTAMP": value, "_BOOT_ID": value}
     (entry,) = read_entries(json.dumps(line | {"__CURSOR": 5}).encode(), as_it_is)
     assert entry.level in ("info", "debug")
@@ -255,13 +259,13 @@ def test_odd_priorities_and_times_are_no_failure(value: object) -> None:
 
 @examples(100)
 @given(st.text(max_size=300))
-def test_what_is_shown_needs_no_more_cleaning(text: str) -> None:
+def test_cleaning_shown_text_again_changes_nothing(text: str) -> None:
     assert visible(shown(text, as_it_is)) == shown(text, as_it_is)
 
 
 @examples(100)
 @given(st.binary(max_size=300))
-def test_any_bytes_are_entries(data: bytes) -> None:
+def test_any_bytes_are_read_as_entries(data: bytes) -> None:
     for entry in read_entries(data, as_it_is):
         entry.text.encode()
 
@@ -296,13 +300,13 @@ TODAY = date(2026, 11, 20)
         ({"q": "  "}, [0, 1, 2, 3]),
     ],
 )
-def test_filters_leave_the_lines_that_match(query: dict[str, str], numbers: list[int]) -> None:
+def test_filters_keep_the_matching_lines(query: dict[str, str], numbers: list[int]) -> None:
     filters = Filters.of(query, Units())
     rows = rows_of(entries(6, 3, 4, None), filters, boot="", day=TODAY)
     assert [int(row.text.split()[1]) for row in rows] == numbers
 
 
-def test_filters_go_through_an_address_and_back() -> None:
+def test_filters_survive_a_round_trip_through_an_address() -> None:
     filters = Filters("platform-pwa.service", 57, "warning", "a&b=c #%", boot=True)
     assert Filters.of(dict(parse_qsl(filters.query)), Units()) == filters
 

@@ -1,4 +1,4 @@
-"""The page of the log: whatever is in the journal, or keeps it from being read."""
+"""The page of the log, with any content of the journal, and without a readable journal."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.support.stand_in import path_without, stand_in
 
 TABLE = "{http://www.w3.org/1999/xhtml}"
 KEY = "canary-with-nothing-of-a-key"
-# How journalctl may fail, and the message for each failure.
+# The failures of journalctl, and the message for each.
 FAILURES = {
     "status": ("echo no such thing >&2; exit 3", "no such thing"),
     "status-without-a-word": ("exit 3", "exit code 3"),
@@ -52,7 +52,7 @@ def real(tmp_path: Path) -> RealJournal:
 
 @pytest.fixture
 def client(dashboard: Dashboard, real: RealJournal, ctl: FakeCtl) -> FlaskClient:
-    """A client of a dashboard with a real journal, on a device whose profile is known."""
+    """A client of a dashboard with a real journal, on a device with a known profile."""
     ctl.answer("status --json", STATUS)
     return dashboard(**real.environment)
 
@@ -64,7 +64,7 @@ def page(client: FlaskClient, query: str = "") -> str:
 
 
 def log_of(html: str) -> str:
-    """The text in the one `<pre>` of a page, which no message has ended."""
+    """The text in the single `<pre>` of a page; no message may close that element."""
     tree = html5lib.parse(html)
     (log,) = tree.iter(f"{TABLE}pre")
     assert {element.tag.removeprefix(TABLE) for element in log.iter()} <= {"pre", "span", "i", "b"}
@@ -104,7 +104,9 @@ def test_the_page_makes_one_call_and_reads_the_journal_once(
     assert "--unit=openclaw.service --lines=57 " in read
 
 
-def test_cli_10_no_number_of_lines_is_a_failure(client: FlaskClient, real: RealJournal) -> None:
+def test_cli_10_no_value_for_the_number_of_lines_causes_a_failure(
+    client: FlaskClient, real: RealJournal
+) -> None:
     real.write(*map(str, range(20)))
     for value in ("5", "-3", "x", "9" * 2000, "５０", "1e3", "", "%00", "50&lines=x"):
         assert "19" in log_of(page(client, f"?lines={value}"))
@@ -135,7 +137,7 @@ def test_cli_09_without_a_profile_the_fallback_is_shown_and_named(
     assert said in html
 
 
-def test_cli_09_a_unit_is_one_of_those_offered(client: FlaskClient, real: RealJournal) -> None:
+def test_cli_09_only_offered_units_are_shown(client: FlaskClient, real: RealJournal) -> None:
     real.write("of openclaw", Logged("of ssh", unit="ssh.service"))
     real.write(Logged("of the tunnel", unit="platform-tunnel.service"))
     for unit in ("ssh.service", "-f", "*", "a b", "", "../x", "<b>"):
@@ -146,7 +148,7 @@ def test_cli_09_a_unit_is_one_of_those_offered(client: FlaskClient, real: RealJo
 
 
 @pytest.mark.parametrize("message", HOSTILE.values(), ids=HOSTILE)
-def test_cli_11_a_hostile_message_is_text_in_the_one_pre(
+def test_cli_11_a_hostile_message_is_escaped_inside_the_pre_element(
     client: FlaskClient, real: RealJournal, message: str | bytes
 ) -> None:
     real.write("before", message, "after")
@@ -162,7 +164,7 @@ def test_cli_11_a_hostile_message_is_text_in_the_one_pre(
 
 
 @pytest.mark.parametrize("text", [*filter(None, HOSTILE.values()), "{{7*7}}", "x" * 3000])
-def test_http_14_http_15_a_hostile_search_is_text_in_its_field(
+def test_http_14_http_15_a_hostile_search_is_escaped_in_its_field(
     client: FlaskClient, real: RealJournal, text: str | bytes
 ) -> None:
     real.write("before")
@@ -178,7 +180,9 @@ def test_http_14_http_15_a_hostile_search_is_text_in_its_field(
     assert all(element.get("src") for element in html5lib.parse(html).iter(f"{TABLE}script"))
 
 
-def test_cli_11_the_page_stays_below_a_mebibyte(client: FlaskClient, real: RealJournal) -> None:
+def test_cli_11_the_page_is_always_smaller_than_a_mebibyte(
+    client: FlaskClient, real: RealJournal
+) -> None:
     real.write(*(f"{number} " + '"' * 4000 for number in range(200)), "the last")
     answer = client.get("/app/logs?lines=1000")
     assert len(answer.data) <= 1 << 20
@@ -186,7 +190,7 @@ def test_cli_11_the_page_stays_below_a_mebibyte(client: FlaskClient, real: RealJ
     assert "Older lines are not shown" in answer.text
 
 
-def test_more_than_one_read_allows_is_reported(client: FlaskClient, real: RealJournal) -> None:
+def test_a_read_that_was_cut_short_is_reported(client: FlaskClient, real: RealJournal) -> None:
     real.write(*["k" * 60_000] * 100)
     assert "Only 12 lines were read because some are very long." in page(client)
 
@@ -225,14 +229,14 @@ def test_cli_13_an_unreadable_journal_is_reported_on_the_page_with_a_reason(
     assert client.get("/app/logs/download").status_code == 503
 
 
-def test_lines_that_are_no_json_are_shown_as_they_are(
+def test_lines_that_are_not_json_are_shown_unchanged(
     dashboard: Dashboard, ctl: FakeCtl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     environment = STATES["plain-lines"].prepare(ctl, tmp_path)
     monkeypatch.setenv("PATH", environment["PATH"])
     client = dashboard()
     assert log_of(page(client)) == "first line\nsecond line\n"
-    # They have no cursor, so nobody knows which of them are new.
+    # Without a cursor it is unknown which of them are new.
     assert tail(client) is None
 
 
@@ -257,12 +261,14 @@ def test_filters_show_some_lines_and_count_all(
     assert ("Clear filters" in html) == bool(query)
 
 
-def test_a_unit_without_a_line_says_so(client: FlaskClient, real: RealJournal) -> None:
+def test_a_unit_without_lines_is_reported(client: FlaskClient, real: RealJournal) -> None:
     real.write(Logged("x", unit="other.service"))
     assert log_of(page(client)).strip() == "openclaw.service has not logged anything."
 
 
-def test_a_restart_of_the_device_divides_the_log(client: FlaskClient, real: RealJournal) -> None:
+def test_a_restart_of_the_device_is_marked_in_the_log(
+    client: FlaskClient, real: RealJournal
+) -> None:
     real.write("before", Logged("after", boot=NEXT_BOOT, after_s=30))
     before, _, after = log_of(page(client)).partition("device restarted ")
     assert "before" in before
@@ -271,7 +277,7 @@ def test_a_restart_of_the_device_divides_the_log(client: FlaskClient, real: Real
     assert "before" not in log_of(page(client, "?boot=1"))
 
 
-def test_the_tail_sends_what_is_new(client: FlaskClient, real: RealJournal) -> None:
+def test_the_tail_sends_new_lines(client: FlaskClient, real: RealJournal) -> None:
     real.write("old")
     cursor = cursor_in(page(client))
     assert tail(client, cursor) is None
@@ -287,7 +293,9 @@ def test_the_tail_sends_what_is_new(client: FlaskClient, real: RealJournal) -> N
     assert tail(client, answer["cursor"]) is None
 
 
-def test_the_tail_of_an_empty_unit_is_its_start(client: FlaskClient, real: RealJournal) -> None:
+def test_the_tail_of_a_unit_without_lines_begins_with_its_first_line(
+    client: FlaskClient, real: RealJournal
+) -> None:
     real.write(Logged("x", unit="other.service"))
     assert cursor_in(page(client)) == ""
     assert tail(client) is None
@@ -295,7 +303,7 @@ def test_the_tail_of_an_empty_unit_is_its_start(client: FlaskClient, real: RealJ
     assert [line["text"] for line in tail(client)["lines"]] == ["the first"]
 
 
-def test_the_tail_goes_on_past_what_is_filtered_out(client: FlaskClient, real: RealJournal) -> None:
+def test_the_tail_continues_after_filtered_lines(client: FlaskClient, real: RealJournal) -> None:
     real.write("old")
     cursor = cursor_in(page(client))
     real.write("unimportant")
@@ -304,13 +312,13 @@ def test_the_tail_goes_on_past_what_is_filtered_out(client: FlaskClient, real: R
     assert answer["cursor"] != cursor
 
 
-def test_a_cursor_to_nowhere_gives_the_last_lines(client: FlaskClient, real: RealJournal) -> None:
+def test_an_invalid_cursor_gives_the_last_lines(client: FlaskClient, real: RealJournal) -> None:
     real.write(*map(str, range(20)))
     for cursor in ("x", "--help", "s=1;i=1", "\0", "<b>", "x" * 3000):
         answer = tail(client, cursor, lines="10")
         assert answer["gap"] is True
         assert [line["text"] for line in answer["lines"]] == [str(n) for n in range(10, 20)]
-    # One of another journal is somewhere, or at its end.
+    # A cursor of another journal points somewhere, or to the end.
     for stamp in ("ffffffffffffffff", "1"):
         nobody = f"s={'0' * 32};i=1;b={'0' * 32};m=1;t={stamp};x=1"
         answer = tail(client, nobody, lines="10")
@@ -321,7 +329,7 @@ def test_a_cursor_to_nowhere_gives_the_last_lines(client: FlaskClient, real: Rea
     ("missed", "counts"),
     [([str(n) for n in range(700)], {500}), (['"' * 4000] * 400, range(1, 400))],
 )
-def test_after_a_long_absence_the_newest_lines_come_with_a_note(
+def test_after_a_long_absence_the_newest_lines_are_sent_with_a_note(
     client: FlaskClient, real: RealJournal, missed: list[str], counts: Container[int]
 ) -> None:
     real.write("old")
@@ -335,7 +343,7 @@ def test_after_a_long_absence_the_newest_lines_come_with_a_note(
     assert answer["lines"][-1]["text"] == missed[-1]
 
 
-def test_a_poll_makes_no_call_but_the_first_after_a_start_which_learns_the_units(
+def test_only_the_first_poll_after_a_start_makes_a_call(
     client: FlaskClient, real: RealJournal, ctl: FakeCtl
 ) -> None:
     ctl.answer("status --json", {"unit": "hermes.service"})
@@ -345,7 +353,7 @@ def test_a_poll_makes_no_call_but_the_first_after_a_start_which_learns_the_units
     assert len(ctl.calls()) == 1
 
 
-def test_the_download_holds_the_lines_shown(client: FlaskClient, real: RealJournal) -> None:
+def test_the_download_contains_the_shown_lines(client: FlaskClient, real: RealJournal) -> None:
     real.write("one", Logged("two\nlines", 3), Logged("</pre>", 4))
     answer = client.get("/app/logs/download?prio=warning")
     assert answer.content_type == "text/plain; charset=utf-8"
@@ -366,7 +374,9 @@ def test_the_download_as_json_is_for_programs(client: FlaskClient, real: RealJou
     assert first["at"].startswith("2026-11-2")
 
 
-def test_the_downloads_name_is_safe(client: FlaskClient, real: RealJournal, ctl: FakeCtl) -> None:
+def test_the_file_name_of_the_download_is_safe(
+    client: FlaskClient, real: RealJournal, ctl: FakeCtl
+) -> None:
     ctl.answer("status --json", {"unit": "a:b@c.service"})
     real.write(Logged("x", unit="a:b@c.service"))
     header = client.get("/app/logs/download?unit=a:b@c.service").headers["Content-Disposition"]

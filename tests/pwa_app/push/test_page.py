@@ -28,7 +28,7 @@ FOLDER = "/var/lib/platform"
 
 @pytest.fixture
 def kept(device: Device) -> Path:
-    """The file of the subscriptions."""
+    """The file with the subscriptions."""
     return device.path(f"{FOLDER}/{FILE}")
 
 
@@ -66,7 +66,7 @@ def test_each_subscription_is_one_line_until_it_ends(client: FlaskClient, kept: 
         assert lines() == [other]
 
 
-def test_the_folder_of_the_data_may_be_another(
+def test_a_variable_moves_the_folder_of_the_data(
     dashboard: Dashboard, tmp_path: Path, device: Device
 ) -> None:
     client = dashboard(PWA_DATA_DIR=str(tmp_path / "data"))
@@ -173,7 +173,7 @@ def test_fs_01_a_full_disk_is_500_and_leaves_no_part_of_a_line(
     [b"", b"{", b"[]", b"null", b"{}", b'{"endpoint": null}', b'{"endpoint": ["x"]}'],
     ids=["nothing", "cut", "array", "null", "empty", "endpoint-null", "endpoint-array"],
 )
-def test_leaving_takes_an_endpoint(client: FlaskClient, body: bytes) -> None:
+def test_unsubscribing_requires_an_endpoint(client: FlaskClient, body: bytes) -> None:
     status, kind, reason = said(post(client, body, to="unsubscribe"))
     assert (status, kind) == (400, TEXT)
     assert reason
@@ -205,7 +205,9 @@ def test_push_08_no_page_shows_key_or_subscriptions(client: FlaskClient, device:
         assert not [secret for secret in secrets if secret in text], page
 
 
-def test_http_12_no_page_but_the_keys_makes_a_file(client: FlaskClient, device: Device) -> None:
+def test_http_12_only_the_address_of_the_key_creates_a_file(
+    client: FlaskClient, device: Device
+) -> None:
     for page in ("/app/notifications", "/offline", "/sw.js", "/manifest.webmanifest"):
         assert client.get(page).status_code == 200
     assert not any(device.root.rglob("*"))
@@ -214,10 +216,10 @@ def test_http_12_no_page_but_the_keys_makes_a_file(client: FlaskClient, device: 
     assert [path.name for path in files] == ["vapid.pem"]
 
 
-# As served.
+# With the real server.
 
 
-def test_d7_the_app_as_it_is_served_bounds_a_body_without_a_length_and_takes_many_at_once(
+def test_d7_the_served_app_limits_a_body_without_a_length_and_handles_many_requests_at_once(
     device: Device, ctl: FakeCtl, tmp_path: Path, kept: Path
 ) -> None:
     environment = ctl.environment | {"PLATFORM_ROOT": str(device.root)}

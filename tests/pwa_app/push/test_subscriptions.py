@@ -1,4 +1,4 @@
-"""What counts as a subscription, and the file that keeps them."""
+"""Which subscriptions are valid, and the file that stores them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def at(endpoint: Any) -> dict[str, Any]:
     return {**GOOD, "endpoint": endpoint}
 
 
-FITTING: dict[str, Any] = {
+GOOD_DOCUMENTS: dict[str, Any] = {
     "as-sent": GOOD,
     "no-expiration": without("expirationTime"),
     "expiration": {**GOOD, "expirationTime": 1800000000000},
@@ -63,7 +63,7 @@ FITTING: dict[str, Any] = {
     "international": at("https://xn--bcher-kva.example/x"),
 }
 
-# What the schema cannot say is marked by who can: the code.
+# Documents that only the code refuses, not the schema, are listed in SCHEMA_CANNOT.
 BAD_DOCUMENTS: dict[str, Any] = {
     "null": None,
     "array": [GOOD],
@@ -158,7 +158,7 @@ BAD_BYTES: dict[str, bytes] = {
 BAD_BODIES: dict[str, bytes] = BAD_BYTES | {
     name: json.dumps(document).encode() for name, document in BAD_DOCUMENTS.items()
 }
-# Hosts that lead into this network, or to this machine, in all the ways to write one.
+# Hosts in this network or on this machine, in every way of writing them.
 INNER_HOSTS = [
     *("localhost", "LOCALHOST", "localhost.", "x.localhost", "device.local", "DEVICE.LOCAL."),
     *("router", "gateway", "printer.lan", "nas.home", "intranet.corp", "vault.internal"),
@@ -173,8 +173,8 @@ INNER_HOSTS = [
 ]
 
 
-@pytest.mark.parametrize("document", FITTING.values(), ids=FITTING)
-def test_a_subscription_is_one_for_the_code_and_for_the_schema(document: Any) -> None:
+@pytest.mark.parametrize("document", GOOD_DOCUMENTS.values(), ids=GOOD_DOCUMENTS)
+def test_a_valid_subscription_is_accepted_by_the_code_and_the_schema(document: Any) -> None:
     assert parse(json.dumps(document).encode()).endpoint == document["endpoint"]
     assert VALIDATOR.is_valid(document)
 
@@ -189,7 +189,7 @@ def test_push_01_anything_else_is_refused_by_both_with_a_reason_in_one_line(name
         assert VALIDATOR.is_valid(BAD_DOCUMENTS[name]) == (name in SCHEMA_CANNOT)
 
 
-def test_the_schema_is_one_and_its_example_holds() -> None:
+def test_the_schema_and_its_example_are_valid() -> None:
     Draft202012Validator.check_schema(schema("push-subscription"))
     (example,) = schema("push-subscription")["examples"]
     VALIDATOR.validate(example)
@@ -223,15 +223,15 @@ def umask() -> Iterator[Any]:
     os.umask(before)
 
 
-def test_a_line_holds_the_members_of_the_record_as_they_were_sent(kept: Subscriptions) -> None:
-    kept.add(parse(json.dumps(FITTING["more-members"] | {"expirationTime": 5}).encode()))
+def test_a_line_has_the_members_of_the_record_as_they_were_sent(kept: Subscriptions) -> None:
+    kept.add(parse(json.dumps(GOOD_DOCUMENTS["more-members"] | {"expirationTime": 5}).encode()))
     line = kept.path.read_bytes()
     assert list(json.loads(line).items()) == [*{**GOOD, "expirationTime": 5}.items()]
     assert b" " not in line
     assert line.endswith(b'"auth":"' + AUTH.encode() + b'"}}\n')
     for name in ("expiration", "expiration-with-a-fraction", "padded", "port"):
-        kept.add(parse(json.dumps(FITTING[name]).encode()))
-        assert json.loads(kept.path.read_bytes().splitlines()[-1]) == FITTING[name]
+        kept.add(parse(json.dumps(GOOD_DOCUMENTS[name]).encode()))
+        assert json.loads(kept.path.read_bytes().splitlines()[-1]) == GOOD_DOCUMENTS[name]
 
 
 @pytest.mark.parametrize("mask", [0o000, 0o022, 0o077, 0o777])
@@ -244,7 +244,7 @@ def test_push_05_no_umask_changes_the_mode(kept: Subscriptions, umask: Any, mask
     assert stat.S_IMODE(kept.path.stat().st_mode) == 0o640
 
 
-def test_each_subscribing_is_a_line_and_the_last_of_one_endpoint_counts(
+def test_each_subscription_is_a_line_and_the_last_one_of_an_endpoint_counts(
     kept: Subscriptions,
 ) -> None:
     first, other = subscription(1), Receiver().subscription()["keys"]
@@ -260,7 +260,7 @@ def test_each_subscribing_is_a_line_and_the_last_of_one_endpoint_counts(
     assert kept.all() == [first, subscription(2)]
 
 
-def test_push_02_the_file_takes_a_thousand_lines_and_no_more(kept: Subscriptions) -> None:
+def test_push_02_the_file_is_full_after_a_thousand_lines(kept: Subscriptions) -> None:
     lines = [json.dumps(at(f"https://push.example.com/{number}")) for number in range(999)]
     kept.path.write_text("\n".join(lines) + "\n")
     kept.add(subscription(1000))
@@ -275,7 +275,7 @@ def test_push_02_the_file_takes_a_thousand_lines_and_no_more(kept: Subscriptions
     assert kept.path.read_bytes().count(b"\n") == 1000
 
 
-def test_push_02_the_file_takes_a_mebibyte_and_no_more(kept: Subscriptions) -> None:
+def test_push_02_the_file_is_full_at_a_mebibyte(kept: Subscriptions) -> None:
     kept.add(subscription(1))
     room = kept.path.stat().st_size + 1
     for beyond in (1, 0):
@@ -285,7 +285,7 @@ def test_push_02_the_file_takes_a_mebibyte_and_no_more(kept: Subscriptions) -> N
     assert kept.path.stat().st_size == (1 << 20) - 1
 
 
-def test_push_02_many_at_once_do_not_pass_the_limit(kept: Subscriptions) -> None:
+def test_push_02_many_simultaneous_requests_do_not_exceed_the_limit(kept: Subscriptions) -> None:
     lines = [json.dumps(at(f"https://push.example.com/{number}")) for number in range(980)]
     kept.path.write_text("\n".join(lines) + "\n")
 
@@ -301,7 +301,7 @@ def test_push_02_many_at_once_do_not_pass_the_limit(kept: Subscriptions) -> None
     assert kept.path.read_bytes().count(b"\n") == 1000
 
 
-def test_push_04_behind_a_torn_line_the_next_is_on_one_of_its_own(kept: Subscriptions) -> None:
+def test_push_04_a_line_after_a_torn_one_is_separate(kept: Subscriptions) -> None:
     kept.add(subscription(1))
     kept.add(subscription(2))
     whole = kept.path.read_bytes()
@@ -310,7 +310,7 @@ def test_push_04_behind_a_torn_line_the_next_is_on_one_of_its_own(kept: Subscrip
         kept.path.write_bytes(whole[:cut])
         kept.add(subscription(3))
         assert kept.path.read_bytes().endswith(b"\n")
-        # Cut before its line feed alone, the second line is whole all the same.
+        # If only its line feed was cut off, the second line is complete.
         expected = [1, 2, 3] if cut == len(whole) - 1 else [1, 3]
         assert kept.all() == [subscription(number) for number in expected]
 
@@ -318,9 +318,9 @@ def test_push_04_behind_a_torn_line_the_next_is_on_one_of_its_own(kept: Subscrip
 @pytest.mark.parametrize(
     "line",
     [b"", b" ", b"{}", b"null", b"\xff", b"x" * 20000, json.dumps(at("http://x.y/")).encode()],
-    ids=["empty", "blank", "object", "null", "no-text", "long", "no-subscription"],
+    ids=["empty", "blank", "object", "null", "not-utf-8", "long", "not-a-subscription"],
 )
-def test_an_invalid_line_is_ignored_and_stays(kept: Subscriptions, line: bytes) -> None:
+def test_an_invalid_line_is_ignored_and_kept(kept: Subscriptions, line: bytes) -> None:
     kept.path.write_bytes(line + b"\n")
     kept.add(subscription(1))
     assert kept.all() == [subscription(1)]
@@ -328,7 +328,7 @@ def test_an_invalid_line_is_ignored_and_stays(kept: Subscriptions, line: bytes) 
     assert kept.path.read_bytes() == line + b"\n"
 
 
-def test_every_line_of_an_endpoint_is_forgotten_and_no_other(kept: Subscriptions) -> None:
+def test_exactly_the_lines_of_the_endpoint_are_removed(kept: Subscriptions) -> None:
     for number in (1, 2):
         kept.add(subscription(number))
     kept.add(subscription(1, keys=Receiver().subscription()["keys"]))
@@ -338,7 +338,7 @@ def test_every_line_of_an_endpoint_is_forgotten_and_no_other(kept: Subscriptions
     assert kept.all() == [subscription(2)]
 
 
-def test_before_the_first_line_there_are_none_and_nothing_is_created(tmp_path: Path) -> None:
+def test_reading_without_a_file_finds_nothing_and_creates_nothing(tmp_path: Path) -> None:
     kept = Subscriptions(tmp_path / "none")
     kept.remove("https://push.example.com/1")
     assert (kept.all(), list(tmp_path.iterdir())) == ([], [])
@@ -373,7 +373,7 @@ def test_fs_02_a_file_that_cannot_be_written_is_reported(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("address", ["192.0.2.7", "2001:db8::7", "::ffff:192.0.2.7", "fe80::1%e"])
-def test_push_02_an_address_may_ask_ten_times_a_minute(address: str) -> None:
+def test_push_02_an_address_can_make_ten_requests_a_minute(address: str) -> None:
     clock = Clock()
     rate = RateLimit(10, 60, clock=clock)
     for second in range(10):
@@ -389,12 +389,12 @@ def test_push_02_an_address_may_ask_ten_times_a_minute(address: str) -> None:
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1", ""])
-def test_this_machine_may_ask_as_often_as_it_likes(address: str) -> None:
+def test_requests_from_this_machine_are_not_limited(address: str) -> None:
     rate = RateLimit(1, 60, clock=Clock())
     assert [rate.wait_s(address) for _ in range(50)] == [0] * 50
 
 
-def test_the_addresses_of_one_household_count_as_one() -> None:
+def test_ipv6_addresses_of_one_household_count_as_one() -> None:
     rate = RateLimit(1, 60, clock=Clock())
     assert rate.wait_s("2001:db8::1") == 0
     assert rate.wait_s("2001:db8::2") > 0

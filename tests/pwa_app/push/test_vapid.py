@@ -35,7 +35,7 @@ PUBLIC = re.compile(r"[A-Za-z0-9_-]{87}")
 
 
 def public_of(path: Path) -> str:
-    """What openssl says of the key in the file: its point is the end of the DER."""
+    """The public key as openssl reads it from the file: the end of its DER form."""
     der = subprocess.run(
         ["openssl", "pkey", "-in", path, "-pubout", "-outform", "DER"],
         capture_output=True,
@@ -54,7 +54,7 @@ def pem(
     )
 
 
-def test_the_first_call_makes_the_key_and_the_next_finds_it(tmp_path: Path) -> None:
+def test_the_first_call_creates_the_key_and_later_ones_find_it(tmp_path: Path) -> None:
     key = PushKey(tmp_path / "data")
     assert list(tmp_path.iterdir()) == []
     public, path = key.public(), tmp_path / "data" / FILE
@@ -64,14 +64,14 @@ def test_the_first_call_makes_the_key_and_the_next_finds_it(tmp_path: Path) -> N
     assert public == public_of(path) == key.public() == PushKey(tmp_path / "data").public()
 
 
-def test_a_sender_finds_the_key_that_browsers_were_given(tmp_path: Path) -> None:
+def test_a_sender_reads_the_key_that_browsers_were_given(tmp_path: Path) -> None:
     public = base64.urlsafe_b64decode(PushKey(tmp_path).public() + "=")
     numbers = Vapid02.from_file(str(tmp_path / FILE)).public_key.public_numbers()
     assert public == b"\4" + numbers.x.to_bytes(32) + numbers.y.to_bytes(32)
 
 
 @pytest.mark.parametrize("mask", [0o000, 0o077, 0o777])
-def test_the_key_is_its_owners_alone_whatever_the_umask(tmp_path: Path, mask: int) -> None:
+def test_only_the_owner_can_read_the_key_whatever_the_umask(tmp_path: Path, mask: int) -> None:
     before = os.umask(mask)
     try:
         assert PushKey(tmp_path).public()
@@ -81,7 +81,7 @@ def test_the_key_is_its_owners_alone_whatever_the_umask(tmp_path: Path, mask: in
 
 
 def _sec1_of_openssl() -> bytes:
-    """With its EC PARAMETERS in front, as `openssl ecparam -genkey` writes it."""
+    """A key with EC PARAMETERS before it, as `openssl ecparam -genkey` writes it."""
     return subprocess.run(
         ["openssl", "ecparam", "-genkey", "-name", "prime256v1"], capture_output=True, check=True
     ).stdout
@@ -92,7 +92,7 @@ def _sec1_of_openssl() -> bytes:
     [pem, lambda: pem(form=PrivateFormat.TraditionalOpenSSL), _sec1_of_openssl],
     ids=["PKCS8", "SEC1", "openssl"],
 )
-def test_a_key_that_is_there_is_used(tmp_path: Path, made: Callable[[], bytes]) -> None:
+def test_an_existing_key_is_used(tmp_path: Path, made: Callable[[], bytes]) -> None:
     (tmp_path / FILE).write_bytes(made())
     (tmp_path / FILE).chmod(0o600)
     before = picture(tmp_path)
@@ -117,7 +117,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("content", BROKEN.values(), ids=BROKEN)
-def test_push_07_a_broken_key_turns_push_off_and_stays(
+def test_push_07_a_broken_key_turns_push_off_and_is_kept(
     tmp_path: Path, content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / FILE).write_bytes(content)
@@ -132,7 +132,7 @@ def test_push_07_a_broken_key_turns_push_off_and_stays(
 
 
 @pytest.mark.parametrize("kind", [*NOT_REGULAR, *LINKS])
-def test_push_07_fs_07_a_linked_or_special_file_turns_push_off_and_stays(
+def test_push_07_fs_07_a_linked_or_special_file_turns_push_off_and_is_kept(
     tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = make(kind, tmp_path / FILE)
@@ -144,7 +144,9 @@ def test_push_07_fs_07_a_linked_or_special_file_turns_push_off_and_stays(
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o666, 0o604, 0o700, 0o4600])
-def test_push_07_modes_narrow(tmp_path: Path, mode: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_push_07_the_mode_of_the_key_is_restricted(
+    tmp_path: Path, mode: int, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / FILE).write_bytes(GOOD)
     (tmp_path / FILE).chmod(mode)
     key = PushKey(tmp_path)
@@ -154,7 +156,7 @@ def test_push_07_modes_narrow(tmp_path: Path, mode: int, caplog: pytest.LogCaptu
 
 
 @pytest.mark.parametrize("folder", ["file", "file/below"])
-def test_push_07_where_no_file_can_be_made_push_is_off(
+def test_push_07_without_a_file_push_is_off(
     tmp_path: Path, folder: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").write_bytes(b"")
@@ -171,9 +173,9 @@ print(PushKey(Path(sys.argv[1])).public())
 """
 
 
-def test_push_07_fs_02_a_folder_that_is_read_only_turns_push_off(tmp_path: Path) -> None:
+def test_push_07_fs_02_a_read_only_folder_turns_push_off(tmp_path: Path) -> None:
     script = f'mount -t tmpfs -o ro none "$1" && {sys.executable} -c "$2" "$1"'
-    # Whoever is not root is it in a namespace of his own, where nothing more can be mounted.
+    # Users other than root become root in their own namespace, where nothing else can be mounted.
     user = () if os.geteuid() == 0 else ("--map-root-user",)
     finished = subprocess.run(
         ["unshare", "--mount", *user, "sh", "-c", script, "sh", tmp_path, _PUBLIC],
@@ -186,7 +188,7 @@ def test_push_07_fs_02_a_folder_that_is_read_only_turns_push_off(tmp_path: Path)
     assert f"{tmp_path / FILE}: Read-only file system" in finished.stderr
 
 
-def test_without_a_generator_when_the_app_starts_push_is_off(
+def test_without_py_vapid_at_the_start_push_is_off(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pwa_app.push.vapid.find_spec", lambda name: None)
@@ -199,7 +201,7 @@ def test_without_a_generator_when_the_app_starts_push_is_off(
     assert PushKey(tmp_path).public()
 
 
-def test_the_key_is_loaded_with_nothing_before_it_is_asked_for(tmp_path: Path) -> None:
+def test_cryptography_is_only_imported_when_the_key_is_needed(tmp_path: Path) -> None:
     script = """\
 import sys
 from pathlib import Path
@@ -214,7 +216,9 @@ print(sorted(loaded), bool(key.public()))
     assert finished.stdout == "[] True\n"
 
 
-def test_push_06_100_threads_make_one_key(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_push_06_100_threads_create_one_key(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     for folder in (tmp_path / str(turn) for turn in range(10)):
         folder.mkdir()
         start = threading.Barrier(100)
@@ -249,7 +253,7 @@ for _ in range(10):
 """
 
 
-def test_push_06_a_hundred_first_calls_in_processes_give_one_key(tmp_path: Path) -> None:
+def test_push_06_a_hundred_simultaneous_processes_create_one_key(tmp_path: Path) -> None:
     folder, ready, go = tmp_path / "data", tmp_path / "ready", tmp_path / "go"
     folder.mkdir()
     ready.mkdir()

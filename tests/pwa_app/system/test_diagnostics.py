@@ -1,4 +1,4 @@
-"""The diagnostics archive: what is inside, and what is not."""
+"""The diagnostics archive: its contents, and what it must not contain."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.support.waiting import wait_until
 ADDRESS = "/app/system/diagnostics.zip"
 NAMES = [part.name for part in PARTS]
 MOST_BYTES = 4 << 20
-# Keys as they are given out, and one that has no shape at all.
+# Keys in the formats of providers, and one without a recognisable format.
 CANARIES = {
     "dashes": "sk-canary-0123456789abcdef",
     "underscores": "hf_canaryCANARYcanary0123456789",
@@ -58,7 +58,7 @@ FORMS: Mapping[str, Callable[[str], str]] = {
 
 @pytest.fixture
 def ctl(ctl: FakeCtl) -> FakeCtl:
-    """A control CLI whose six calls answer."""
+    """A control CLI that answers all six calls."""
     system_states.fine(ctl)
     ctl.answer("limits --json", {"target": "rpi5-16gb", "ram_mb": 16_000})
     ctl.answer("cost --json", {"today_usd": 1.5})
@@ -71,7 +71,7 @@ def ctl(ctl: FakeCtl) -> FakeCtl:
 
 @pytest.fixture
 def journal(tmp_path: Path) -> RealJournal:
-    """The journal of the device, with a line of its gateway."""
+    """The journal of the device, with one line of its gateway."""
     found = RealJournal(tmp_path / "journal")
     found.write(Logged("gateway listening", unit=system_states.UNIT))
     return found
@@ -84,7 +84,7 @@ def client(dashboard: Dashboard, journal: RealJournal) -> FlaskClient:
 
 
 def parts_of(data: bytes) -> dict[str, str]:
-    """The files in an archive, in its order, without the folder that they are in."""
+    """The files in an archive, in order, without the name of their folder."""
     with zipfile.ZipFile(io.BytesIO(data)) as packed:
         assert packed.testzip() is None
         texts = {name: packed.read(name).decode("utf-8") for name in packed.namelist()}
@@ -98,7 +98,7 @@ def downloaded(client: FlaskClient) -> dict[str, str]:
     return parts_of(answer.data)
 
 
-def test_the_page_lists_exactly_what_is_inside(client: FlaskClient, ctl: FakeCtl) -> None:
+def test_the_page_lists_exactly_the_parts_of_the_archive(client: FlaskClient, ctl: FakeCtl) -> None:
     shown = client.get("/app/system/diagnostics").text
     assert re.findall(r"<dt><code>([^<]+)</code></dt>", shown) == NAMES
     assert [str(what) for what in LEFT_OUT if str(what) not in shown] == []
@@ -106,7 +106,7 @@ def test_the_page_lists_exactly_what_is_inside(client: FlaskClient, ctl: FakeCtl
     assert list(downloaded(client)) == NAMES
 
 
-def test_each_part_holds_what_it_says(client: FlaskClient) -> None:
+def test_each_part_has_its_content(client: FlaskClient) -> None:
     found = downloaded(client)
     read = {name: json.loads(text) for name, text in found.items() if name.endswith(".json")}
     assert read["status.json"]["uptime_seconds"] == 273_600
@@ -124,7 +124,7 @@ def test_each_part_holds_what_it_says(client: FlaskClient) -> None:
 
 
 @pytest.mark.parametrize("year", [1970, 1980, 2107, 2108])
-def test_a_wrong_clock_keeps_nobody_out(year: int, device: Device) -> None:
+def test_the_archive_is_created_even_with_a_wrong_clock(year: int, device: Device) -> None:
     app = create_app(PwaSettings.from_env({"PLATFORM_ROOT": str(device.root), "PATH": ""}))
     with app.app_context():
         made = archive(context(), "device", datetime(year, 1, 1, tzinfo=UTC))
@@ -132,7 +132,7 @@ def test_a_wrong_clock_keeps_nobody_out(year: int, device: Device) -> None:
     assert "README.txt" in parts_of(made.data)
 
 
-def test_it_is_an_attachment_with_a_safe_name(client: FlaskClient, device: Device) -> None:
+def test_the_archive_is_an_attachment_with_a_safe_name(client: FlaskClient, device: Device) -> None:
     device.put("/etc/hostname", '../Küche "1"\n')
     before = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     answer = client.get(ADDRESS)
@@ -158,7 +158,9 @@ def test_a_device_without_a_usable_name_is_called_device(
         assert "filename=diagnostics-device-2" in said
 
 
-def test_a_part_that_could_not_be_had_is_named_inside(client: FlaskClient, ctl: FakeCtl) -> None:
+def test_a_missing_part_is_named_with_its_reason_in_the_archive(
+    client: FlaskClient, ctl: FakeCtl
+) -> None:
     for call in ("status", "version", "limits", "cost", "doctor", "model list"):
         ctl.answer(f"{call} --json", status=1, errors=f"error: the disk of {call} is gone\n")
         found = downloaded(client)
@@ -182,14 +184,14 @@ def test_without_any_call_and_any_journal_there_is_still_an_archive(
         assert f"  {name} " in found["README.txt"].partition("Not available:\n")[2]
 
 
-def test_sample_values_are_called_so(dashboard: Dashboard) -> None:
+def test_sample_values_are_labelled_as_such(dashboard: Dashboard) -> None:
     found = downloaded(dashboard(PWA_DEV_STUB="1"))
     assert "These are sample values, not the device's own" in found["README.txt"]
     assert "status.json" in found
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_leak_01_a_key_that_nobody_knows_is_in_no_part_in_any_form(
+def test_leak_01_no_part_contains_an_unknown_key_in_any_form(
     client: FlaskClient, ctl: FakeCtl, journal: RealJournal, form: str
 ) -> None:
     written = [FORMS[form](canary) for canary in CANARIES.values()]
@@ -204,11 +206,11 @@ def test_leak_01_a_key_that_nobody_knows_is_in_no_part_in_any_form(
     whole = "\n".join(found.values())
     assert [text for text in (*CANARIES.values(), *written) if text in whole] == []
     assert "cost.json" not in found
-    # Three in answers, those in lines, the one of the call that failed, and README's own.
+    # Three in the answers, those in lines, one in the failed call, and one in the README itself.
     assert whole.count("•••") >= len(CANARIES) * (3 + len(lines)) + 2
 
 
-def test_leak_01_and_http_12_a_known_key_is_masked_however_it_looks_and_stays_where_it_is(
+def test_leak_01_and_http_12_a_known_key_without_a_format_is_masked_and_nothing_is_written(
     client: FlaskClient, device: Device, journal: RealJournal
 ) -> None:
     keys = "A_KEY=correct-horse\nA_PASSWORD=battery.staple\n"
@@ -222,7 +224,7 @@ def test_leak_01_and_http_12_a_known_key_is_masked_however_it_looks_and_stays_wh
     assert tree(device.root) == before
 
 
-def test_neither_prefixes_of_keys_nor_values_of_settings_are_inside(
+def test_the_archive_contains_neither_prefixes_of_keys_nor_values_of_settings(
     dashboard: Dashboard, journal: RealJournal, tmp_path: Path
 ) -> None:
     client = dashboard(
@@ -237,14 +239,16 @@ def test_neither_prefixes_of_keys_nor_values_of_settings_are_inside(
     assert {"PLATFORM_ALLOWED_HOSTS", "PWA_DATA_DIR"} < set(names)
 
 
-def test_the_newest_thousand_lines_are_inside(client: FlaskClient, journal: RealJournal) -> None:
+def test_the_archive_contains_the_newest_thousand_lines(
+    client: FlaskClient, journal: RealJournal
+) -> None:
     journal.write(*(Logged(f"line {n}.", unit=system_states.UNIT) for n in range(1200)))
     lines = downloaded(client)["log.txt"].splitlines()[1:]
     assert len(lines) == 1000
     assert (lines[0].split()[-1], lines[-1].split()[-1]) == ("200.", "1199.")
 
 
-def test_it_stays_small_whatever_the_log_and_the_calls_hold(
+def test_the_archive_is_small_whatever_the_log_and_the_answers(
     client: FlaskClient, ctl: FakeCtl, journal: RealJournal
 ) -> None:
     noise = "".join(f"{chr(0x4E00 + n * 7919 % 20_000)} " for n in range(1900))
@@ -266,14 +270,14 @@ def test_concurrent_requests_get_the_same_archive(
     app = client.application
     with ThreadPoolExecutor(4) as pool:
         asked = [pool.submit(app.test_client().get, ADDRESS) for _ in range(4)]
-        # Each of them for the archive, and whoever makes it for six calls.
+        # Each of the four joins the archive, and the one that creates it joins six calls.
         wait_until(lambda: len(joined) == 10)
         ctl.release()
         assert len({answer.result().data for answer in asked}) == 1
     assert len(ctl.words()) == 6
 
 
-def test_the_same_answers_make_the_same_archive_but_for_its_time(client: FlaskClient) -> None:
+def test_the_same_answers_give_the_same_archive_except_for_its_time(client: FlaskClient) -> None:
     with client.application.app_context():
         made = [archive(context(), "x", datetime(2026, 1, 1, 0, 0, n, tzinfo=UTC)) for n in (1, 2)]
     first, second = (parts_of(one.data) for one in made)
@@ -294,12 +298,12 @@ def test_the_same_answers_make_the_same_archive_but_for_its_time(client: FlaskCl
         "=" * 60 + " " + "-" * 60 + " " + "_" * 60,
     ],
 )
-def test_ordinary_words_stay_readable(text: str) -> None:
+def test_ordinary_words_are_not_masked(text: str) -> None:
     assert masked(text, Redactor().redact) == text
 
 
 @pytest.mark.parametrize("run", ["a", "A", "aA", "_", "-", "%", "/", "+a", "\\u0061", "A_", "a1-"])
-def test_long_runs_are_looked_at_in_time(run: str) -> None:
+def test_long_runs_of_characters_are_masked_in_bounded_time(run: str) -> None:
     began = time.monotonic()
     masked(run * (1_000_000 // len(run)), Redactor().redact)
     assert time.monotonic() - began < 20

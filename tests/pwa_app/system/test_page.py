@@ -1,4 +1,4 @@
-"""The system page, and what a browser's owner prefers."""
+"""The system page, and the preferences of a browser."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def page(client: FlaskClient, address: str = "/app/system") -> str:
 
 
 def root_of(client: FlaskClient) -> str:
-    """The opening of the whole document."""
+    """The start tag of the document."""
     found = re.search(r"<html[^>]*>", page(client))
     assert found
     return found[0]
@@ -42,7 +42,9 @@ def root_of(client: FlaskClient) -> str:
         ("hostile", ["Unknown", "&lt;script&gt;"]),
     ],
 )
-def test_it_says_what_runs(client: FlaskClient, ctl: FakeCtl, state: str, there: list[str]) -> None:
+def test_the_page_shows_what_is_running(
+    client: FlaskClient, ctl: FakeCtl, state: str, there: list[str]
+) -> None:
     STATES[state](ctl)
     shown = page(client)
     plain = re.sub(r"\s+", " ", re.sub(r"<br>|</?span[^>]*>|<wbr>", "", shown))
@@ -52,7 +54,9 @@ def test_it_says_what_runs(client: FlaskClient, ctl: FakeCtl, state: str, there:
 
 
 @pytest.mark.parametrize("state", ["deactivating", "reloading", "failed", "active", "odd"])
-def test_the_gateway_is_as_elsewhere(client: FlaskClient, ctl: FakeCtl, state: str) -> None:
+def test_the_state_of_the_gateway_is_shown_as_on_the_start_page(
+    client: FlaskClient, ctl: FakeCtl, state: str
+) -> None:
     pill = re.compile(
         r">Gateway</(?:h2|dt)>.*?(<span class=\"pill.*?</span> \w+</span>)", re.DOTALL
     )
@@ -63,7 +67,9 @@ def test_the_gateway_is_as_elsewhere(client: FlaskClient, ctl: FakeCtl, state: s
     assert here[1] == there[1]
 
 
-def test_it_leads_to_the_other_pages_and_helps(client: FlaskClient, device: Device) -> None:
+def test_the_page_links_to_the_other_pages_and_has_help(
+    client: FlaskClient, device: Device
+) -> None:
     device.put("/etc/hostname", "kitchen\n")
     shown = page(client)
     for address in (
@@ -78,7 +84,7 @@ def test_it_leads_to_the_other_pages_and_helps(client: FlaskClient, device: Devi
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_a_theme_is_written_by_the_server_for_no_flash(client: FlaskClient, theme: str) -> None:
+def test_the_server_writes_the_theme_into_the_page(client: FlaskClient, theme: str) -> None:
     assert "data-theme" not in root_of(client)
     answer = client.post("/preferences", data={"theme": theme, "language": "auto"})
     assert (answer.status_code, answer.headers["Location"]) == (302, "/app/system")
@@ -92,7 +98,7 @@ def test_a_theme_is_written_by_the_server_for_no_flash(client: FlaskClient, them
     assert page(client).count('name="theme-color"') == 2
 
 
-def test_a_choice_is_kept_in_a_cookie_that_no_script_reads(client: FlaskClient) -> None:
+def test_a_choice_is_kept_in_a_cookie_that_scripts_cannot_read(client: FlaskClient) -> None:
     answer = client.post("/preferences", data={"theme": "dark", "language": "de"})
     cookies = [
         re.sub("Expires=[^;]+; ", "", cookie) for cookie in answer.headers.getlist("Set-Cookie")
@@ -106,7 +112,7 @@ def test_a_choice_is_kept_in_a_cookie_that_no_script_reads(client: FlaskClient) 
     ["Dark", "auto", "", '"><script>', "dark light", "de", "dark\t", "%64ark", "x" * 5000, "ü"],
     ids=ascii,
 )
-def test_no_other_theme_counts(client: FlaskClient, value: str) -> None:
+def test_an_unknown_theme_is_ignored(client: FlaskClient, value: str) -> None:
     answer = client.post("/preferences", data={"theme": value})
     assert answer.status_code == 302
     assert [c for c in answer.headers.getlist("Set-Cookie") if "Max-Age=0" not in c] == []

@@ -22,7 +22,7 @@ HINTED = "warning: x\nerror: This device has no voice: it is too slow\nhint: Buy
 
 @pytest.fixture
 def fine(ctl: FakeCtl) -> FakeCtl:
-    """A control CLI of a device that has voice, off."""
+    """A control CLI of a device that supports voice, which is off."""
     system_states.fine(ctl)
     return ctl
 
@@ -34,7 +34,7 @@ def page(client: FlaskClient) -> str:
 
 
 def said(client: FlaskClient, action: str, **form: str) -> str:
-    """What the page says after the action."""
+    """The message on the page after the action."""
     answer = client.post(f"/app/voice/{action}", data=form)
     assert (answer.status_code, answer.headers["Location"]) == (302, "/app/voice")
     shown = page(client)
@@ -93,9 +93,9 @@ def test_the_page_shows_the_voice_settings_and_offers_changes(
         ({"device": "default"}, "The microphone does not work: default"),
         ("nonsense", "The microphone could not be checked: "),
     ],
-    ids=["works", "works-without-a-number", "none", "no-reason", "no-answer"],
+    ids=["works", "works-without-a-level", "none", "no-reason", "no-answer"],
 )
-def test_a_check_says_what_was_heard_and_changes_nothing(
+def test_a_check_shows_the_result_and_changes_nothing(
     client: FlaskClient, fine: FakeCtl, heard: object, sentence: str
 ) -> None:
     fine.answer(CHECK, heard, status=0 if heard == WORKING_MICROPHONE else 1)
@@ -112,7 +112,7 @@ def test_consent_and_a_microphone_switch_voice_on(client: FlaskClient, fine: Fak
     assert fine.words() == [CHECK, ENABLE, shown, shown, DISABLE, shown]
 
 
-def test_an_answer_from_before_a_switch_is_not_shown(client: FlaskClient, fine: FakeCtl) -> None:
+def test_an_answer_from_before_a_change_is_not_shown(client: FlaskClient, fine: FakeCtl) -> None:
     fine.answer("voice status --json", voice(), held=True)
     with ThreadPoolExecutor(1) as pool:
         early = pool.submit(page, client.application.test_client())
@@ -125,7 +125,7 @@ def test_an_answer_from_before_a_switch_is_not_shown(client: FlaskClient, fine: 
 
 
 @pytest.mark.parametrize("form", [{}, {"consent": ""}, {"consent": "0"}, {"consent": "on"}])
-def test_without_consent_nothing_is_asked_of_the_device(
+def test_without_consent_no_change_is_requested(
     client: FlaskClient, fine: FakeCtl, form: dict[str, str]
 ) -> None:
     assert "Voice stays off" in said(client, "enable", **form)
@@ -135,7 +135,7 @@ def test_without_consent_nothing_is_asked_of_the_device(
 @pytest.mark.parametrize(
     "heard", [NO_MICROPHONE, {**WORKING_MICROPHONE, "ok": False}, {}, "", "[]"], ids=ascii
 )
-def test_without_a_microphone_that_works_voice_stays_off(
+def test_without_a_working_microphone_voice_stays_off(
     client: FlaskClient, fine: FakeCtl, heard: object
 ) -> None:
     fine.answer(CHECK, heard)
@@ -174,7 +174,7 @@ def test_a_failed_switch_is_reported_without_the_hint(
         ("disable", "(dev-stub) would switch voice off"),
     ],
 )
-def test_in_dev_stub_mode_nothing_is_run(
+def test_in_dev_stub_mode_no_program_is_run(
     dashboard: Dashboard, fine: FakeCtl, action: str, sentence: str
 ) -> None:
     client = dashboard(PWA_DEV_STUB="1")
@@ -182,7 +182,7 @@ def test_in_dev_stub_mode_nothing_is_run(
     assert fine.words() == []
 
 
-def test_two_concurrent_checks_share_one_second_of_sound(
+def test_two_concurrent_checks_share_one_recording(
     client: FlaskClient, fine: FakeCtl, joined: list[Hashable]
 ) -> None:
     fine.answer(CHECK, WORKING_MICROPHONE, held=True)
@@ -198,20 +198,22 @@ def test_two_concurrent_checks_share_one_second_of_sound(
 @pytest.mark.parametrize(
     "address", ["voice/check", "voice/enable", "voice/disable", "keys/rotate", "keys/test"]
 )
-def test_http_12_a_look_changes_nothing(client: FlaskClient, fine: FakeCtl, address: str) -> None:
+def test_http_12_a_get_request_changes_nothing(
+    client: FlaskClient, fine: FakeCtl, address: str
+) -> None:
     answer = client.get(f"/app/{address}")
     assert (answer.status_code, set(answer.allow) - {"OPTIONS"}) == (405, {"POST"})
-    # What might be a provider is looked up.
+    # An address that might belong to a provider is looked up.
     assert set(fine.words()) <= {"model list --json"}
 
 
-def test_key_16_a_message_about_a_key_is_not_taken_by_this_page(client: FlaskClient) -> None:
+def test_key_16_this_page_does_not_consume_messages_about_keys(client: FlaskClient) -> None:
     client.post("/app/keys/rotate", data={"provider": "openai"})
     assert "Provider and key are both required." not in client.get("/app/voice").text
     assert "Provider and key are both required." in client.get("/app/keys").text
 
 
-def test_a_request_without_a_viewer_takes_no_message(client: FlaskClient) -> None:
+def test_head_requests_and_prefetches_do_not_consume_a_message(client: FlaskClient) -> None:
     client.post("/app/voice/enable")
     client.head("/app/voice")
     client.get("/app/voice", headers={"Sec-Purpose": "prefetch"})

@@ -1,4 +1,4 @@
-"""What `release-tools build` makes of a folder of artefacts."""
+"""`release-tools build`: the release that it creates from a folder of artefacts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _signed(key_pair: KeyPair) -> dict[str, str]:
     return {"SIGNING_SECRET_KEY": str(key_pair.secret), "SOURCE_DATE_EPOCH": _EPOCH}
 
 
-def test_a_signed_build_lays_out_the_manifest_the_artefacts_their_signatures_and_nothing_else(
+def test_a_signed_build_writes_the_manifest_the_artefacts_their_signatures_and_nothing_else(
     signed_release: Path,
 ) -> None:
     names = [
@@ -44,7 +44,7 @@ def test_a_signed_build_lays_out_the_manifest_the_artefacts_their_signatures_and
     assert files == {"manifest.json", "manifest.json.minisig", *names}
 
 
-def test_a_build_without_a_key_or_options_says_so_and_writes_no_signature_and_no_member(
+def test_a_build_without_a_key_reports_that_and_writes_no_signature_and_no_optional_member(
     artefacts: Path, tools: Tools
 ) -> None:
     built = tools(*_ARGS)
@@ -60,7 +60,7 @@ def _files(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file()]
 
 
-def test_the_manifest_is_byte_for_byte_what_the_contract_says(
+def test_the_manifest_has_the_bytes_that_the_contract_specifies(
     artefacts: Path, tools: Tools
 ) -> None:
     options = ("--tracker", "openclaw=v1.2", "--tracker", "hermes=v0.9")
@@ -108,7 +108,7 @@ def test_artefacts_are_sorted_by_profile_then_target(tmp_path: Path, tools: Tool
     assert listed == [names[2], names[1], names[0]]
 
 
-def test_a_signed_build_names_file_release_and_channel_and_done_again_changes_nothing(
+def test_a_signed_build_signs_file_release_and_channel_and_repeating_it_changes_nothing(
     artefacts: Path, tools: Tools, key_pair: KeyPair
 ) -> None:
     given = tree(artefacts)
@@ -124,9 +124,7 @@ def test_a_signed_build_names_file_release_and_channel_and_done_again_changes_no
         assert Signature.parse(path.read_bytes()).comment_text == words
 
 
-def test_pub_05_another_moment_is_all_that_differs_between_two_builds(
-    artefacts: Path, tools: Tools
-) -> None:
+def test_pub_05_two_builds_differ_only_in_their_time(artefacts: Path, tools: Tools) -> None:
     manifests = []
     for epoch in ("1000000000", "1000000001"):
         tools(*_ARGS, "--output", epoch, env={"SOURCE_DATE_EPOCH": epoch})
@@ -140,7 +138,7 @@ def test_pub_05_ten_builds_with_one_source_date_epoch_are_byte_equal(
 ) -> None:
     results = []
     for count in range(10):
-        # Another order of the folder's entries, another count of workers, another place.
+        # With another order of the folder's entries, another number of workers and another folder.
         names = sorted(artefact_files(), reverse=bool(count % 2))
         write_artefacts(artefacts.with_name(f"a{count}"), {n: artefact_files()[n] for n in names})
         args = ("build", f"a{count}", *_ARGS[2:], "--output", f"dist{count}")
@@ -156,7 +154,7 @@ def test_pub_05_ten_builds_with_one_source_date_epoch_are_byte_equal(
     [("2026.11.2", "stable", f"stable/{VERSION}"), (VERSION, "beta", "stable")],
     ids=["older release", "other channel"],
 )
-def test_pub_10_older_releases_and_other_channels_stay(
+def test_pub_10_older_releases_and_other_channels_are_kept(
     signed_release: Path, tools: Tools, key_pair: KeyPair, version: str, channel: str, stays: str
 ) -> None:
     before = tree(signed_release / stays)
@@ -195,7 +193,7 @@ def test_an_existing_release_is_never_changed_and_all_differences_are_listed(
     assert tools("verify", "dist", "-p", key_pair.public).returncode == 0
 
 
-def test_pub_03_an_unsigned_build_leaves_the_signed_pair_of_the_channel(
+def test_pub_03_an_unsigned_build_keeps_the_signed_manifest_of_the_channel(
     signed_release: Path, tools: Tools, key_pair: KeyPair
 ) -> None:
     before = tree(signed_release)
@@ -210,7 +208,7 @@ def test_pub_03_an_unsigned_build_leaves_the_signed_pair_of_the_channel(
     assert tools("verify", unsigned, "-p", key_pair.public).returncode != 0
 
 
-def test_pub_03_a_signed_build_takes_the_unsigned_manifest_away(
+def test_pub_03_a_signed_build_removes_the_unsigned_manifest(
     artefacts: Path, tools: Tools, key_pair: KeyPair
 ) -> None:
     tools(*_ARGS)
@@ -268,7 +266,7 @@ _BAD_REFERENCES = {
 
 
 @pytest.mark.parametrize(("form", "content"), _BAD_REFERENCES.values(), ids=_BAD_REFERENCES)
-def test_a_reference_file_holds_one_reference_of_its_kind_and_nothing_else(
+def test_a_reference_file_contains_one_reference_of_its_kind_and_nothing_else(
     tmp_path: Path, tools: Tools, form: str, content: bytes
 ) -> None:
     name = f"platform-khoj-{_PLACES[form]}-{VERSION}-stable.{form}"

@@ -1,4 +1,4 @@
-"""File names of artefacts, and where the URLs of a manifest lead."""
+"""File names of artefacts: how they are read, and which are refused."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_an_unknown_name_is_shown_escaped_with_the_known_ids() -> None:
     assert "fly-machines, qemu-x86_64, rpi5, wsl2" in caught.value.hint
 
 
-def test_a_name_that_can_be_read_in_two_ways_names_both() -> None:
+def test_the_error_for_an_ambiguous_name_shows_both_readings() -> None:
     name = "platform-a-b-c-2026.11.1-stable.oci"
     with pytest.raises(NamingError) as caught:
         read(name, profiles=["a", "a-b"], targets={"b-c": "oci", "c": "oci"})
@@ -173,7 +173,9 @@ def test_an_id_that_cannot_be_part_of_a_name_is_refused(tmp_path: Path, name: st
     ],
     ids=lambda value: ascii(value)[:24],
 )
-def test_a_bad_target_matrix_is_one_sentence(tmp_path: Path, text: bytes, sentence: str) -> None:
+def test_a_bad_target_matrix_is_reported_in_one_sentence(
+    tmp_path: Path, text: bytes, sentence: str
+) -> None:
     path = tmp_path / "targets.toml"
     path.write_bytes(text)
     with pytest.raises(PlatformError, match=sentence):

@@ -1,4 +1,4 @@
-"""What `release-tools sign` does to files and to releases that were built without a key."""
+"""`release-tools sign`, on files and on releases that were built without a key."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def key(key_pair: KeyPair) -> dict[str, str]:
 
 @pytest.fixture
 def unsigned(tmp_path: Path, tools: Tools) -> Path:
-    """The manifest of a release that is not signed."""
+    """The manifest of an unsigned release."""
     write_artefacts(tmp_path / "artefacts")
     args = ("build", "artefacts", "--version", VERSION, "--channel", "stable")
     built = tools(*args, env={"SOURCE_DATE_EPOCH": "1793491200"})
@@ -31,10 +31,10 @@ def unsigned(tmp_path: Path, tools: Tools) -> Path:
     return tmp_path / _MANIFEST
 
 
-def test_leak_06_signing_an_unsigned_release_gives_the_bytes_of_a_signed_build(
+def test_leak_06_signing_an_unsigned_release_gives_the_same_bytes_as_a_signed_build(
     unsigned: Path, tools: Tools, key: dict[str, str]
 ) -> None:
-    # What a signing left that was killed goes.
+    # Left-overs of a signing that was killed are removed.
     write_artefacts(unsigned.parent / VERSION, {".a.minisig.4711.0123abcd.tmp": b"half"})
     signed = tools("sign", _MANIFEST, env=key)
     assert signed.returncode == 0, signed.stderr
@@ -58,7 +58,7 @@ def test_a_release_in_the_folder_of_another_channel_is_not_signed(
     assert tree(tools.folder / "dist") == before
 
 
-def test_members_that_we_do_not_know_are_kept(
+def test_unknown_members_are_kept(
     unsigned: Path, tools: Tools, key: dict[str, str], key_pair: KeyPair
 ) -> None:
     document = json.loads(unsigned.read_bytes())
@@ -71,7 +71,7 @@ def test_members_that_we_do_not_know_are_kept(
     assert tools("verify", "dist", "-p", key_pair.public).returncode == 0
 
 
-def test_an_artefact_that_is_not_that_of_the_build_is_refused_before_anything_is_written(
+def test_an_artefact_changed_since_the_build_is_refused_before_anything_is_written(
     unsigned: Path, tools: Tools, key: dict[str, str]
 ) -> None:
     artefact = unsigned.parent / VERSION / max(artefact_files())

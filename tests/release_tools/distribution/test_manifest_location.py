@@ -52,7 +52,7 @@ _URLS: dict[str, tuple[dict[str, str], str]] = {
 
 
 @pytest.mark.parametrize(("members", "url"), _URLS.values(), ids=_URLS)
-def test_where_the_bytes_of_an_artefact_lie(members: dict[str, str], url: str) -> None:
+def test_where_the_bytes_of_an_artefact_are(members: dict[str, str], url: str) -> None:
     manifest = _manifest(**members)
     assert MANIFEST.artefact_url(manifest, manifest.artefacts[0]) == url
     odd = _manifest(filename="a b#c?.img.xz")
@@ -60,7 +60,7 @@ def test_where_the_bytes_of_an_artefact_lie(members: dict[str, str], url: str) -
 
 
 @pytest.mark.parametrize("place", ["", "stable", "stable/manifest.json"])
-def test_a_manifest_is_found_from_every_place(place: str, signed_release: Path) -> None:
+def test_a_manifest_is_found_from_every_location(place: str, signed_release: Path) -> None:
     wanted = [(signed_release / "stable/manifest.json").as_uri()]
     assert found_at(str(signed_release / place)) == wanted
     assert found_at(f"/{signed_release / place}") == wanted

@@ -1,4 +1,4 @@
-"""Putting a release in place: the lock, the left-overs, the order of the renames."""
+"""Publishing a release: the lock, the left-overs and the order of the renames."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.waiting import wait_until
 _ARGS = ("build", "artefacts", "--version", VERSION, "--channel", "stable")
 
 
-def test_of_two_builds_at_once_one_is_done_and_one_says_so(
+def test_of_two_builds_at_once_one_succeeds_and_one_reports_the_other(
     tmp_path: Path, key_pair: KeyPair, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     with (
@@ -35,7 +35,7 @@ def test_of_two_builds_at_once_one_is_done_and_one_says_so(
         site = make_site(tmp_path, key_pair, one)
         site.reset()
         args = site.build_args()
-        # The first holds the lock for as long as its first fsync takes.
+        # The first build holds the lock for as long as its first fsync takes.
         slow = "fsync:delay_enter=500000:when=1"
         first = one.start(*args, cwd=tmp_path, env=site.env, fault=slow)
         wait_until(lambda: hidden(site.dist))
@@ -47,14 +47,14 @@ def test_of_two_builds_at_once_one_is_done_and_one_says_so(
     assert hidden(site.dist) == []
 
 
-def test_a_release_is_not_signed_while_another_build_is_at_work(
+def test_a_release_is_not_signed_while_a_build_is_running(
     tmp_path: Path, tools: Tools, key_pair: KeyPair
 ) -> None:
     write_artefacts(tmp_path / "artefacts")
     assert tools(*_ARGS).returncode == 0
     before = tree(tmp_path / "dist")
     with distribution_lock(tmp_path / "dist"):
-        # From inside the channel's folder, as from anywhere else.
+        # Run in the channel's folder; the lock is the same.
         inside = Tools(tmp_path / "dist" / "stable")
         env = {"SIGNING_SECRET_KEY": str(key_pair.secret)}
         signed = inside("sign", "manifest.json.unsigned", env=env)
@@ -83,7 +83,7 @@ def _fail_after(_: object) -> None:
     raise DistributionError(["no"])
 
 
-def test_a_folder_that_was_made_goes_when_the_build_fails_and_only_then(tmp_path: Path) -> None:
+def test_a_new_folder_is_removed_only_if_the_build_fails_and_it_is_empty(tmp_path: Path) -> None:
     channel = tmp_path / "a" / "dist" / "stable"
     with pytest.raises(DistributionError), channel_folder(channel):
         _fail_after(channel.joinpath("..").resolve(strict=True))
@@ -91,13 +91,13 @@ def test_a_folder_that_was_made_goes_when_the_build_fails_and_only_then(tmp_path
     with channel_folder(channel):
         pass
     assert channel.is_dir()
-    # One that holds something stays, too.
+    # A folder that is not empty is kept, too.
     with pytest.raises(DistributionError), channel_folder(tmp_path / "dist" / "stable"):
         _fail_after((tmp_path / "dist" / "notes.txt").write_bytes(b""))
     assert list(tree(tmp_path / "dist")) == ["notes.txt"]
 
 
-def test_a_full_disk_is_reported_for_the_channel_and_not_for_a_hidden_folder(
+def test_the_error_for_a_full_disk_names_the_channel_and_not_the_hidden_folder(
     tmp_path: Path,
 ) -> None:
     def write(staging: Path) -> None:
@@ -113,12 +113,12 @@ def test_a_full_disk_is_reported_for_the_channel_and_not_for_a_hidden_folder(
     assert tree(tmp_path) == {}
 
 
-def test_a_release_that_exists_gets_new_signatures_and_keeps_its_artefacts(
+def test_an_existing_release_gets_new_signatures_and_keeps_its_artefacts(
     tmp_path: Path,
 ) -> None:
     there = write_artefacts(tmp_path / "there", {"a": b"1", "a.minisig": b"old"})
     staged = write_artefacts(tmp_path / "staged", {"a": b"1", "a.minisig": b"new"})
-    # Its signatures are no strangers to it.
+    # Its signatures do not count as unexpected files.
     require_same_artefacts(there, {"a": digest_file(staged / "a")})
     with pytest.raises(DistributionError, match=r"has no a\.minisig2; .*a has different bytes$"):
         require_same_artefacts(

@@ -1,4 +1,4 @@
-"""Versions: which texts are one, and their order."""
+"""Versions: which texts are valid, and their order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SUFFIX = "abcdefghijklmnopqrstuvwxyz0123456789.-"
 
 @st.composite
 def texts(draw: st.DrawFn) -> str:
-    """Valid versions; few numbers and letters, so that equal parts are met."""
+    """Valid versions, of few numbers and letters, so that equal parts occur."""
     year = draw(st.integers(0, 9999) | st.integers(2025, 2026))
     month, day = draw(st.integers(0, 99) | st.integers(1, 2)), draw(st.integers(0, 99))
     width = draw(st.sampled_from(["", "02"]))
@@ -26,14 +26,14 @@ def texts(draw: st.DrawFn) -> str:
 
 
 def place(text: str) -> str:
-    """Where a version stands, as text: `~` sorts behind all that a suffix may hold."""
+    """A text that sorts as the version does: `~` sorts after every suffix."""
     numbers, dash, suffix = text.partition("-")
     year, month, day = numbers.split(".")
     return year + month.zfill(2) + day.zfill(2) + (suffix if dash else "~")
 
 
 def test_a_text_that_is_not_a_version_is_refused_and_shown_escaped() -> None:
-    # `test_manifest.py` has a table of what is none.
+    # `test_document.py` has a table of invalid versions.
     for text in ("2026.1", "2026.1.1\n", "２０２６.1.1"):
         with pytest.raises(CalVerError, match="is not a version") as caught:
             CalVer.parse(text)
@@ -75,7 +75,7 @@ def test_every_valid_text_is_read_and_written_alike(text: str) -> None:
 
 @examples(120)
 @given(texts(), texts(), texts())
-def test_rel_29_the_order_is_a_total_one_and_that_of_texts(
+def test_rel_29_the_order_is_total_and_matches_that_of_the_texts(
     one: str, other: str, third: str
 ) -> None:
     a, b = CalVer.parse(one), CalVer.parse(other)

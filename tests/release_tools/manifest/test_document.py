@@ -1,4 +1,4 @@
-"""The manifest: schema and code together, addresses, and what stays byte for byte."""
+"""The manifest: schema and code together, addresses of problems, and unchanged bytes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.support.manifests import (
 
 
 def problems_of(value: Any) -> tuple[str, ...]:
-    """What `parse` says against `value`; nothing for a valid manifest."""
+    """The problems that `parse` reports; empty for a valid manifest."""
     try:
         parse(encode(value))
     except ManifestError as error:
@@ -72,7 +72,7 @@ DIGESTS = (
 
 
 def is_version(text: str) -> bool:
-    """The rule of a version, by hand: no regular expression and no `isdigit`."""
+    """Check a version by hand, without a regular expression or `isdigit`."""
     numbers, dash, suffix = text.partition("-")
     parts = numbers.split(".")
     digits = all(set(part) <= set("0123456789") for part in parts)
@@ -83,14 +83,14 @@ def is_version(text: str) -> bool:
 
 
 @pytest.mark.parametrize("text", VERSIONS, ids=ascii)
-def test_rel_09_versions_are_judged_as_by_hand(text: str) -> None:
+def test_rel_09_versions_are_checked_like_by_hand(text: str) -> None:
     assert (problems_of(document(release_version=text)) == ()) is is_version(text)
     with contextlib.nullcontext() if is_version(text) else pytest.raises(CalVerError):
         assert CalVer.parse(text).text == text
 
 
 @pytest.mark.parametrize("text", DIGESTS, ids=ascii)
-def test_rel_09_digests_are_judged_as_by_hand(text: str) -> None:
+def test_rel_09_digests_are_checked_like_by_hand(text: str) -> None:
     good = len(text) == 64 and set(text) <= set("0123456789abcdef")
     assert (problems_of(document(artefacts=[entry(sha256=text)])) == ()) is good
 
@@ -150,10 +150,12 @@ _OTHERS = {"2": 2, "0": 0, "-1": -1, "'1'": "1", "1.0": 1.0, "true": True, "null
 @pytest.mark.parametrize(
     ("shown", "value"),
     [*_OTHERS.items(), ("[1]", [1]), (str(10**30), 10**30), ("missing", ABSENT)],
-    # Nothing of this run in an id: processes side by side must agree on them.
+    # No value of this run in an id, because parallel processes must agree on the ids.
     ids=lambda value: "absent" if value is ABSENT else str(value),
 )
-def test_rel_07_any_schema_version_but_one_says_to_upgrade(shown: str, value: Any) -> None:
+def test_rel_07_the_error_for_any_schema_version_but_one_says_to_upgrade(
+    shown: str, value: Any
+) -> None:
     changed = Case("", "schema_version", value).document()
     with pytest.raises(SchemaVersionError) as caught:
         parse(encode(changed))
@@ -161,14 +163,14 @@ def test_rel_07_any_schema_version_but_one_says_to_upgrade(shown: str, value: An
     assert "upgrade the control CLI" in caught.value.hint
 
 
-def test_rel_07_the_schema_version_is_looked_at_before_anything_else() -> None:
+def test_rel_07_the_schema_version_is_checked_first() -> None:
     with pytest.raises(SchemaVersionError):
         parse(encode({"schema_version": 2, "artefacts": "moved elsewhere", "channel": 7}))
     with pytest.raises(SchemaVersionError, match="schema_version missing"):
         parse(b"{}")
 
 
-# Hostile JSON: what the reader of JSON refuses, and what it reads and is no manifest.
+# Hostile JSON: invalid JSON, and valid JSON that is not a manifest.
 
 _NO_OBJECT = {name: case for name, case in HOSTILE_JSON.items() if "must be" in case[1]}
 _REFUSED = {name: HOSTILE_JSON[name] for name in ("nothing", "deep objects", "member twice")}
@@ -177,7 +179,7 @@ _REFUSED = {name: HOSTILE_JSON[name] for name in ("nothing", "deep objects", "me
 @pytest.mark.parametrize(
     ("data", "fragment"), (_NO_OBJECT | _REFUSED).values(), ids=_NO_OBJECT | _REFUSED
 )
-def test_rel_08_hostile_json_gets_one_sentence(data: bytes, fragment: str) -> None:
+def test_rel_08_hostile_json_is_reported_in_one_sentence(data: bytes, fragment: str) -> None:
     with pytest.raises(ManifestError) as caught:
         parse(data)
     assert len(caught.value.problems) == 1
@@ -202,7 +204,7 @@ DATES = {
     "0001-01-01T00:00:00Z": "0001-01-01T00:00:00",
     "9999-12-31T23:59:59Z": "9999-12-31T23:59:59",
 }
-NO_DATES = (
+INVALID_DATES = (
     *("", "yesterday", "2026-11-01", "12:00:00Z", "2026-11-01T12:00:00", "2026-11-01T12:00Z"),
     *("2026-11-01 12:00:00Z", "2026-11-01T12:00:00Z\n", " 2026-11-01T12:00:00Z"),
     *("2026-02-29T00:00:00Z", "2026-13-01T00:00:00Z", "2026-00-01T00:00:00Z"),
@@ -217,13 +219,13 @@ NO_DATES = (
 
 
 @pytest.mark.parametrize(("text", "utc"), DATES.items(), ids=DATES)
-def test_rel_04_a_date_names_one_moment(text: str, utc: str) -> None:
+def test_rel_04_a_date_is_one_point_in_time(text: str, utc: str) -> None:
     manifest = parse(encode(document(released_at=text)))
     assert manifest.released == datetime.fromisoformat(utc).replace(tzinfo=UTC)
     assert manifest.released_at == text
 
 
-@pytest.mark.parametrize("text", NO_DATES, ids=ascii)
+@pytest.mark.parametrize("text", INVALID_DATES, ids=ascii)
 def test_rel_04_an_invalid_date_is_refused(text: str) -> None:
     (problem,) = problems_of(document(released_at=text))
     assert problem.startswith("released_at: must be an RFC 3339 date-time with an offset")
@@ -247,7 +249,7 @@ def test_rel_10_two_artefacts_for_one_device_are_ambiguous() -> None:
     ],
     ids=lambda name: ascii(name)[:20],
 )
-def test_rel_15_a_file_name_that_may_leave_its_folder_is_refused(name: str) -> None:
+def test_rel_15_a_file_name_that_could_leave_its_folder_is_refused(name: str) -> None:
     found = problems_of(document(artefacts=[entry(filename=name)]))
     assert found
     assert all(problem.startswith("artefacts[0].filename: must ") for problem in found)
@@ -256,7 +258,7 @@ def test_rel_15_a_file_name_that_may_leave_its_folder_is_refused(name: str) -> N
 # Reading and writing.
 
 
-def test_members_are_kept_in_the_order_of_the_specification() -> None:
+def test_members_are_written_in_the_order_of_the_specification() -> None:
     later = {"by": ["someone", {"é": 1.5}]}
     manifest = parse(encode(document(artefacts=[entry(sha512="beef")], signer=later)))
     assert (manifest.extra, manifest.artefacts[0].extra) == ({"signer": later}, {"sha512": "beef"})
@@ -269,8 +271,8 @@ def test_members_are_kept_in_the_order_of_the_specification() -> None:
     assert render(manifest) == encode(bare)
 
 
-def test_a_manifest_of_nothing_but_problems_does_not_keep_us_busy() -> None:
-    # Found one by one, these 700,000 problems would take minutes and gigabytes.
+def test_a_manifest_with_very_many_problems_is_refused_quickly() -> None:
+    # Collected one by one, these 700,000 problems would take minutes and gigabytes.
     hostile = encode(document(artefacts=[])).replace(b"[]", b"[" + b"{}," * 100_000 + b"{}]")
     began = time.process_time()
     with pytest.raises(ManifestError) as caught:
@@ -283,7 +285,7 @@ def test_a_manifest_of_nothing_but_problems_does_not_keep_us_busy() -> None:
 # The schema itself.
 
 
-def test_the_schema_is_of_draft_2020_12_and_has_words_and_members_in_order() -> None:
+def test_the_schema_is_of_draft_2020_12_and_lists_words_and_members_in_order() -> None:
     whole = schema("manifest.v1")
     assert whole["$schema"] == Draft202012Validator.META_SCHEMA["$id"]
     Draft202012Validator.check_schema(whole)

@@ -10,12 +10,12 @@ from release_tools.building.naming import target_matrix
 from release_tools.manifest.vocabulary import FORMATS
 
 
-def test_no_format_is_the_end_of_another() -> None:
+def test_no_format_ends_with_another_format() -> None:
     for one in FORMATS:
         assert not any(other.endswith(f".{one}") for other in FORMATS)
 
 
-def test_the_shipped_target_matrix_is_that_of_the_contract() -> None:
+def test_the_shipped_target_matrix_matches_the_contract() -> None:
     assert target_matrix(data_path("targets.toml")) == {
         **dict.fromkeys(("qemu-aarch64", "qemu-x86_64", "oracle-arm-free", "macos-qemu"), "qcow2"),
         **dict.fromkeys(("rpi5", "rpi4", "arm64-generic", "x86_64-mini-pc"), "img.xz"),
@@ -25,7 +25,7 @@ def test_the_shipped_target_matrix_is_that_of_the_contract() -> None:
     }
 
 
-def test_the_words_are_read_without_importing_anything_else() -> None:
+def test_importing_the_vocabulary_imports_nothing_else() -> None:
     program = (
         "import sys; before = set(sys.modules); import release_tools.manifest.vocabulary;"
         "print(sorted(set(sys.modules) - before))"

@@ -1,4 +1,4 @@
-"""Reading over HTTP from servers that break every promise."""
+"""Reading over HTTP from servers that misbehave."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fetch(answer: Answer, *, timeout_s: float = 5.0) -> tuple[bytes, list[Request]]:
-    """What a server with this answer yields, and what it was asked."""
+    """Fetch from a server with this answer; return the data and the requests."""
     with RawServer(answer) as server:
         data = Origin(timeout_s).read(f"{server.url}/file", LIMIT)
     return data, server.requests
@@ -42,7 +42,7 @@ def cut(
     body: bytes = BODY,
     ranges: bool = True,
 ) -> Answer:
-    """Sends `at` bytes more and cuts, `times` times; then the rest."""
+    """Send `at` more bytes and disconnect, `times` times; then send the rest."""
     cuts = itertools.count()
     said = tags or itertools.repeat(TAG)
 
@@ -72,7 +72,7 @@ _WHOLE = {
 
 
 @pytest.mark.parametrize("answer", _WHOLE.values(), ids=_WHOLE)
-def test_an_answer_is_read_to_its_end(answer: bytes) -> None:
+def test_a_response_is_read_to_its_end(answer: bytes) -> None:
     data, requests = fetch(lambda request, connection: connection.sendall(answer))
     assert data == BODY
     assert requests[0].headers["accept-encoding"] == "identity"
@@ -87,25 +87,25 @@ def test_a_broken_download_resumes_where_it_stopped() -> None:
 
 
 def broken(rest: bytes, headers: dict[str, str]) -> Answer:
-    """Sends a hundred bytes and cuts; asked for more, it sends `rest`."""
+    """Send a hundred bytes and disconnect; for the next request, send `rest`."""
     begin = response(BODY[:100], headers=headers, length=len(BODY))
     return lambda request, connection: connection.sendall(rest if request.start else begin)
 
 
 def part(start: int, headers: dict[str, str]) -> bytes:
-    """The answer with the body from there on."""
+    """The response with the body from `start` on."""
     headers = headers | {"Content-Range": f"bytes {start}-{len(BODY) - 1}/{len(BODY)}"}
     return response(BODY[start:], "206 Partial Content", headers)
 
 
-def test_a_weak_etag_is_not_used_to_resume_but_the_date_is() -> None:
+def test_the_date_is_used_to_resume_instead_of_a_weak_etag() -> None:
     headers = {"ETag": 'W/"one"', "Last-Modified": "Sun, 01 Nov 2026 00:00:00 GMT"}
     data, requests = fetch(broken(part(100, headers), headers))
     assert data == BODY
     assert requests[1].headers["if-range"] == headers["Last-Modified"]
 
 
-def test_a_server_without_ranges_is_read_again_from_the_start() -> None:
+def test_a_download_from_a_server_without_ranges_starts_again() -> None:
     data, requests = fetch(cut(70_000, times=2, ranges=False))
     assert data == BODY
     assert len(requests) == 3
@@ -125,12 +125,12 @@ def test_reading_skipped_bytes_again_counts_as_progress() -> None:
 
 
 @pytest.mark.parametrize("ranges", [True, False], ids=["ranges", "no-ranges"])
-def test_rel_18_a_file_that_was_replaced_is_not_joined(*, ranges: bool) -> None:
+def test_rel_18_parts_of_a_replaced_file_are_not_joined(*, ranges: bool) -> None:
     with pytest.raises(AccessError, match="changed while it was being read"):
         fetch(cut(70_000, tags=iter((TAG, '"two"')), ranges=ranges))
 
 
-def test_another_range_than_the_one_asked_for_or_a_denial_is_unreadable() -> None:
+def test_a_wrong_range_or_a_denial_is_unreadable() -> None:
     tag = {"ETag": TAG}
     with pytest.raises(AccessError, match="sent another range"):
         fetch(broken(part(0, tag), tag))
@@ -138,14 +138,14 @@ def test_another_range_than_the_one_asked_for_or_a_denial_is_unreadable() -> Non
         fetch(broken(response(b"", "403 Forbidden"), tag))
 
 
-def test_a_download_that_always_breaks_at_once_is_given_up() -> None:
+def test_a_download_that_always_breaks_at_once_is_abandoned() -> None:
     with RawServer(cut(0, times=100)) as server:
         with pytest.raises(AccessError, match="broke after 0 of 200,000 bytes"):
             Origin().read(f"{server.url}/file", LIMIT)
         assert len(server.requests) == 6
 
 
-def test_a_download_that_breaks_often_but_moves_on_is_finished() -> None:
+def test_a_download_that_breaks_often_but_progresses_is_finished() -> None:
     body = pseudo_random(9 << 20, "long")
     with RawServer(cut(1 << 20, times=8, body=body)) as server:
         data = Origin().read(f"{server.url}/file", len(body))
@@ -186,7 +186,7 @@ _SLOW: dict[str, Answer] = {
 
 
 @pytest.mark.parametrize("answer", _SLOW.values(), ids=_SLOW)
-def test_rel_17_a_server_that_is_too_slow_is_given_up_in_time(answer: Answer) -> None:
+def test_rel_17_a_server_that_is_too_slow_is_abandoned_in_time(answer: Answer) -> None:
     started = time.monotonic()
     with pytest.raises(SlowError):
         fetch(answer, timeout_s=0.4)
@@ -218,7 +218,7 @@ def test_a_response_that_is_not_http_is_unreadable(answer: Answer) -> None:
 
 
 @pytest.mark.parametrize("status", ["404 Not Found", "410 Gone"])
-def test_a_file_that_is_not_there_is_missing(status: str) -> None:
+def test_a_file_that_does_not_exist_is_missing(status: str) -> None:
     with pytest.raises(MissingError, match=f"answers {status[:3]}"):
         fetch(_send(response(b"no", status)))
 
@@ -228,13 +228,13 @@ def test_a_file_that_is_not_there_is_missing(status: str) -> None:
     ["204 No Content", "304 Not Modified", "301 No Location", "401 Who", "403 Forbidden",
      "416 Range", "429 Slow down", "500 Oops", "503 Busy"],
 )  # fmt: skip
-def test_any_other_answer_is_unreadable(status: str) -> None:
+def test_any_other_status_is_unreadable(status: str) -> None:
     with pytest.raises(AccessError, match=f"answers {status[:3]}") as caught:
         fetch(_send(response(b"", status)))
     assert not isinstance(caught.value, MissingError)
 
 
-def test_pub_11_a_re_encoded_answer_is_refused() -> None:
+def test_pub_11_a_compressed_response_is_refused() -> None:
     with pytest.raises(AccessError, match=r"re-encodes it \('gzip'\)"):
         fetch(_send(response(BODY, headers={"Content-Encoding": "gzip"})))
 
@@ -254,7 +254,7 @@ def _endless(server_sent: list[int]) -> Answer:
     return answer
 
 
-def test_rel_14_an_endless_answer_is_cut_off_at_the_size_it_may_have() -> None:
+def test_rel_14_an_endless_response_is_cut_off_at_its_limit() -> None:
     sent, taken = [0], [0]
     with RawServer(_endless(sent)) as server, Origin().open(f"{server.url}/file") as stream:
 
@@ -270,7 +270,7 @@ def test_rel_14_an_endless_answer_is_cut_off_at_the_size_it_may_have() -> None:
 
 
 def redirecting(*onward: str) -> Answer:
-    """Leads /file to `onward`, one after the other, and answers the rest with the body."""
+    """Redirect /file to each of `onward` in turn, and answer the last with the body."""
     places = {"/file": onward[0]} | dict(itertools.pairwise(onward))
 
     def answer(request: Request, connection: socket.socket) -> None:

@@ -1,4 +1,4 @@
-"""Origins: what may be read from where, and how far."""
+"""Origins: what can be read from where, and up to which size."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ _FROM: dict[str, tuple[str, str]] = {
 
 @pytest.mark.parametrize(("of", "url"), _FROM.values(), ids=_FROM)
 def test_rel_16_a_manifest_must_not_lead_to_a_weaker_origin(of: str, url: str) -> None:
-    # Refused before any connection: the hosts of this table do not exist.
+    # Refused before any connection: the hosts in this table do not exist.
     with pytest.raises(RefusedUrlError):
         Origin().read(url, 10, of=of)
 
 
-def test_a_file_is_read_whole_up_to_its_limit_whatever_its_folder_is_called(
+def test_a_file_is_read_up_to_its_limit_whatever_the_name_of_its_folder(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / os.fsdecode(b"\xff?") / "a b%.json"
     path.parent.mkdir()
     path.write_bytes(b"content")
-    # A manifest in a folder may name files.
+    # A manifest in a folder may refer to files.
     for of in (None, "file:///elsewhere/manifest.json"):
         assert Origin().read(path.as_uri(), 7, of=of) == b"content"
     with pytest.raises(AccessError, match="larger than 6 bytes"):

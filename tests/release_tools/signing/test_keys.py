@@ -108,11 +108,11 @@ def test_the_signing_key_is_a_text_a_line_or_a_path(tmp_path: Path, value: str) 
 @pytest.mark.parametrize(
     "value", [KEY_TEXT, "", "damaged " + KEY_LINE, "/nowhere", None], ids=ascii
 )
-def test_pub_01_key_and_password_are_taken_out_of_the_environment(value: str | None) -> None:
+def test_pub_01_key_and_password_are_removed_from_the_environment(value: str | None) -> None:
     environment = {"SIGNING_SECRET_KEY": value, "SIGNING_SECRET_KEY_PASSWORD": "x", "PATH": "p"}
     given = {name: text for name, text in environment.items() if text is not None}
     with contextlib.nullcontext() if value in (KEY_TEXT, None) else pytest.raises(PlatformError):
-        # A password alone signs nothing.
+        # A password without a key is no signing key.
         assert take_secret_key(given, not_asked) == (secret_key() if value else None)
     assert given == {"PATH": "p"}
 
@@ -136,7 +136,7 @@ DAMAGED = KEY_LINE[:100] + "!" + KEY_LINE[101:]
     ],
     ids=lambda value: ascii(value)[:24] if isinstance(value, str) else "",
 )
-def test_pub_02_a_bad_signing_key_is_an_error_that_does_not_show_it(
+def test_pub_02_an_invalid_signing_key_is_not_shown_in_the_error(
     value: str, error: type[PlatformError], sentence: str
 ) -> None:
     with pytest.raises(error, match=sentence) as caught:
@@ -170,7 +170,7 @@ def test_pub_02_a_password_is_asked_for_once_and_only_when_needed(
 # New keys.
 
 
-def test_a_new_pair_belongs_together_and_only_the_owner_reads_the_secret(tmp_path: Path) -> None:
+def test_a_new_key_pair_matches_and_only_the_owner_can_read_the_secret_key(tmp_path: Path) -> None:
     secret, public = tmp_path / "new" / "r.key", tmp_path / "new" / "r.pub"
     with umask(0):
         key = generate(secret, public, "")
@@ -185,7 +185,7 @@ def test_a_new_pair_belongs_together_and_only_the_owner_reads_the_secret(tmp_pat
 
 @pytest.mark.parametrize("name", ["r.key", "r.pub"])
 @pytest.mark.parametrize("kind", ["file", "dangling link"])
-def test_a_key_file_that_exists_is_never_overwritten(tmp_path: Path, name: str, kind: str) -> None:
+def test_an_existing_key_file_is_never_overwritten(tmp_path: Path, name: str, kind: str) -> None:
     path = tmp_path / name
     if kind == "file":
         path.write_text("precious")
@@ -202,7 +202,7 @@ def test_the_two_keys_need_two_files(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_secret_key_alone_is_not_left_behind(tmp_path: Path) -> None:
+def test_no_secret_key_is_left_without_its_public_key(tmp_path: Path) -> None:
     with pytest.raises(AccessError, match=r"/proc/release\.pub: "):
         generate(tmp_path / "k", Path("/proc/release.pub"), "")
     assert list(tmp_path.iterdir()) == []

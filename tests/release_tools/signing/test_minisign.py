@@ -27,13 +27,13 @@ LINES = FILE.split(b"\n")[:4]
 
 
 def lines(**changed: bytes) -> bytes:
-    """The signature file with other lines, by the names first, second, third and fourth."""
+    """The signature file with these lines replaced; the names are first to fourth."""
     names = ("first", "second", "third", "fourth")
     rows = zip(names, LINES, strict=True)
     return b"\n".join(changed.get(name, line) for name, line in rows) + b"\n"
 
 
-# Reading back what was written.
+# Parsing what was rendered.
 
 _comments = st.binary(max_size=60).map(lambda text: text.translate(None, b"\r\n\0"))
 
@@ -116,7 +116,7 @@ def test_rel_19_what_minisign_tolerates_is_listed(data: bytes, oddity: str) -> N
     assert any(found.startswith(oddity) for found in Signature.parse(data).oddities)
 
 
-# More of these are judged beside the program, in `tests/interop/test_minisign_program.py`.
+# More are compared with the program, in `tests/interop/test_minisign_program.py`.
 REFUSED = {
     "empty": b"",
     "one line": LINES[0] + b"\n",
@@ -144,7 +144,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("data", REFUSED.values(), ids=REFUSED)
-def test_rel_19_a_file_of_another_shape_is_refused_in_a_sentence(data: bytes) -> None:
+def test_rel_19_a_malformed_file_is_refused_with_a_sentence(data: bytes) -> None:
     with pytest.raises(FormatError) as caught:
         Signature.parse(data)
     assert caught.value.message.isprintable()
@@ -168,7 +168,7 @@ _WRITTEN = KEY.render()
 _BASE64 = _WRITTEN.split(b"\n")[1]
 
 
-def test_a_public_key_file_may_have_these_shapes() -> None:
+def test_these_forms_of_a_public_key_file_are_accepted() -> None:
     assert PublicKey.parse(_WRITTEN.replace(b"\n", b"\r\n") + b"and more\n" * 100) == KEY
     for comment in (b"", b"\xef\xbb\xbfanything at all", b"x" * 1022):
         for end in (b"", b"\n", b"\0"):
@@ -191,6 +191,6 @@ def test_a_public_key_file_may_have_these_shapes() -> None:
         (b"untrusted comment: minisign encrypted secret key\n" + b"A" * 212, "secret key file"),
     ],
 )
-def test_rel_25_another_public_key_file_is_refused(data: bytes, sentence: str) -> None:
+def test_rel_25_other_forms_of_a_public_key_file_are_refused(data: bytes, sentence: str) -> None:
     with pytest.raises(FormatError, match=sentence):
         PublicKey.parse(data)

@@ -1,4 +1,4 @@
-"""Secret keys: their files, their passwords, and that nothing shows them."""
+"""Secret keys: their files and passwords, and that they are never shown."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def file_of(raw: bytes | bytearray) -> bytes:
 
 @pytest.fixture
 def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Encrypted keys that cost 32 MiB rather than 1 GiB; minisign reads these as well."""
+    """Encrypted keys that cost 32 MiB instead of 1 GiB; minisign reads these as well."""
     monkeypatch.setattr(module, "DEFAULT_OPSLIMIT", 1 << 20)
     monkeypatch.setattr(module, "DEFAULT_MEMLIMIT", 1 << 25)
 
@@ -74,7 +74,7 @@ def test_a_wrong_password_is_refused(password: str) -> None:
 
 
 @pytest.mark.usefixtures("cheap")
-def test_the_salt_changes_all_that_is_encrypted() -> None:
+def test_another_salt_changes_all_encrypted_bytes() -> None:
     one, other = (
         raw_key(render_secret_key(secret_key(), "x", salt=bytes([n]) * 32)) for n in (1, 2)
     )
@@ -82,7 +82,7 @@ def test_the_salt_changes_all_that_is_encrypted() -> None:
     assert one[6:38] == b"\1" * 32
 
 
-def test_a_key_file_may_have_these_shapes() -> None:
+def test_these_forms_of_a_key_file_are_accepted() -> None:
     for data in (
         *(PLAIN.replace(b"\n", b"\r\n"), PLAIN[:-1], PLAIN + b"\n\n", b"\n" + PLAIN),
         *(PLAIN.split(b"\n")[1], b"untrusted comment:\n" + PLAIN.split(b"\n")[1]),
@@ -128,7 +128,7 @@ def test_a_damaged_key_is_refused_by_its_checksum(at: int) -> None:
     assert caught.value.code == "E_KEY"
 
 
-def test_without_a_checksum_the_public_half_must_be_that_of_the_key() -> None:
+def test_without_a_checksum_the_public_half_must_match_the_key() -> None:
     raw = raw_key()
     raw[126:] = bytes(32)
     assert parse_secret_key(file_of(raw), not_asked) == secret_key()
@@ -138,18 +138,22 @@ def test_without_a_checksum_the_public_half_must_be_that_of_the_key() -> None:
         parse_secret_key(file_of(raw), not_asked)
 
 
-MORE = "more work or memory than minisign"
-NO_FIT = "contradict each other"
+TOO_MUCH = "more work or memory than minisign"
+CONTRADICTION = "contradict each other"
 
 
 @pytest.mark.parametrize(
     ("operations", "memory", "sentence"),
     [
-        *((33_554_433, 1 << 30, MORE), (33_554_432, (1 << 30) + 1, MORE), (-1, -1, MORE)),
-        *((0, 0, NO_FIT), (1, 1, NO_FIT), (32_768, 0, NO_FIT)),
+        *(
+            (33_554_433, 1 << 30, TOO_MUCH),
+            (33_554_432, (1 << 30) + 1, TOO_MUCH),
+            (-1, -1, TOO_MUCH),
+        ),
+        *((0, 0, CONTRADICTION), (1, 1, CONTRADICTION), (32_768, 0, CONTRADICTION)),
     ],
 )
-def test_a_key_cannot_ask_for_other_limits_than_minisign_has(
+def test_a_key_with_other_limits_than_those_of_minisign_is_refused(
     operations: int, memory: int, sentence: str
 ) -> None:
     raw = raw_key()
@@ -159,7 +163,7 @@ def test_a_key_cannot_ask_for_other_limits_than_minisign_has(
         parse_secret_key(file_of(raw), lambda: "x")
 
 
-def test_too_little_memory_for_a_password_is_said() -> None:
+def test_too_little_memory_for_a_password_is_reported() -> None:
     program = (
         "import base64, resource\n"
         "import nacl.pwhash, nacl.signing\n"
@@ -181,7 +185,7 @@ def test_too_little_memory_for_a_password_is_said() -> None:
 # Signing.
 
 
-def test_the_longest_comment_is_that_of_minisign() -> None:
+def test_the_longest_comment_is_as_long_as_in_minisign() -> None:
     sign(secret_key(), prehash(MESSAGE), "x" * 4077)
     with pytest.raises(FormatError, match="too long"):
         sign(secret_key(), prehash(MESSAGE), "ä" * 2039)
@@ -195,7 +199,7 @@ def test_a_comment_with_a_control_character_is_not_signed(comment: str) -> None:
         sign(secret_key(), prehash(MESSAGE), comment)
 
 
-# Secrets stay secret.
+# Secrets are never shown.
 
 
 @pytest.mark.usefixtures("cheap")

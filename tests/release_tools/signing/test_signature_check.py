@@ -37,20 +37,20 @@ FILE = signed().render()
 
 
 def check(key: PublicKey, signature: Signature, message: bytes) -> None:
-    """Raise `SignatureError` unless the signature is good, in whichever form it is."""
+    """Raise `SignatureError` unless the signature is good, in either form."""
     if signature.legacy:
         check_legacy_signature([key], signature, lambda: [memoryview(message)])
     else:
         check_signature([key], signature, prehash(message))
 
 
-def test_a_good_signature_is_good() -> None:
+def test_a_good_signature_is_accepted() -> None:
     check(KEY, Signature.parse(FILE), MESSAGE)
     check(KEY, signed_legacy(), MESSAGE)
 
 
 @pytest.mark.parametrize("make", [signed, signed_legacy])
-def test_the_key_id_is_looked_at_before_the_signature(make: Callable[..., Signature]) -> None:
+def test_the_key_id_is_checked_before_the_signature(make: Callable[..., Signature]) -> None:
     other = replace(make(key=secret_key("other")), signature=bytes(64))
     with pytest.raises(SignatureError) as caught:
         check(KEY, other, b"")
@@ -59,7 +59,7 @@ def test_the_key_id_is_looked_at_before_the_signature(make: Callable[..., Signat
     assert show_key_id(KEY.key_id) in caught.value.message
 
 
-def test_each_form_of_signature_is_not_the_other() -> None:
+def test_neither_form_of_signature_is_accepted_as_the_other() -> None:
     with pytest.raises(SignatureError, match="legacy kind") as caught:
         check_signature([KEY], signed_legacy(), prehash(MESSAGE))
     assert caught.value.code == "E_SIG"
@@ -68,12 +68,12 @@ def test_each_form_of_signature_is_not_the_other() -> None:
 
 
 @pytest.mark.parametrize("make", [signed, signed_legacy])
-def test_rel_21_another_trusted_comment_is_refused(make: Callable[[], Signature]) -> None:
+def test_rel_21_a_changed_trusted_comment_is_refused(make: Callable[[], Signature]) -> None:
     edited = replace(make(), trusted_comment=b"file:another")
     with pytest.raises(SignatureError, match="trusted comment does not belong") as caught:
         check(KEY, edited, MESSAGE)
     assert caught.value.code == "E_SIG"
-    # Nor is that of another signature of the key.
+    # The comment of another signature by the same key is refused, too.
     other = signed(b"other message", "file:other")
     swapped = replace(edited, global_signature=other.global_signature)
     with pytest.raises(SignatureError, match="trusted comment does not belong"):
@@ -94,8 +94,8 @@ _BASE_POINT = bytes([0x58]) + b"\x66" * 31
 
 @pytest.mark.parametrize("point", SMALL_ORDER_POINTS.values(), ids=SMALL_ORDER_POINTS)
 @pytest.mark.parametrize("algorithm", [PREHASHED, LEGACY], ids=["prehashed", "legacy"])
-def test_a_public_key_of_small_order_signs_nothing(point: str, algorithm: bytes) -> None:
-    # Under the identity, R = B with S = 1 fits every message where order is not looked at.
+def test_a_public_key_of_small_order_is_refused(point: str, algorithm: bytes) -> None:
+    # With the identity as key, R = B and S = 1 fit every message unless the order is checked.
     forged = _BASE_POINT + (1).to_bytes(32, "little")
     signature = Signature(algorithm, KEY.key_id, forged, b"", forged)
     weak = PublicKey(KEY.key_id, bytes.fromhex(point))
@@ -107,20 +107,20 @@ def test_a_public_key_of_small_order_signs_nothing(point: str, algorithm: bytes)
 GROUP_ORDER = 2**252 + 27742317777372353535851937790883648493
 
 
-def _second_s(signature: bytes) -> bytes:
+def _with_second_s(signature: bytes) -> bytes:
     s = int.from_bytes(signature[32:], "little") + GROUP_ORDER
     return signature[:32] + s.to_bytes(32, "little")
 
 
-def test_a_signature_has_no_second_spelling() -> None:
+def test_a_signature_has_no_second_encoding() -> None:
     good, old = signed(), signed_legacy()
-    of_comment = replace(good, global_signature=_second_s(good.global_signature))
+    of_comment = replace(good, global_signature=_with_second_s(good.global_signature))
     with pytest.raises(SignatureError, match="does not match the file"):
-        check(KEY, replace(good, signature=_second_s(good.signature)), MESSAGE)
+        check(KEY, replace(good, signature=_with_second_s(good.signature)), MESSAGE)
     with pytest.raises(SignatureError, match="trusted comment does not belong"):
         check(KEY, of_comment, MESSAGE)
     with pytest.raises(SignatureError, match="does not match the file"):
-        check(KEY, replace(old, signature=_second_s(old.signature)), MESSAGE)
+        check(KEY, replace(old, signature=_with_second_s(old.signature)), MESSAGE)
 
 
 @examples(100)
@@ -132,7 +132,7 @@ def test_a_legacy_signature_is_checked_as_pynacl_does(
     if flipped is not None:
         body = bytearray(signature.signature)
         body[flipped // 8] ^= 1 << flipped % 8
-        # The comment is signed anew, so that the verdict is that of the first signature.
+        # The comment is signed again, so that the result is that of the first signature.
         of_comment = secret_key().sign(bytes(body) + signature.trusted_comment)
         signature = replace(signature, signature=bytes(body), global_signature=of_comment)
     pieces = [memoryview(message)[at : at + step] for at in range(0, len(message), step)]
@@ -147,7 +147,7 @@ def test_a_legacy_signature_is_checked_as_pynacl_does(
 
 
 def refused(data: bytes, digest: bytes) -> bool:
-    """Whether a release may not have `data` as the signature of a file of that digest."""
+    """Whether `data` is refused as the signature of a file in a release with that digest."""
     try:
         signature = Signature.parse(data)
         check_signature([KEY], signature, digest)
@@ -156,7 +156,7 @@ def refused(data: bytes, digest: bytes) -> bool:
     return bool(signature.oddities)
 
 
-def test_each_single_bit_of_a_signature_file_matters_but_in_the_untrusted_comment() -> None:
+def test_every_bit_of_a_signature_file_matters_except_in_the_untrusted_comment() -> None:
     digest = prehash(MESSAGE)
     unsigned = range(len(b"untrusted comment: "), FILE.index(b"\n"))
     assert not refused(FILE, digest)
@@ -166,7 +166,9 @@ def test_each_single_bit_of_a_signature_file_matters_but_in_the_untrusted_commen
         assert refused(bytes(changed), digest) or at in unsigned
 
 
-def test_each_single_bit_of_the_signed_file_and_its_end_and_of_the_public_key_matter() -> None:
+def test_every_bit_and_the_length_of_the_signed_file_and_every_bit_of_the_public_key_matter() -> (
+    None
+):
     message, raw = bytearray(b"\x5a" * 64), bytearray(KEY.key_id + KEY.point)
     signature = signed(bytes(message))
     for data in (message, raw):
@@ -216,7 +218,9 @@ def test_rel_26_a_signature_needs_one_of_the_trusted_keys(
 
 
 @pytest.mark.parametrize("good_first", [True, False])
-def test_rel_26_of_two_keys_with_one_id_the_signature_decides(*, good_first: bool) -> None:
+def test_rel_26_the_signature_decides_between_two_keys_with_the_same_id(
+    *, good_first: bool
+) -> None:
     twin = secret_key("twin", key_id=OLD.key_id).public_key
     keys = [OLD.public_key, twin] if good_first else [twin, OLD.public_key]
     signature = signed(key=OLD)

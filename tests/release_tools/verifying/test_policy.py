@@ -1,4 +1,4 @@
-"""What a release must fulfil beyond its signatures, at the boundaries."""
+"""What a release must fulfil besides its signatures, at the limits."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def codes(manifest: Manifest = MANIFEST, **asked: Any) -> list[tuple[str, bool]]
         *((timedelta(0), None, ""), (STALE_AFTER, None, ""), (-DAY, None, "")),
         *((STALE_AFTER + SECOND, None, "E_FREEZE"), (20_000 * DAY, None, "E_FREEZE")),
         *((-DAY - SECOND, None, "E_FUTURE"), (-9_000 * DAY, None, "E_FUTURE")),
-        # What is asked for is an error, and silences the warning.
+        # A requested check is an error, and replaces the warning.
         *((WEEK, WEEK, ""), (WEEK + SECOND, WEEK, "E_FREEZE"), (60 * DAY, WEEK, "E_FREEZE")),
         *((-DAY - SECOND, WEEK, "E_FUTURE"), (60 * DAY, 90 * DAY, "")),
         *((timedelta(0), timedelta(0), ""), (SECOND, timedelta(0), "E_FREEZE")),
     ],
     ids=str,
 )
-def test_rel_03_rel_04_a_release_is_neither_old_nor_of_the_future(
+def test_rel_03_rel_04_a_release_from_long_ago_or_from_the_future_is_reported(
     age: timedelta, max_age: timedelta | None, expected: str
 ) -> None:
     found = codes(now=RELEASED + age, max_age=max_age)
@@ -66,9 +66,7 @@ def test_rel_03_rel_04_a_release_is_neither_old_nor_of_the_future(
         ("9999.12.31", True),
     ],
 )
-def test_rel_01_an_older_release_than_asked_for_is_a_rollback(
-    floor: str, *, rollback: bool
-) -> None:
+def test_rel_01_a_release_older_than_requested_is_a_rollback(floor: str, *, rollback: bool) -> None:
     found = codes(not_older_than=CalVer.parse(floor))
     assert found == ([("E_ROLLBACK", False)] if rollback else [])
 
@@ -77,13 +75,13 @@ def test_rel_01_an_older_release_than_asked_for_is_a_rollback(
     ("channel", "expected"),
     [(None, []), ("stable", []), ("beta", [("E_CHANNEL", False)]), ("", [("E_CHANNEL", False)])],
 )
-def test_rel_05_the_channel_is_the_one_asked_for(
+def test_rel_05_the_channel_must_be_the_requested_one(
     channel: str | None, expected: list[tuple[str, bool]]
 ) -> None:
     assert codes(channel=channel) == expected
 
 
-def test_all_findings_come_together_and_name_the_manifest() -> None:
+def test_all_findings_are_reported_together_and_name_the_manifest() -> None:
     found = findings(
         now=RELEASED + timedelta(days=46), channel="dev", not_older_than=CalVer.parse("2027.1.1")
     )
@@ -114,7 +112,7 @@ _NAMED = "platform-khoj-qemu-x86_64"
     ],
     ids=lambda value: str(value)[:50],
 )
-def test_rel_05_a_file_name_says_what_its_entry_says(
+def test_rel_05_a_file_name_must_agree_with_its_entry(
     changes: dict[str, str], expected: list[tuple[str, bool]]
 ) -> None:
     manifest = parse(encode(document(artefacts=[entry(**changes)])))
@@ -149,14 +147,14 @@ WRONG, WARNED = [("E_COMMENT", False)], [("E_COMMENT", True)]
     ],
     ids=ascii,
 )
-def test_rel_13_a_signature_says_for_which_file_it_is(
+def test_rel_13_the_comment_of_a_signature_must_name_its_file(
     comment: str, expected: list[tuple[str, bool]]
 ) -> None:
     found = check_comment(signed(comment=comment), "f", MANIFEST, "f.minisig")
     assert [(finding.code, finding.warning) for finding in found] == expected
 
 
-def test_without_a_manifest_only_the_file_must_agree() -> None:
+def test_without_a_manifest_only_the_file_name_must_agree() -> None:
     comment = "file:f\trelease:1\tchannel:nightly"
     assert list(check_comment(signed(comment=comment), "f", None, "f.minisig")) == []
 

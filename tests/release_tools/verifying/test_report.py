@@ -1,4 +1,4 @@
-"""What was found, added up to an exit code."""
+"""The findings of a verification, and its exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `minisign` program as verifier: trusted only when it says yes, in time (REL-22 to 24)."""
+"""The `minisign` program as verifier: trusted only if it succeeds, and in time (REL-22 to 24)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DATA = b"the signed bytes" * 100
 def judge(
     verifier: str, key_pair: KeyPair, data: bytes = DATA, signature_data: bytes | None = None
 ) -> None:
-    """Judge `data`; raises `SignatureError` unless its signature holds."""
+    """Check `data`; raises `SignatureError` unless its signature is good."""
     signed = signature_data or sign_bytes(DATA, key_pair, "file:data")
     keys = [load_public_key(str(key_pair.public))]
     with (
@@ -49,7 +49,7 @@ def test_a_release_is_verified_by_every_verifier(
     assert re.findall(r"^  (E_[A-Z]+) ", done.stdout, re.MULTILINE) == ["E_HASH", "E_SIG"]
 
 
-# What stands in for the program, what is found, and what is said of it.
+# A stand-in for the program, the finding, and the message.
 _STAND_INS: dict[str, tuple[str, str, str]] = {
     "exit 1": ("cat >/dev/null; echo 'Signature verification failed'; exit 1", "E_SIG",
                "refuses it (status 1), saying: Signature verification failed"),
@@ -75,11 +75,11 @@ def test_rel_22_only_a_success_of_the_program_counts(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # What does not hang may take its time.
+    # Programs that do not hang may take their time.
     limit_s = 1.5 if code == "E_VERIFIER" else 20.0
     monkeypatch.setattr("release_tools.verifying.system_verifier._PROGRAM_TIMEOUT_S", limit_s)
     monkeypatch.setenv("PATH", stand_in(tmp_path, "minisign", script)["PATH"])
-    # So little that it waits for the end, and more than a pipe holds.
+    # Less than a pipe holds, so that the write succeeds at once, and more than a pipe holds.
     for data in (DATA, DATA * 1000):
         with pytest.raises(SignatureError, match=re.escape(said)) as caught:
             judge("system", key_pair, data)
@@ -100,7 +100,7 @@ def test_rel_22_a_missing_program_is_reported(
 
 
 @pytest.mark.parametrize(("status", "data"), [(0, DATA + b"!"), (1, DATA)], ids=["yes", "no"])
-def test_rel_22_the_program_alone_is_not_enough_for_both(
+def test_rel_22_with_both_verifiers_the_program_alone_is_not_enough(
     status: int, data: bytes, key_pair: KeyPair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judge("both", key_pair)
@@ -116,7 +116,7 @@ def test_rel_22_the_program_alone_is_not_enough_for_both(
 def test_rel_23_the_bytes_that_are_parsed_are_the_bytes_that_were_verified(
     signed_release: Path, tools: Tools, key_pair: KeyPair
 ) -> None:
-    # A writer swaps the manifest all the time for one that would parse and is not signed.
+    # A writer keeps replacing the manifest with one that would parse but is not signed.
     manifest = signed_release / "stable/manifest.json"
     good = manifest.read_bytes()
     bad = good.replace(b'"stable"', b'"beta"  ')
@@ -148,7 +148,7 @@ def test_rel_23_the_bytes_that_are_parsed_are_the_bytes_that_were_verified(
     assert seen == {"TRUSTED:", "DO"}
 
 
-def test_rel_23_the_program_reads_no_file_that_others_may_change(
+def test_rel_23_the_program_reads_no_file_that_others_can_change(
     key_pair: KeyPair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = tmp_path / "seen"
@@ -163,7 +163,7 @@ def test_rel_23_the_program_reads_no_file_that_others_may_change(
     assert not left.exists()
 
 
-def test_artefacts_of_equal_bytes_do_not_share_files(
+def test_artefacts_with_equal_bytes_do_not_share_files(
     signed_release: Path, tools: Tools, key_pair: KeyPair
 ) -> None:
     # Ed25519 signs equal bytes alike; only the trusted comments differ.
@@ -200,7 +200,7 @@ _OPTION_LIKE = ["-m", "-x", "-p", "--help", "-", "--", "-rf", "@file", "%s", "a 
 def test_rel_24_names_that_look_like_options_are_names(
     name: str, signed_release: Path, tools: Tools, key_pair: KeyPair
 ) -> None:
-    # Given after "--" as the shell's users do; below that nothing may take them for options.
+    # Passed after "--", as a user of a shell would; no later step may take them for options.
     shutil.copy(key_pair.public, tools.folder / name)
     options = ("--public-key", name, "--verifier", "both")
     done = tools("verify", *options, "--", "dist")

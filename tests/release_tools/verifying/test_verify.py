@@ -1,4 +1,4 @@
-"""`release-tools verify`: what it finds, in which order, and how it says it."""
+"""`release-tools verify`: what it finds, in which order, and how it reports it."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def verify(location: str | Path, key_pair: KeyPair, **options: Any) -> ReleaseRe
 
 
 def codes(report: ReleaseReport) -> list[str]:
-    """The codes of what takes the trust away."""
+    """The codes of the errors, without those of warnings."""
     return sorted(finding.code for finding in report.errors)
 
 
 def served(dist: Path) -> dict[str, bytes]:
-    """The files of a distribution by their path on a server."""
+    """The files of a distribution, by their path on a server."""
     files = (path for path in dist.rglob("*") if path.is_file())
     return {f"/{path.relative_to(dist)}": path.read_bytes() for path in files}
 
@@ -65,7 +65,7 @@ def _artefact(document: dict[str, Any], filename: str) -> dict[str, Any]:
     return found
 
 
-# What a good release looks like.
+# A good release.
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_good_release_is_trusted(
     assert [artefact["status"] for artefact in release["artefacts"]] == ["verified"] * 3
 
 
-# Every finding, not the first.
+# Every finding, not only the first.
 
 
 def _break_six_things(channel: Path, key_pair: KeyPair) -> None:
@@ -149,7 +149,7 @@ def _update(changes: dict[str, Any], document: dict[str, Any]) -> None:
     document.update(changes)
 
 
-def test_a_signed_manifest_that_is_wrong_has_its_own_exit_code(
+def test_an_invalid_signed_manifest_has_its_own_exit_code(
     channel: Path, tools: Tools, key_pair: KeyPair
 ) -> None:
     wrong: list[tuple[dict[str, Any], int, list[str]]] = [
@@ -164,7 +164,7 @@ def test_a_signed_manifest_that_is_wrong_has_its_own_exit_code(
         assert [finding["code"] for finding in document["findings"]] == words
 
 
-def test_rel_06_a_bad_signature_in_a_folder_stops_at_once_before_the_manifest_is_parsed(
+def test_rel_06_a_bad_signature_in_a_folder_stops_before_the_manifest_is_parsed(
     channel: Path, key_pair: KeyPair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (channel / "manifest.json").write_bytes(b"[" * 100_000)
@@ -200,7 +200,7 @@ def test_rel_12_one_bit_changed_anywhere_is_found(
     ],
     ids=["cut", "longer", "empty", "zeros"],
 )
-def test_rel_12_other_bytes_are_found(
+def test_rel_12_changed_bytes_are_found(
     change: Callable[[bytes], bytes], found: list[str], release: Path, key_pair: KeyPair
 ) -> None:
     (release / DISK).write_bytes(change((release / DISK).read_bytes()))
@@ -210,7 +210,7 @@ def test_rel_12_other_bytes_are_found(
 def test_rel_13_a_good_artefact_of_another_name_or_an_older_release_is_found(
     release: Path, signed_release: Path, key_pair: KeyPair
 ) -> None:
-    # Of the same size and name, with a good signature that says which release it is from.
+    # Of the same size and name, with a good signature that names its own release.
     (release / DISK).write_bytes(pseudo_random(70_000, "older"))
     comment = f"timestamp:1\tfile:{DISK}\thashed\trelease:2026.10.1\tchannel:stable"
     sign_file(release / DISK, key_pair, comment)
@@ -235,11 +235,11 @@ def test_rel_14_an_endless_artefact_is_cut_off(
     with serving(served(signed_release), {f"/stable/{VERSION}/{IMAGE}": endless}) as server:
         done = tools("verify", server.url, "-p", key_pair.public, timeout=20)
     assert (done.returncode, "E_SIZE" in done.stdout) == (1, True)
-    # What the kernel's buffers hold comes on top of the one buffer that we read.
+    # The buffers of the kernel come on top of the one buffer that we read.
     assert sent[0] < 32 << 20
 
 
-def test_rel_14_a_size_that_the_server_contradicts_is_found(
+def test_rel_14_a_size_that_differs_from_the_server_is_found(
     channel: Path, signed_release: Path, key_pair: KeyPair
 ) -> None:
     size = {"size_bytes": 10**15}
@@ -277,11 +277,11 @@ def test_rel_16_another_web_server_may_hold_an_artefact_and_a_registry_a_referen
             done = tools("verify", server.url, "-p", key_pair.public)
         assert done.returncode == 0, done.stdout
         assert elsewhere.paths == ["/image"]
-    # A reference is shown and never fetched: nothing of this test could answer.
+    # A reference is shown and never fetched: no server of this test could answer.
     assert f"= oci://registry.example/appliance@sha256:{'a' * 64}" in done.stdout
 
 
-def test_a_reference_that_the_entry_contradicts_is_found(
+def test_a_reference_that_contradicts_its_entry_is_found(
     channel: Path, signed_release: Path, key_pair: KeyPair
 ) -> None:
     url = "oci://elsewhere/x@sha256:00"
@@ -305,7 +305,7 @@ def test_rel_05_a_manifest_of_another_channel_is_refused_before_any_artefact(
 
 
 def _stale_signature(dist: Path, key_pair: KeyPair, times: int) -> RawServer:
-    """A server that has another release's signature beside the manifest, `times` times."""
+    """A server that sends the signature of another release with the manifest, `times` times."""
     files = served(dist)
     path = "/stable/manifest.json.minisig"
     stale = sign_bytes(b"the manifest before", key_pair, "file:manifest.json")
@@ -319,7 +319,7 @@ def _stale_signature(dist: Path, key_pair: KeyPair, times: int) -> RawServer:
 
 
 @pytest.mark.parametrize(("times", "found"), [(1, []), (2, []), (3, ["E_SIG"])])
-def test_rel_06_a_pair_that_does_not_match_is_fetched_again_twice(
+def test_rel_06_a_manifest_and_signature_that_do_not_match_are_fetched_again_twice(
     times: int,
     found: list[str],
     signed_release: Path,
@@ -347,7 +347,7 @@ def test_each_file_of_a_release_at_a_root_url_is_fetched_once(
         assert server.paths == [*tried, "/stable/manifest.json"]
 
 
-def test_a_channel_that_cannot_be_read_hides_nothing_of_the_others(
+def test_a_channel_that_cannot_be_read_does_not_hide_the_others(
     signed_release: Path, key_pair: KeyPair
 ) -> None:
     def refuse(request: Request, connection: socket.socket) -> None:
@@ -360,7 +360,7 @@ def test_a_channel_that_cannot_be_read_hides_nothing_of_the_others(
     assert (codes(beta), codes(stable)) == (["E_UNREADABLE"], [])
 
 
-def test_rel_05_a_release_of_another_channel_than_asked_for_or_linked_to_is_refused(
+def test_rel_05_a_release_of_another_channel_than_requested_or_linked_is_refused(
     signed_release: Path, tools: Tools, key_pair: KeyPair
 ) -> None:
     (signed_release / "beta").symlink_to("stable")
@@ -410,7 +410,7 @@ def test_only_selected_artefacts_are_read(
     assert scope in document["verdict"]
 
 
-def test_an_old_manifest_is_a_warning_unless_an_age_or_a_version_is_asked_for(
+def test_an_old_manifest_is_a_warning_unless_an_age_or_a_version_is_requested(
     channel: Path, tools: Tools, key_pair: KeyPair
 ) -> None:
     change_manifest(
@@ -467,7 +467,7 @@ def _legacy(path: Path, key_pair: KeyPair) -> None:
     minisign_program.sign(key_pair.secret, path.with_suffix(""), "-l")
 
 
-# Further shapes are in `test_minisign.py`.
+# More malformed files are in `test_minisign.py`.
 _SHAPES: dict[str, Shape] = {
     "legacy": _legacy,
     "junk after line 4": _with_signature(lambda data: data + b"junk" * 1000),
@@ -483,7 +483,7 @@ _SHAPES: dict[str, Shape] = {
 
 @pytest.mark.parametrize("shape", _SHAPES.values(), ids=_SHAPES)
 @pytest.mark.parametrize("file", ["manifest.json", f"{VERSION}/{DISK}"], ids=["manifest", "disk"])
-def test_rel_19_a_signature_file_of_another_shape_is_refused(
+def test_rel_19_a_malformed_signature_file_is_refused(
     file: str, shape: Shape, channel: Path, tools: Tools, key_pair: KeyPair
 ) -> None:
     shape(channel / f"{file}.minisig", key_pair)
@@ -551,7 +551,7 @@ def test_rel_20_a_trusted_comment_with_escapes_is_shown_as_text(
     ],
     ids=["file", "release", "channel", "manifest"],
 )
-def test_rel_21_a_trusted_comment_of_something_else_is_refused(
+def test_rel_21_a_trusted_comment_for_something_else_is_refused(
     file: str, words: str, channel: Path, key_pair: KeyPair
 ) -> None:
     sign_file(channel / file, key_pair, words)

@@ -28,7 +28,7 @@ def test_a_signature_elsewhere_is_named(notes: Path, tools: Tools, key_pair: Key
     assert done.returncode == 0
 
 
-def test_another_key_is_named_and_one_of_several_is_enough(
+def test_the_error_for_another_key_names_it_and_one_matching_key_is_enough(
     notes: Path, tmp_path: Path, tools: Tools, key_pair: KeyPair
 ) -> None:
     _, other = minisign_program.generate(tmp_path / "other")
@@ -40,7 +40,7 @@ def test_another_key_is_named_and_one_of_several_is_enough(
     assert done.stdout.startswith("Good signature of key ")
 
 
-def test_a_comment_of_another_file_warns_and_strict_refuses(
+def test_a_comment_for_another_file_is_a_warning_and_with_strict_an_error(
     notes: Path, tools: Tools, key_pair: KeyPair
 ) -> None:
     sign_file(notes, key_pair, "file:other.txt")
@@ -52,7 +52,7 @@ def test_a_comment_of_another_file_warns_and_strict_refuses(
     assert (strict.returncode, "'other.txt'" in strict.stderr) == (1, True)
 
 
-def test_strict_refuses_the_legacy_form_whatever_else_is_asked(
+def test_strict_refuses_the_legacy_form_whatever_the_other_options(
     notes: Path, tools: Tools, key_pair: KeyPair
 ) -> None:
     minisign_program.sign(key_pair.secret, notes, "-l", "-t", "file:notes.txt")
@@ -61,7 +61,7 @@ def test_strict_refuses_the_legacy_form_whatever_else_is_asked(
     assert done.returncode == 1
 
 
-def test_rel_25_a_key_file_that_others_may_change_is_warned_of(
+def test_rel_25_a_key_file_that_others_can_change_causes_a_warning(
     notes: Path, tmp_path: Path, tools: Tools, key_pair: KeyPair
 ) -> None:
     key = tmp_path / "open.pub"

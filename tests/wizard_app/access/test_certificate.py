@@ -1,4 +1,4 @@
-"""The certificate that the wizard makes for itself, read by openssl."""
+"""The wizard's own certificate, read by openssl."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def openssl(path: Path, *options: str) -> str:
 
 
 def at(clock: str, folder: Path) -> Path:
-    """What is made by a device whose clock says so."""
+    """The certificate that a device with this clock creates."""
     code = (
         "import sys; from pathlib import Path;"
         "from wizard_app.access.certificate import own_certificate;"
@@ -52,7 +52,9 @@ def made(tmp_path: Path) -> Path:
     return own_certificate(tmp_path / "tls", "kitchen", ADDRESSES)
 
 
-def test_it_is_for_the_names_and_addresses_of_the_machine_and_lasts_825_days(made: Path) -> None:
+def test_the_certificate_has_the_names_and_addresses_of_the_machine_and_lasts_825_days(
+    made: Path,
+) -> None:
     names = openssl(made, "-ext", "subjectAltName")
     assert re.findall(r"DNS:([^,\s]+)", names) == ["localhost", "kitchen", "kitchen.local"]
     addresses = re.findall(r"IP Address:([^,\s]+)", names)
@@ -60,20 +62,20 @@ def test_it_is_for_the_names_and_addresses_of_the_machine_and_lasts_825_days(mad
     assert openssl(made, "-fingerprint", "-sha256").strip().endswith(f"={tls.fingerprint(made)}")
     assert made.stat().st_mode & 0o7777 == 0o600
     assert [path.name for path in made.parent.iterdir()] == [made.name]
-    # It begins in the past.
+    # It is valid from a time in the past.
     begin, end = dates(made)
     now = datetime.now(UTC)
     assert timedelta(days=29) < now - begin < timedelta(days=32)
     assert end - begin == timedelta(days=825)
 
 
-def test_a_clock_that_starts_at_1970_makes_one_that_is_good_now(tmp_path: Path) -> None:
+def test_a_certificate_made_with_a_clock_in_1970_is_valid_today(tmp_path: Path) -> None:
     begin, end = dates(at("1970-01-02 00:00:00", tmp_path))
     assert begin < datetime(2026, 11, 1, tzinfo=UTC) < end
     assert end - begin == timedelta(days=825)
 
 
-def test_it_is_kept_until_the_name_is_another_or_it_has_ended(made: Path) -> None:
+def test_the_certificate_is_kept_until_the_name_changes_or_it_expires(made: Path) -> None:
     first = made.read_bytes()
     assert own_certificate(made.parent, "kitchen", ()) == made
     assert made.read_bytes() == first
@@ -105,12 +107,12 @@ def test_an_untrusted_certificate_is_replaced(made: Path, damage: str, tmp_path:
     assert tls.settings(made)
 
 
-def test_a_name_that_no_certificate_can_have_is_reported(tmp_path: Path) -> None:
+def test_a_name_that_a_certificate_cannot_have_is_reported(tmp_path: Path) -> None:
     with pytest.raises(PlatformError, match="No certificate can be made"):
         own_certificate(tmp_path, "küche", ())
 
 
-def test_a_file_without_a_certificate_and_its_key_is_reported(made: Path, tmp_path: Path) -> None:
+def test_a_file_without_a_certificate_or_its_key_is_reported(made: Path, tmp_path: Path) -> None:
     file = tmp_path / "cert.pem"
     with pytest.raises(PlatformError):
         tls.settings(file)

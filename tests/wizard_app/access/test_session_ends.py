@@ -1,4 +1,4 @@
-"""A session that ends, secrets that are wiped, and a name that changes, during setting up."""
+"""Sessions that end, secrets that are wiped, and a host name that changes during setup."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def make(environment: dict[str, str]) -> Callable[[Commands], Flask]:
     return lambda commands: wizard_with(commands, locked)
 
 
-def _press_and_leave(app: Flask, commands: Commands) -> str | None:
-    """Press, and sign out while it goes on, all secrets wiped: where the press leads."""
+def _apply_and_sign_out(app: Flask, commands: Commands) -> str | None:
+    """Start applying, then sign out and wipe all secrets; return where the form redirects."""
     client = app.test_client()
     assert client.get(f"/?token={TOKEN}").status_code == 302
     for slug, fields in ANSWERS.items():
@@ -52,7 +52,7 @@ def test_wiz_07_a_running_setup_continues_and_lost_secrets_are_asked_for(
 ) -> None:
     commands = Commands(slow="hostnamectl", failing="tailscale")
     app = make(commands)
-    assert _press_and_leave(app, commands) is None
+    assert _apply_and_sign_out(app, commands) is None
     assert SECRETS[0] in (out / "etc/platform/secrets.env").read_text()
     lost = {lack.step.slug for lack in app.extensions["wizard_app"].snapshot().lost()}
     assert lost == {"mesh-vpn", "tunnel"}
@@ -61,10 +61,10 @@ def test_wiz_07_a_running_setup_continues_and_lost_secrets_are_asked_for(
 
 def test_wiz_07_a_running_setup_continues_to_its_end(make: Callable[[Commands], Flask]) -> None:
     commands = Commands(slow="hostnamectl")
-    assert _press_and_leave(make(commands), commands) == "/wizard/done"
+    assert _apply_and_sign_out(make(commands), commands) == "/wizard/done"
 
 
-def test_wiz_13_a_browser_with_the_old_name_sees_the_last_page(
+def test_wiz_13_a_browser_at_the_old_host_name_gets_the_last_page(
     environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as before:
@@ -76,6 +76,6 @@ def test_wiz_13_a_browser_with_the_old_name_sees_the_last_page(
     leads = client.post(APPLY, base_url=here).location
     assert leads == "/wizard/done"
     assert client.get(leads, base_url=here).status_code == 200
-    # By the one that it has now too, and by no other.
+    # The new host name works as well, but no other.
     assert client.get(leads, base_url=f"http://{socket.gethostname()}:8088/").status_code == 200
     assert client.get(leads, base_url="http://another-name:8088/").status_code == 421

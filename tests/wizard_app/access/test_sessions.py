@@ -18,8 +18,8 @@ from wizard_app.access.token_file import TokenFile
 THREADS, ROUNDS = 20, 50
 
 
-class Held:
-    """A token in memory in place of a file."""
+class TokenInMemory:
+    """A token in memory instead of a file."""
 
     def __init__(self, token: str) -> None:
         self.token = token
@@ -34,17 +34,17 @@ class Held:
 
 
 @pytest.fixture
-def tokens() -> Held:
-    return Held(new_token())
+def tokens() -> TokenInMemory:
+    return TokenInMemory(new_token())
 
 
 @pytest.fixture
-def access(tokens: Held, clock: Clock) -> SessionStore:
+def access(tokens: TokenInMemory, clock: Clock) -> SessionStore:
     return SessionStore(tokens, clock=clock)
 
 
-def entered(access: SessionStore, tokens: Held) -> str:
-    """A new session for a new token."""
+def entered(access: SessionStore, tokens: TokenInMemory) -> str:
+    """A new session, for a new token."""
     tokens.token = new_token()
     session = access.enter(tokens.token)
     assert session is not None
@@ -57,8 +57,8 @@ def test_tok_03_a_token_is_32_random_bytes_in_hex() -> None:
     assert {len(bytes.fromhex(token)) for token in made} == {32}
 
 
-def test_a_token_that_could_not_be_removed_is_spent_all_the_same(clock: Clock) -> None:
-    class Stuck(Held):
+def test_a_token_that_could_not_be_removed_is_still_spent(clock: Clock) -> None:
+    class Stuck(TokenInMemory):
         def spend(self, matches: Callable[[str], bool]) -> bool:
             return matches(self.token)
 
@@ -71,13 +71,13 @@ def test_a_token_that_could_not_be_removed_is_spent_all_the_same(clock: Clock) -
 
 def test_tok_02_of_20_threads_exactly_one_gets_a_session(tmp_path: Path) -> None:
     file = TokenFile(tmp_path / "run/wizard.token")
-    # Two doors to one file: two processes could do no more.
-    doors = [SessionStore(file), SessionStore(file)]
+    # Two stores with one file, as two processes would have.
+    stores = [SessionStore(file), SessionStore(file)]
     together = threading.Barrier(THREADS)
 
     def enter(number: int) -> str | None:
         together.wait()
-        return doors[number % 2].enter(token)
+        return stores[number % 2].enter(token)
 
     with ThreadPoolExecutor(THREADS) as pool:
         for _ in range(ROUNDS):
@@ -87,26 +87,28 @@ def test_tok_02_of_20_threads_exactly_one_gets_a_session(tmp_path: Path) -> None
             assert len([session for session in sessions if session]) == 1
 
 
-def test_tok_03_tok_05_ten_thousand_wrong_tries_spend_nothing(
-    access: SessionStore, tokens: Held
+def test_tok_03_tok_05_ten_thousand_wrong_tokens_spend_nothing(
+    access: SessionStore, tokens: TokenInMemory
 ) -> None:
     wrong = ["\ud800", "é" * 64, "x" * (1 << 20), *(f"{number:064x}" for number in range(10_000))]
     assert not any(map(access.enter, wrong))
     assert access.enter(tokens.token) is not None
 
 
-def test_ses_02_its_age_does_not_depend_on_a_clock_that_can_be_set() -> None:
+def test_ses_02_the_age_of_a_session_does_not_depend_on_the_wall_clock() -> None:
     before = time.clock_gettime(time.CLOCK_BOOTTIME)
     assert before <= boot_time() <= time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-def test_sessions_are_bounded_in_number(access: SessionStore, tokens: Held) -> None:
+def test_sessions_are_bounded_in_number(access: SessionStore, tokens: TokenInMemory) -> None:
     sessions = [entered(access, tokens) for _ in range(100)]
     assert sum(access.is_live([session]) for session in sessions) == 64
     assert access.is_live([sessions[-1]])
 
 
-def test_neither_token_nor_session_is_kept_in_memory(access: SessionStore, tokens: Held) -> None:
+def test_neither_token_nor_session_is_kept_in_memory(
+    access: SessionStore, tokens: TokenInMemory
+) -> None:
     token = tokens.token
     session = access.enter(token)
     assert session is not None
@@ -115,11 +117,11 @@ def test_neither_token_nor_session_is_kept_in_memory(access: SessionStore, token
     assert session not in told
 
 
-def test_wiz_07_an_hour_alone_wipes_secrets(
-    access: SessionStore, tokens: Held, clock: Clock
+def test_wiz_07_secrets_are_wiped_after_an_hour_without_a_session(
+    access: SessionStore, tokens: TokenInMemory, clock: Clock
 ) -> None:
     wiped = threading.Event()
-    # Each look is ten minutes later.
+    # Each check is ten minutes later.
     looks: list[float] = []
 
     def sleep(seconds: float) -> None:
@@ -133,8 +135,8 @@ def test_wiz_07_an_hour_alone_wipes_secrets(
     assert not access.is_live([session])
 
 
-def test_wiz_07_nothing_is_wiped_too_early(
-    access: SessionStore, tokens: Held, clock: Clock
+def test_wiz_07_secrets_are_not_wiped_too_early(
+    access: SessionStore, tokens: TokenInMemory, clock: Clock
 ) -> None:
     wipes: list[None] = []
     wiping = SecretExpiry(access.alone_s, lambda: wipes.append(None))
@@ -159,14 +161,16 @@ def file(tmp_path: Path) -> TokenFile:
     return TokenFile(tmp_path / "run/platform/wizard.token")
 
 
-def test_tok_09_the_file_is_for_its_owner_alone(file: TokenFile) -> None:
+def test_tok_09_only_the_owner_can_read_the_file(file: TokenFile) -> None:
     file.write("a" * 64)
     assert file.path.stat().st_mode & 0o7777 == 0o600
     assert file.path.parent.stat().st_mode & 0o7022 == 0
     assert file.path.read_text() == "a" * 64
 
 
-def test_tok_09_a_planted_link_is_replaced_not_followed(file: TokenFile, tmp_path: Path) -> None:
+def test_tok_09_a_planted_link_is_replaced_and_not_followed(
+    file: TokenFile, tmp_path: Path
+) -> None:
     victim = tmp_path / "known"
     victim.write_text("b" * 64)
     file.path.parent.mkdir(parents=True)
@@ -180,7 +184,7 @@ def test_tok_09_a_planted_link_is_replaced_not_followed(file: TokenFile, tmp_pat
         file.path.unlink()
 
 
-def test_tok_05_an_invalid_token_file_opens_nothing(file: TokenFile) -> None:
+def test_tok_05_an_invalid_token_file_opens_no_session(file: TokenFile) -> None:
     file.write("a")
     access = SessionStore(file)
     for content in (b"", b"\xff" * 64, b"a" * 2000, b"\n"):
@@ -192,7 +196,7 @@ def test_tok_05_an_invalid_token_file_opens_nothing(file: TokenFile) -> None:
     assert access.enter("a" * 64) is None
 
 
-def test_only_the_token_that_is_named_is_removed(file: TokenFile) -> None:
+def test_only_the_given_token_is_removed(file: TokenFile) -> None:
     file.write("a" * 64)
     file.write("b" * 64)
     assert SessionStore(file).enter("a" * 64) is None

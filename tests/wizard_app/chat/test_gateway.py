@@ -1,4 +1,4 @@
-"""The gateway as the chat knows it: both protocols, streams in any pieces, and every failure."""
+"""Requests to a gateway: both protocols, streams cut anywhere, and every failure."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def failure_of(one: Profile, *, streaming: bool = False, limit_s: float = 10) ->
 
 
 def until_failure(pieces: Iterator[str]) -> tuple[list[str], str]:
-    """The pieces that came, and why no more did."""
+    """The received pieces, and the message of the error that ended them."""
     came: list[str] = []
     try:
         came.extend(pieces)
@@ -62,7 +62,7 @@ def until_failure(pieces: Iterator[str]) -> tuple[list[str], str]:
     raise AssertionError("the answer is complete")
 
 
-def test_the_simple_protocol_sends_the_message_alone() -> None:
+def test_the_simple_protocol_only_sends_the_message() -> None:
     with answering(reply("hi")) as server:
         turns = [Turn("user", "before"), Turn("assistant", "so"), Turn("user", "now ü")]
         assert list(ask(profile(server.url), turns, None)) == ["hi"]
@@ -88,14 +88,14 @@ def test_the_other_protocol_sends_the_last_twenty_turns(*, streaming: bool) -> N
     assert json.loads(asked.body) == expected
 
 
-def test_a_gateway_that_has_no_simple_chat_is_asked_the_other_way() -> None:
+def test_a_gateway_without_the_simple_protocol_is_sent_chat_completions() -> None:
     with stand_in(Manner(only="chat-completions", pause_s=0)) as url:
         assert "/v1/chat/completions" in answer_of(profile(url))
     with answering(response(status="404 Not Found"), completion("hi")) as server:
         assert answer_of(profile(server.url)) == "hi"
     assert server.paths == ["/chat", "/v1/chat/completions"]
     assert json.loads(server.requests[1].body)["model"] == "box"
-    # A profile that speaks completions is asked no other way.
+    # For a profile with chat completions there is no other attempt.
     with stand_in(Manner(only="simple", pause_s=0)) as url:
         assert "no chat at /v1/chat/completions (HTTP 404)" in failure_of(profile(url, COMPLETIONS))
 
@@ -109,14 +109,16 @@ def test_chat_01_addresses_of_other_devices_are_refused() -> None:
         if url:
             with pytest.raises(DecodingError):
                 profile(url.removesuffix("/healthz"))
-        # Were the rule of the file forgotten, nothing would be sent either.
+        # Even without the check of the file, nothing would be sent.
         one = msgspec.structs.replace(profile("http://127.0.0.1:9"), http_check=url)
         assert not health(one).ready
         with pytest.raises(PlatformError, match="http_check in its profile must "):
             answer_of(one)
 
 
-def test_chat_01_a_name_that_leads_elsewhere_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chat_01_a_host_name_that_resolves_elsewhere_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def elsewhere(*_: object, **__: object) -> list[object]:
         kind = (socket.AF_INET, socket.SOCK_STREAM, 0, "")
         return [(*kind, ("127.0.0.1", 9)), (*kind, ("192.0.2.7", 9))]
@@ -127,7 +129,7 @@ def test_chat_01_a_name_that_leads_elsewhere_is_refused(monkeypatch: pytest.Monk
     assert "which is not this device" in str(health(one).said)
 
 
-def test_chat_01_our_own_pages_are_no_gateway() -> None:
+def test_chat_01_our_own_pages_are_refused_as_a_gateway() -> None:
     assert "one of this device's own web pages" in failure_of(profile("http://127.0.0.1:8088"))
 
 
@@ -161,7 +163,7 @@ _HTML = response(b"<h1>Hello</h1>", headers={"Content-Type": "text/html"})
         (said({"error": "overloaded"}), "it says: overloaded"),
     ],
 )  # fmt: skip
-def test_chat_02_every_failure_is_one_sentence(answer: bytes, reason: str) -> None:
+def test_chat_02_every_failure_is_reported_in_one_sentence(answer: bytes, reason: str) -> None:
     for chat, streaming in BOTH_WAYS:
         with answering(answer) as server:
             message = failure_of(profile(server.url, chat), streaming=streaming)
@@ -179,7 +181,7 @@ def test_chat_02_the_text_of_a_refusal_is_shortened() -> None:
     assert len(message) < 500
 
 
-def test_chat_02_an_endless_answer_ends_at_its_bound() -> None:
+def test_chat_02_an_endless_answer_is_cut_off_at_its_limit() -> None:
     def endless(_: Request, connection: socket.socket) -> None:
         connection.sendall(EVENTS)
         while True:
@@ -190,14 +192,14 @@ def test_chat_02_an_endless_answer_ends_at_its_bound() -> None:
 
 
 @pytest.mark.parametrize("streaming", [False, True])
-def test_chat_02_all_together_takes_no_longer_than_it_may(*, streaming: bool) -> None:
+def test_chat_02_the_whole_answer_has_a_time_limit(*, streaming: bool) -> None:
     began = time.monotonic()
     with stand_in(Manner(slow_s=30)) as url, pytest.raises(GatewayError, match="within 1 s"):
         list(ask(profile(url, COMPLETIONS), HELLO, None, streaming=streaming, limit_s=1))
     assert time.monotonic() - began < 25
 
 
-def test_chat_02_an_answer_that_trickles_in_for_ever_is_cut_off() -> None:
+def test_chat_02_an_answer_that_trickles_in_forever_is_cut_off() -> None:
     def drip(_: Request, connection: socket.socket) -> None:
         connection.sendall(EVENTS)
         while not server.stopping.wait(0.05):
@@ -230,7 +232,7 @@ STREAM = (
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-def test_a_stream_is_understood_however_it_is_cut(*, chunked: bool) -> None:
+def test_a_stream_is_understood_wherever_it_is_cut(*, chunked: bool) -> None:
     for size in (1, 2, 3, 7, 64, 10_000):
         parts = [STREAM[start : start + size] for start in range(0, len(STREAM), size)]
 
@@ -266,7 +268,7 @@ def test_chat_02_a_failing_stream_gives_the_part_so_far_and_the_reason() -> None
         assert reason in message
 
 
-def test_data_after_the_end_of_an_answer_is_ignored_and_not_waited_for() -> None:
+def test_data_after_the_end_of_an_answer_is_ignored_without_waiting() -> None:
     whole = events(delta("all", "stop"))
 
     def stays_open(_: Request, connection: socket.socket) -> None:
@@ -281,11 +283,11 @@ def test_data_after_the_end_of_an_answer_is_ignored_and_not_waited_for() -> None
     assert time.monotonic() - began < 50
 
 
-def test_a_gateway_may_answer_otherwise_than_it_was_asked() -> None:
+def test_a_gateway_may_answer_in_the_other_form() -> None:
     for answer in (
         completion("whole"),
         completion([{"type": "text", "text": "who"}, {"type": "text", "text": "le"}]),
-        # A stream whose server says that it is something else.
+        # A stream that the server labels as something else.
         response(f"{delta('whole')}\n\n{DONE}".encode(), headers={"Content-Type": "text/plain"}),
     ):
         with answering(answer) as server:
@@ -293,13 +295,13 @@ def test_a_gateway_may_answer_otherwise_than_it_was_asked() -> None:
                 assert answer_of(profile(server.url, COMPLETIONS), streaming=streaming) == "whole"
 
 
-def test_chat_03_an_answer_holds_no_control_characters() -> None:
+def test_chat_03_control_characters_are_removed_from_an_answer() -> None:
     odd = "a\x00b\x1b[1mc\r\nd\te\x9f\ud800"
     with answering(reply(odd)) as server:
         assert answer_of(profile(server.url)) == "ab[1mc\nd\te\ufffd"
 
 
-def test_half_a_character_is_kept_for_the_other_half() -> None:
+def test_half_a_surrogate_pair_is_kept_for_the_other_half() -> None:
     halves = ["a\ud83d", "", "\ude00b\ud83d", "x", "\ude00", "\ud83d"]
     events = [
         f"data: {json.dumps({'choices': [{'delta': {'content': half}}]})}\n\n" for half in halves
@@ -308,7 +310,7 @@ def test_half_a_character_is_kept_for_the_other_half() -> None:
     assert list(pieces) == ["a", "😀b", "\ufffdx", "\ufffd", "\ufffd"]
 
 
-def test_an_unwanted_answer_is_not_waited_for() -> None:
+def test_an_unwanted_answer_is_abandoned() -> None:
     with stand_in(Manner(slow_s=30)) as url:
         pieces = ask(profile(url), HELLO, None, is_wanted=lambda: False)
         began = time.monotonic()
@@ -317,11 +319,11 @@ def test_an_unwanted_answer_is_not_waited_for() -> None:
         assert time.monotonic() - began < 25
 
 
-def test_the_health_of_a_gateway_is_that_of_its_check() -> None:
+def test_the_health_of_a_gateway_is_the_result_of_its_health_check() -> None:
     with stand_in() as url:
         found = health(profile(url))
         assert (found.ready, str(found.said)) == (True, "Box is ready")
-    # Of any length.
+    # A response of any length.
     with answering(response(b"x" * (1 << 22))) as server:
         assert health(profile(server.url)).ready
     for answer, reason in (
@@ -337,7 +339,7 @@ def test_the_health_of_a_gateway_is_that_of_its_check() -> None:
         assert found.advice is not None
 
 
-def test_the_health_of_a_silent_gateway_is_not_waited_for() -> None:
+def test_a_health_check_of_a_silent_gateway_is_bounded_in_time() -> None:
     def silent(_: Request, connection: socket.socket) -> None:
         connection.recv(1)
 

@@ -1,4 +1,4 @@
-"""The chat's history: what is kept, what is read of it, and how it goes."""
+"""The history of the chat: what is stored, what is read back, and how it is deleted."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def contents(history: ChatHistory) -> list[str]:
     return [one.content for one in history.last()]
 
 
-def test_a_turn_is_a_line_with_its_time_in_a_folder_that_is_made(history: ChatHistory) -> None:
+def test_a_turn_is_a_line_with_its_time_and_the_folder_is_created(history: ChatHistory) -> None:
     for one in (
         turn("user", 'hé\n"x" \x00'),
         turn("assistant", "so"),
@@ -43,17 +43,17 @@ def test_a_turn_is_a_line_with_its_time_in_a_folder_that_is_made(history: ChatHi
     assert (second["role"], second["content"]) == ("assistant", "so")
     at = datetime.fromisoformat(first["at"])
     assert abs(datetime.now(UTC) - at) < timedelta(minutes=5)
-    # Whoever splits the file has a line for each.
+    # Programs that split the file at any line boundary get one line for each turn.
     text = "a\x85b\u2028c\u2029d\x0be\x0cf\x1cg\x1dh\x1ei\nj\rk"
     history.append(turn("user", text))
     assert len(history.path.read_text("utf-8").splitlines()) == 5
     assert contents(history)[-1] == text
-    # Marks are there only where they say something.
+    # These members are only written if they are true.
     assert failed == {"role": "assistant", "content": "why", "at": failed["at"], "error": True}
     assert half == {"role": "assistant", "content": "ha", "at": half["at"], "stopped": True}
 
 
-def test_chat_08_only_its_owner_and_its_group_read_it(history: ChatHistory) -> None:
+def test_chat_08_only_the_owner_and_the_group_can_read_the_history(history: ChatHistory) -> None:
     for mask in (0o000, 0o077):
         before = os.umask(mask)
         try:
@@ -64,13 +64,13 @@ def test_chat_08_only_its_owner_and_its_group_read_it(history: ChatHistory) -> N
         history.clear()
 
 
-def test_the_last_two_hundred_turns_are_read_the_oldest_first(history: ChatHistory) -> None:
+def test_the_last_two_hundred_turns_are_read_oldest_first(history: ChatHistory) -> None:
     history.path.parent.mkdir()
     lines = (json.dumps({"role": "user", "content": str(number)}) for number in range(1000))
     history.path.write_text("".join(f"{line}\n" for line in lines))
     assert contents(history) == [str(number) for number in range(800, 1000)]
     assert [one.content for one in history.last(3)] == ["997", "998", "999"]
-    # Members that nobody knows are passed over.
+    # Unknown members are ignored.
     line = b'{"role":"assistant","content":"x","at":"2026-01-01T00:00:00Z","mood":"good"}'
     assert parse(line) == Turn("assistant", "x", "2026-01-01T00:00:00Z")
 
@@ -106,7 +106,7 @@ def test_chat_05_an_invalid_line_is_ignored(history: ChatHistory, line: bytes) -
     assert contents(history)[-1] == "next"
 
 
-def test_chat_05_half_a_million_lines_of_no_turns_are_not_waited_for(history: ChatHistory) -> None:
+def test_chat_05_half_a_million_invalid_lines_take_little_time(history: ChatHistory) -> None:
     history.append(turn("user", "before them"))
     with history.path.open("ab") as file:
         file.write(b"{\n" * 500_000)
@@ -117,7 +117,7 @@ def test_chat_05_half_a_million_lines_of_no_turns_are_not_waited_for(history: Ch
     assert contents(history) == ["behind them"]
 
 
-def test_chat_05_no_more_than_the_end_of_a_large_file_is_read(
+def test_chat_05_only_the_end_of_a_large_file_is_read(
     history: ChatHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     history.path.parent.mkdir()
@@ -140,7 +140,7 @@ def test_chat_05_no_more_than_the_end_of_a_large_file_is_read(
     assert read <= SHOWN_BYTES
 
 
-def test_every_turn_is_read_whole_however_long_the_lines_are(history: ChatHistory) -> None:
+def test_every_turn_is_read_whole_however_long_its_line(history: ChatHistory) -> None:
     lengths = [0, 1, 65_535, 65_536, 65_537, 200_000, 3, SHOWN_BYTES - 1024]
     for length in lengths:
         history.append(turn("user", "y" * length))
@@ -159,7 +159,7 @@ def test_turns_added_while_reading_are_not_included(history: ChatHistory) -> Non
     assert [one.content for _, one in (first, *lines)] == ["before"]
 
 
-def test_a_cleared_history_is_gone_and_starts_again(history: ChatHistory) -> None:
+def test_a_cleared_history_is_deleted_and_starts_again(history: ChatHistory) -> None:
     history.append(turn("user", "old"))
     history.append(turn("user", "older"))
     lines = history.lines()
@@ -169,12 +169,12 @@ def test_a_cleared_history_is_gone_and_starts_again(history: ChatHistory) -> Non
     assert history.last() == []
     history.append(turn("user", "new"))
     assert contents(history) == ["new"]
-    # Who was reading the old file reads it to its end.
+    # A reader of the old file can read it to its end.
     assert [one.content for _, one in lines] == ["older"]
 
 
 @pytest.mark.parametrize("kind", [*LINKS, *NOT_REGULAR])
-def test_fs_07_and_chat_05_nothing_is_read_or_written_through_a_special_file(
+def test_fs_07_and_chat_05_special_files_are_neither_read_nor_written(
     tmp_path: Path, kind: str
 ) -> None:
     path = make(kind, tmp_path / "chat-history.jsonl")
@@ -197,7 +197,7 @@ def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
         ChatHistory(tmp_path / "file/chat-history.jsonl").append(turn("user", "x"))
 
 
-def test_where_it_is(tmp_path: Path) -> None:
+def test_the_place_of_the_history_depends_on_the_profile_and_a_variable(tmp_path: Path) -> None:
     one = profile("http://127.0.0.1:9")
     paths = Paths(tmp_path, {})
     assert history_of(paths, one).path == tmp_path / "home/agent/.box/chat-history.jsonl"
@@ -208,7 +208,7 @@ def test_where_it_is(tmp_path: Path) -> None:
 
 
 def test_an_export_has_every_turn_that_can_be_read(history: ChatHistory) -> None:
-    # No history is no turns, and its export an empty file.
+    # Without a history there are no turns, and the export is empty.
     assert not history.last()
     assert not list(history.lines())
     assert not history.clear()
@@ -224,7 +224,7 @@ def test_an_export_has_every_turn_that_can_be_read(history: ChatHistory) -> None
     )
 
 
-def test_an_export_takes_the_memory_of_a_line(history: ChatHistory) -> None:
+def test_an_export_only_needs_memory_for_a_line(history: ChatHistory) -> None:
     import tracemalloc
 
     history.path.parent.mkdir()
@@ -242,6 +242,6 @@ def test_an_export_takes_the_memory_of_a_line(history: ChatHistory) -> None:
         tracemalloc.stop()
 
 
-def test_an_export_is_called_after_the_device() -> None:
+def test_an_export_is_named_after_the_device() -> None:
     for device, name in (("box", "box"), ("My Böx", "my-b-x"), ('a"\r\nX: y', "a-x-y")):
         assert export.file_name(device, "md") == f"chat-{name}.md"

@@ -1,4 +1,4 @@
-"""What is said in the chat as HTML: what gets through, and that nothing else does."""
+"""Chat messages as HTML: which elements appear, and that nothing else does."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ REL = "noopener noreferrer nofollow"
 
 
 def elements(html: str) -> Iterator[Element]:
-    """Every element of a part of a page, which must be in form."""
+    """Every element of a part of a page, which must be valid."""
     parser = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False)
     found = parser.parseFragment(html, container="div")
     return (one for one in found.iter() if isinstance(one.tag, str) and one is not found)
 
 
 @pytest.mark.parametrize("start", range(0, len(XSS), 25))
-def test_chat_04_and_http_14_nothing_of_an_answer_runs_or_loads(start: int) -> None:
+def test_chat_04_and_http_14_an_answer_cannot_run_scripts_or_load_anything(start: int) -> None:
     assert len(set(XSS)) >= 200
     for text in XSS[start : start + 25]:
         _assert_harmless(text)
@@ -86,17 +86,17 @@ def test_http_15_a_template_in_an_answer_is_text() -> None:
         ("", ""),
     ],
 )
-def test_an_answer_is_shown_as_it_was_meant(text: str, html: str) -> None:
+def test_markdown_is_rendered(text: str, html: str) -> None:
     assert str(markdown.markdown(text)).strip() == html
 
 
-def test_a_table_is_one_without_styles() -> None:
+def test_a_table_is_rendered_without_styles() -> None:
     html = markdown.markdown("| a | b |\n|:-:|--:|\n| 1 | 2 |")
     assert "<th>a</th>\n<th>b</th>" in html
     assert "<td>1</td>\n<td>2</td>" in html
 
 
-def test_headings_come_below_those_of_the_page_and_none_is_left_out() -> None:
+def test_headings_start_below_those_of_the_page_and_skip_no_level() -> None:
     for ranks, tags in {
         "1": "3",
         "3 4": "34",
@@ -120,7 +120,7 @@ def test_headings_come_below_those_of_the_page_and_none_is_left_out() -> None:
         ("\x00\x1b[1m\t", "<p>[1m\t</p>"),
     ],
 )
-def test_plain_text_is_shown_as_it_is(text: str, html: str) -> None:
+def test_plain_text_is_shown_unchanged(text: str, html: str) -> None:
     assert str(plain(text)) == f"{html}\n"
 
 
@@ -147,11 +147,11 @@ _SLOW = (
 @pytest.mark.parametrize(
     "piece", [*_SLOW[:6], *(pytest.param(piece, marks=pytest.mark.long) for piece in _SLOW[6:])]
 )
-def test_chat_04_no_answer_keeps_the_device_busy(piece: str) -> None:
+def test_chat_04_every_answer_is_rendered_in_bounded_time(piece: str) -> None:
     began = time.process_time()
     for size in (MOST_MARKS, LONGEST, LONGEST + 1):
         assert isinstance(Renderer().answer((piece * size)[:size]), Markup)
-    # A tenth of it on a machine with nothing else to do.
+    # It takes a tenth of this on an idle machine.
     assert time.process_time() - began < 20
 
 
@@ -168,18 +168,18 @@ def test_chat_04_no_answer_keeps_the_device_busy(piece: str) -> None:
     ],
     ids=["back-ticks", "lists", "quotes", "columns", "brackets", "parentheses", "title"],
 )
-def test_chat_04_no_deep_answer_keeps_the_device_busy(text: str) -> None:
+def test_chat_04_a_deeply_nested_answer_is_rendered_in_bounded_time(text: str) -> None:
     began = time.process_time()
     list(elements(str(Renderer().answer(text))))
     assert time.process_time() - began < 20
 
 
-def test_chat_04_rows_are_not_filled_up_without_end() -> None:
+def test_chat_04_a_table_with_very_many_cells_is_shown_as_text() -> None:
     text = "|a" * 1000 + "|\n" + "|-" * 1000 + "|\n" + "a\n" * 10_000
     body = Renderer().answer(text)
     assert "<table>" not in body
     assert len(body) < 2 * len(text) + 10_000 * len("<br>\n")
-    # One that somebody may read is a table.
+    # A table of a readable size is a table.
     assert "<table>" in Renderer().answer("|a|b|c|\n|-|-|-|\n" + "|1|2|3|\n" * 1000)
 
 
@@ -198,7 +198,7 @@ def test_a_text_that_is_too_long_is_shown_as_plain_text() -> None:
     assert "<p>**a**" in Renderer().answer("**a**" + "[" * MOST_MARKS)
 
 
-def test_the_bodies_of_a_page_are_those_of_each_alone() -> None:
+def test_answers_on_one_page_are_rendered_as_each_alone() -> None:
     texts = [f"*{first}* `{second}`" for first, second in itertools.product("ab", "cd")] * 2
     renderer = Renderer()
     assert [renderer.answer(text) for text in texts] == [markdown.markdown(text) for text in texts]

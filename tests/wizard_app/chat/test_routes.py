@@ -1,4 +1,4 @@
-"""The chat's pages: a message and its answer in each of the three ways, and what goes wrong."""
+"""The pages of the chat: a message and its answer in each of the three ways, and failures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from wizard_app.chat.routes import LONGEST_BYTES
 
 STREAM = {"Accept": "text/x-chat-stream"}
 COMPLETIONS = 'protocol = "chat-completions"'
-TALK = Callable[..., FlaskClient]
+MakeTalk = Callable[..., FlaskClient]
 
 
 @pytest.fixture
@@ -39,8 +39,8 @@ def history(out: Path) -> Path:
 
 
 @pytest.fixture
-def talk(wizard: MakeWizard, out: Path) -> TALK:
-    """A wizard whose profile has its gateway at an address."""
+def talk(wizard: MakeWizard, out: Path) -> MakeTalk:
+    """Make a client of a wizard whose profile has its gateway at a given address."""
 
     def make_client(url: str, chat: str = "", **environment: str) -> FlaskClient:
         gateways.install(out, url, chat)
@@ -53,7 +53,7 @@ def talk(wizard: MakeWizard, out: Path) -> TALK:
 
 
 @pytest.fixture
-def client(talk: TALK) -> Iterator[FlaskClient]:
+def client(talk: MakeTalk) -> Iterator[FlaskClient]:
     """A client of a wizard whose gateway is the stand-in."""
     with gateways.stand_in() as url:
         yield talk(url)
@@ -93,7 +93,9 @@ def articles(html: str) -> list[str]:
     return re.findall(r'<article class="turn (\w+)"', html)
 
 
-def test_before_a_profile_is_chosen_the_chat_says_so(wizard: MakeWizard, out: Path) -> None:
+def test_before_a_profile_is_chosen_the_chat_says_that_one_is_needed(
+    wizard: MakeWizard, out: Path
+) -> None:
     client = wizard()
     page = client.get("/chat")
     assert page.status_code == 200
@@ -107,7 +109,7 @@ def test_before_a_profile_is_chosen_the_chat_says_so(wizard: MakeWizard, out: Pa
     assert roles(out / "var/lib/platform/chat-history.jsonl") == ["user", "assistant"]
 
 
-def test_a_message_is_answered_with_the_messages(client: FlaskClient, history: Path) -> None:
+def test_the_response_to_a_message_is_the_new_messages(client: FlaskClient, history: Path) -> None:
     answer = send(client, "hello <b>you</b>\r\nthere")
     assert (answer.status_code, answer.content_type) == (200, "text/html; charset=utf-8")
     assert "<html" not in answer.text
@@ -129,7 +131,9 @@ def test_a_message_is_answered_with_the_messages(client: FlaskClient, history: P
 
 
 @pytest.mark.parametrize("chat", ["", COMPLETIONS])
-def test_an_answer_can_be_read_while_it_comes(talk: TALK, history: Path, chat: str) -> None:
+def test_an_answer_is_streamed_as_text_and_then_as_html(
+    talk: MakeTalk, history: Path, chat: str
+) -> None:
     with gateways.stand_in() as url:
         client = talk(url, chat)
         answer = stream(client, "hello")
@@ -141,7 +145,7 @@ def test_an_answer_can_be_read_while_it_comes(talk: TALK, history: Path, chat: s
     assert articles(html) == ["user", "assistant"]
 
 
-def test_the_text_comes_when_the_gateway_sends_it(talk: TALK) -> None:
+def test_text_is_forwarded_as_soon_as_the_gateway_sends_it(talk: MakeTalk) -> None:
     heard = threading.Event()
 
     def answer(_: object, connection: Any) -> None:
@@ -168,8 +172,8 @@ def test_only_a_client_that_accepts_a_stream_gets_one(client: FlaskClient) -> No
 
 
 @pytest.mark.parametrize("headers", [{}, STREAM], ids=["part", "stream"])
-def test_chat_02_a_failure_is_one_turn_and_the_question_is_there_once(
-    talk: TALK, history: Path, headers: dict[str, str]
+def test_chat_02_a_failure_is_stored_as_one_turn_and_the_question_once(
+    talk: MakeTalk, history: Path, headers: dict[str, str]
 ) -> None:
     moved = response(status="302 Go", headers={"Location": "http://evil.example/"})
     for answer in (
@@ -193,7 +197,9 @@ def test_chat_02_a_failure_is_one_turn_and_the_question_is_there_once(
     assert client.get("/chat").status_code == 200
 
 
-def test_the_part_before_a_failure_is_kept_and_marked(talk: TALK, history: Path) -> None:
+def test_the_part_before_a_failure_is_kept_and_marked_as_stopped(
+    talk: MakeTalk, history: Path
+) -> None:
     with answering(events(delta("half of it"))) as server:
         client = talk(server.url, COMPLETIONS)
         came = stream(client, "hello")
@@ -205,7 +211,9 @@ def test_the_part_before_a_failure_is_kept_and_marked(talk: TALK, history: Path)
     assert "Stopped before the answer was complete" in html
 
 
-def test_neither_failures_nor_empty_turns_go_to_the_gateway(talk: TALK, history: Path) -> None:
+def test_failures_and_empty_turns_are_not_sent_to_the_gateway(
+    talk: MakeTalk, history: Path
+) -> None:
     with answering(response(status="500 Oh"), completion("two"), completion("three")) as server:
         client = talk(server.url, COMPLETIONS)
         for message in ("one", "two?", "three?"):
@@ -215,8 +223,8 @@ def test_neither_failures_nor_empty_turns_go_to_the_gateway(talk: TALK, history:
     assert len(turns(history)) == 6
 
 
-def test_a_gateways_token_is_sent_and_shown_nowhere(
-    talk: TALK, out: Path, history: Path, caplog: pytest.LogCaptureFixture
+def test_the_token_of_a_gateway_is_sent_but_never_shown(
+    talk: MakeTalk, out: Path, history: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     token = "canary.0123456789.canary"
     (out / "etc/platform").mkdir(parents=True)
@@ -226,14 +234,14 @@ def test_a_gateways_token_is_sent_and_shown_nowhere(
         client = talk(server.url, 'token_env = "BOX_TOKEN"')
         pages = [send(client, "one").text, send(client, "two").text, client.get("/chat").text]
     for request in server.requests:
-        # Whether it is well is asked without it.
+        # The health check is sent without it.
         given = f"Bearer {token}" if request.body else None
         assert request.headers.get("authorization") == given
     assert "bad token •••" in pages[-1]
     assert not any(token in text for text in (*pages, history.read_text(), caplog.text))
 
 
-def test_keys_that_cannot_be_read_leave_the_token_out(talk: TALK, out: Path) -> None:
+def test_without_readable_keys_no_token_is_sent(talk: MakeTalk, out: Path) -> None:
     (out / "etc/platform").mkdir(parents=True)
     make("folder", out / "etc/platform/secrets.env")
     with answering(response(status="401 No")) as server:
@@ -242,7 +250,7 @@ def test_keys_that_cannot_be_read_leave_the_token_out(talk: TALK, out: Path) -> 
     assert "authorization" not in server.requests[0].headers
 
 
-def test_chat_01_a_profile_edited_to_lead_elsewhere_is_refused(talk: TALK, out: Path) -> None:
+def test_chat_01_a_profile_edited_to_lead_elsewhere_is_refused(talk: MakeTalk, out: Path) -> None:
     client = talk("http://127.0.0.1:9")
     for url in (
         *("http://192.168.1.5:8080", "http://evil.example", "http://127.0.0.1@evil.example"),
@@ -297,8 +305,8 @@ def test_chat_03_and_http_15_any_message_is_harmless(
 
 
 @pytest.mark.parametrize("start", range(0, len(XSS), 40))
-def test_chat_03_chat_04_and_http_14_a_turn_is_no_more_than_text(
-    talk: TALK, history: Path, start: int
+def test_chat_03_chat_04_and_http_14_a_turn_is_shown_as_text_only(
+    talk: MakeTalk, history: Path, start: int
 ) -> None:
     gathered = "\n\n".join(XSS[start : start + 40])
     with answering(reply(gathered)) as server:
@@ -316,7 +324,7 @@ def test_chat_03_chat_04_and_http_14_a_turn_is_no_more_than_text(
             assert re.match(r"https?:|mailto:|$", element.attrib.get("href", ""))
 
 
-def test_chat_03_a_message_has_32_kib_at_most(client: FlaskClient, history: Path) -> None:
+def test_chat_03_a_message_can_have_at_most_32_kib(client: FlaskClient, history: Path) -> None:
     assert send(client, "x" * LONGEST_BYTES).status_code == 200
     for message in ("x" * (LONGEST_BYTES + 1), "é" * (LONGEST_BYTES // 2 + 1), "x" * (1 << 20)):
         for headers in ({}, STREAM):
@@ -338,7 +346,7 @@ def test_chat_03_an_empty_message_is_not_sent(client: FlaskClient, history: Path
     assert not history.exists()
 
 
-def test_without_javascript_the_page_has_what_was_typed_again(client: FlaskClient) -> None:
+def test_without_javascript_the_page_shows_the_typed_text_again(client: FlaskClient) -> None:
     assert 'name="nojs" value="1"' in client.get("/chat").text
     answer = send(client, "hello", nojs="1")
     assert (answer.status_code, answer.location) == (303, "/chat#latest")
@@ -352,7 +360,7 @@ def test_without_javascript_the_page_has_what_was_typed_again(client: FlaskClien
     assert "<title>Error: Chat" in send(client, "", nojs="1").text
 
 
-def test_chat_06_eight_messages_are_answered_at_once_not_nine(talk: TALK, history: Path) -> None:
+def test_chat_06_at_most_eight_messages_are_answered_at_once(talk: MakeTalk, history: Path) -> None:
     asked, go_on = threading.Semaphore(0), threading.Event()
 
     def answer(_: object, connection: Any) -> None:
@@ -367,7 +375,7 @@ def test_chat_06_eight_messages_are_answered_at_once_not_nine(talk: TALK, histor
         try:
             assert all(asked.acquire(timeout=120) for _ in sent)
             refused = send(client, "one too many").text
-            # Whoever waits for a place would be answered after the others.
+            # If this message had waited, the others would have been answered first.
             assert not any(one.done() for one in sent)
         finally:
             go_on.set()
@@ -381,7 +389,7 @@ def test_chat_06_eight_messages_are_answered_at_once_not_nine(talk: TALK, histor
     ]
 
 
-def test_chat_06_a_place_is_free_again_whatever_became_of_a_message(talk: TALK) -> None:
+def test_chat_06_every_outcome_of_a_message_frees_its_place(talk: MakeTalk) -> None:
     def broken(_: object, connection: Any) -> None:
         connection.sendall(events(delta("a")))
 
@@ -391,7 +399,7 @@ def test_chat_06_a_place_is_free_again_whatever_became_of_a_message(talk: TALK) 
         for number in range(len(answers) * MOST_AT_ONCE):
             came = stream(client, "x", buffered=False)
             if number % 3:
-                # Who goes away without having read anything.
+                # A client that disconnects without reading anything.
                 came.close()
             else:
                 assert came.text
@@ -400,7 +408,9 @@ def test_chat_06_a_place_is_free_again_whatever_became_of_a_message(talk: TALK) 
         assert "<p>at last</p>" in send(client, "x").text
 
 
-def test_leaving_ends_the_request_and_keeps_what_arrived(talk: TALK, history: Path) -> None:
+def test_a_client_that_disconnects_ends_the_request_and_the_received_part_is_kept(
+    talk: MakeTalk, history: Path
+) -> None:
     ended = threading.Event()
 
     def answer(_: object, connection: Any) -> None:
@@ -420,7 +430,9 @@ def test_leaving_ends_the_request_and_keeps_what_arrived(talk: TALK, history: Pa
     assert (half["content"], half["stopped"]) == ("so far", True)
 
 
-def test_chat_07_an_unsaved_turn_has_a_notice(client: FlaskClient, history: Path) -> None:
+def test_chat_07_a_turn_that_could_not_be_saved_has_a_notice(
+    client: FlaskClient, history: Path
+) -> None:
     send(client, "saved")
     history.unlink()
     make("folder", history)
@@ -450,7 +462,7 @@ def test_chat_08_history_and_pages_are_private(
 
 def test_the_history_is_exported_or_cleared_on_demand(client: FlaskClient, history: Path) -> None:
     send(client, "héllo")
-    # An export is a file to keep.
+    # The export is a download.
     lines, text = client.get("/chat/export.jsonl"), client.get("/chat/export.md")
     assert (lines.data, lines.content_type) == (history.read_bytes(), "application/x-ndjson")
     assert "\n\nhéllo\n\n## Assistant, " in text.text
@@ -469,7 +481,9 @@ def test_the_history_is_exported_or_cleared_on_demand(client: FlaskClient, histo
     assert client.post("/chat/clear").status_code == 302
 
 
-def test_the_chat_outlasts_setup(client: FlaskClient, wizard: MakeWizard, state_file: Path) -> None:
+def test_the_chat_is_available_after_setup(
+    client: FlaskClient, wizard: MakeWizard, state_file: Path
+) -> None:
     state = json.loads(state_file.read_text())
     state_file.write_text(json.dumps(state | {"step": "done"}))
     later = wizard()

@@ -1,4 +1,4 @@
-"""What the console shows, for screens of every kind, and who is believed to serve."""
+"""What the console shows on all kinds of screens, and which running wizard root trusts."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from wizard_app.setup import serving_file
 from wizard_app.setup.serving_file import Serving, ServingFile
 
 TOKEN = "0123456789abcdef" * 4
-MARK = ":".join(["AB"] * 32)
+FINGERPRINT = ":".join(["AB"] * 32)
 SERVING = Serving(
     1,
     ("https://192.168.100.123:8088", "https://[fd00::7]:8088", "https://kitchen-agent.local:8088"),
-    MARK,
+    FINGERPRINT,
 )
 URL = f"https://192.168.100.123:8088/?token={TOKEN}"
 NOBODY = 65_534
@@ -40,12 +40,12 @@ def plain(shown: str) -> list[str]:
 
 
 def rows(lines: list[str], columns: int) -> int:
-    """How many rows of a screen the lines take."""
+    """How many rows of a screen the lines need."""
     return sum(max(1, -(-len(line) // columns)) for line in lines)
 
 
 def modules(shown: str, *, halves: bool) -> list[list[bool]]:
-    """What a camera sees of the code: True is dark."""
+    """The modules of the shown QR code; True is dark."""
     found: list[list[bool]] = []
     for line in shown.splitlines():
         if not line.startswith("\x1b[97;40m"):
@@ -61,49 +61,49 @@ def modules(shown: str, *, halves: bool) -> list[list[bool]]:
 
 
 def expected(url: str) -> list[list[bool]]:
-    """The code of `url` with two modules of light around it."""
+    """The QR code of `url`, with a border of two light modules."""
     matrix = segno.make(url, error="l", micro=False).matrix_iter(border=2)
     return [[bool(module) for module in row] for row in matrix]
 
 
-def test_link_code_and_fingerprint_fit_the_smallest_screen() -> None:
+def test_link_qr_code_and_fingerprint_fit_the_smallest_screen() -> None:
     shown = text(SERVING, TOKEN, Screen(24, 80))
     lines = plain(shown)
     assert lines[0] == URL
     assert max(map(len, lines[1:])) < 80
-    # And the line in which agetty asks who logs in.
+    # With one more line for the login prompt of agetty.
     assert rows(lines, 80) + 1 <= 24
     code = expected(URL)
     assert modules(shown, halves=True)[: len(code)] == code
     beside = " ".join(line[len(code[0]) + 2 :] for line in lines[1:])
-    assert MARK in beside.replace(": ", ":")
+    assert FINGERPRINT in beside.replace(": ", ":")
     assert "kitchen-agent.local:8088" in beside
     assert "fd00" not in beside
 
 
-def test_a_font_without_halves_of_blocks_gets_a_code_of_full_ones_where_there_is_room() -> None:
+def test_a_font_without_half_blocks_gets_a_qr_code_of_full_blocks_if_there_is_room() -> None:
     shown = text(SERVING, TOKEN, Screen(48, 128, halves=False))
     code = expected(URL)
     assert modules(shown, halves=False) == code
     assert max(map(len, plain(shown))) < 128
 
 
-def test_without_room_for_a_code_the_link_is_there_alone() -> None:
+def test_without_room_for_a_qr_code_only_the_link_is_shown() -> None:
     for screen in (Screen(25, 80, halves=False), Screen(20, 80), Screen(50, 60)):
         lines = plain(text(SERVING, TOKEN, screen))
         assert lines[0] == URL
         assert not set("".join(lines)) & set("█▀▄")
         assert rows(lines, screen.columns) < 20
         assert "too small for a QR code" in " ".join(lines)
-    # A long address has its code, too.
-    serving = Serving(1, ("https://[fd00:1234:5678:9abc:def0:1234:5678:9abc]:8088",), MARK)
+    # A long address has a QR code, too.
+    serving = Serving(1, ("https://[fd00:1234:5678:9abc:def0:1234:5678:9abc]:8088",), FINGERPRINT)
     lines = plain(text(serving, TOKEN, Screen(30, 90)))
     assert "█" in lines[1]
     assert max(map(len, lines[1:])) < 90
 
 
-def test_without_a_network_the_text_says_so_and_gives_the_name() -> None:
-    serving = Serving(1, ("https://kitchen.local:8088", "https://127.0.0.1:8088"), MARK)
+def test_without_a_network_the_text_says_so_and_shows_the_host_name() -> None:
+    serving = Serving(1, ("https://kitchen.local:8088", "https://127.0.0.1:8088"), FINGERPRINT)
     shown = " ".join(plain(text(serving, TOKEN, Screen(), connected=False)))
     assert shown.startswith(f"https://kitchen.local:8088/?token={TOKEN} ")
     assert "no network address" in shown
@@ -122,8 +122,8 @@ def test_leak_02_a_file_of_another_user_cannot_change_a_screen(tmp_path: Path) -
             launch_url.served(file)
 
 
-def test_addresses_are_those_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
-    late = Serving(1, ("https://kitchen.local:8088",), MARK, bind="[::]:8088")
+def test_the_addresses_are_the_current_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    late = Serving(1, ("https://kitchen.local:8088",), FINGERPRINT, bind="[::]:8088")
     monkeypatch.setattr(serving_file, "own_addresses", lambda families: ["192.0.2.7"])
     assert late.now().bases[0] == "https://192.0.2.7:8088"
     behind = Serving(1, ("https://setup.example.org",), bind="127.0.0.1:8088", behind_proxy=True)
@@ -131,7 +131,7 @@ def test_addresses_are_those_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("characters", [{0x2588}, {0x2580, 0x2584, 0x2588}])
-def test_the_font_of_a_screen_is_asked_for_its_characters(
+def test_the_characters_of_the_font_are_queried(
     characters: set[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def answer(descriptor: int, request: int, asked: bytes) -> bytes:
@@ -153,7 +153,7 @@ def test_without_a_screen_the_text_is_for_a_serial_line(tmp_path: Path) -> None:
 
 
 class Owners:
-    """Gives files to other users; for who is not root, `stat` says so from then on."""
+    """Gives files to other users; if the tests do not run as root, it patches `stat` instead."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self._patch, self._really = patch, os.geteuid() == 0
@@ -185,7 +185,7 @@ def owners(monkeypatch: pytest.MonkeyPatch) -> Owners:
 
 @pytest.fixture
 def token_file(tmp_path: Path, owners: Owners) -> Path:
-    """A token and where its wizard is, of another user, in a folder that is not theirs alone."""
+    """A token and serving file of another user, in a folder to which others can write."""
     file = tmp_path / "run/wizard.token"
     TokenFile(file).write(TOKEN)
     ServingFile(file).write(Serving(os.getpid()))
@@ -202,7 +202,7 @@ def test_tok_09_root_trusts_the_owner_of_the_tokens_folder(
     assert launch_url.waiting_token(token_file) == TOKEN
     with pytest.raises(AccessError, match="another user"):
         TokenFile(token_file).read()
-    # For their own file alone, and not where everybody may write.
+    # Only for the owner's own file, and not in a folder where everyone can write.
     for user, mode in ((NOBODY - 1, 0o1770), (NOBODY, 0o1777)):
         owners.give(token_file, user, user)
         token_file.parent.chmod(mode)
@@ -210,7 +210,9 @@ def test_tok_09_root_trusts_the_owner_of_the_tokens_folder(
             launch_url.waiting_token(token_file)
 
 
-def test_tok_09_root_follows_no_link_in_the_tokens_place(token_file: Path, tmp_path: Path) -> None:
+def test_tok_09_root_does_not_follow_a_link_in_place_of_the_token(
+    token_file: Path, tmp_path: Path
+) -> None:
     victim = tmp_path / "shadow"
     victim.write_text(TOKEN)
     for plant, kind in ((token_file.symlink_to, "symbolic link"), (token_file.hardlink_to, "hard")):

@@ -1,4 +1,4 @@
-"""Launch URLs, their codes, and the file that says where a wizard is served."""
+"""Launch URLs, their QR codes, and the file that says where a wizard is served."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wizard_app.setup.serving_file import Serving, ServingFile, bases
 TOKEN = "0123456789abcdef" * 4
 
 
-def test_a_server_on_one_address_is_reached_there() -> None:
+def test_a_server_on_one_address_is_reached_at_that_address() -> None:
     for bind, expected in {
         "127.0.0.1:8088": ("http://127.0.0.1:8088",),
         "localhost:8088": ("http://localhost:8088",),
@@ -38,7 +38,9 @@ def test_a_server_on_every_address_is_reached_by_address_and_by_name() -> None:
         assert not ipaddress.IPv4Address(host).is_unspecified
 
 
-def test_without_an_address_name_and_machine_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_an_address_the_host_name_and_loopback_remain(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(serving_file, "own_addresses", lambda families: [])
     monkeypatch.setattr(serving_file, "interface_addresses", list)
     name, here = bases("[::]:8088", "http")
@@ -48,13 +50,13 @@ def test_without_an_address_name_and_machine_are_left(monkeypatch: pytest.Monkey
     assert bases("[::]:8088", "http")[0] == "http://[2001:db8::7]:8088"
 
 
-def test_the_interfaces_have_the_addresses_that_the_system_tells() -> None:
+def test_the_addresses_of_the_interfaces_can_be_bound() -> None:
     for address in serving_file.interface_addresses():
         with socket.socket() as probe:
             probe.bind((address, 0))
 
 
-def test_the_codes_have_their_quiet_zone_and_are_black_on_white() -> None:
+def test_the_qr_codes_have_a_quiet_zone_and_are_black_on_white() -> None:
     url = f"https://192.0.2.2:8088/?token={TOKEN}"
     lines = qr_code.on_terminal(url, colour=False).splitlines()
     assert {len(line) for line in lines} == {len(lines[0])}
@@ -72,7 +74,7 @@ def token_file(tmp_path: Path) -> Path:
     return tmp_path / "run/wizard.token"
 
 
-def test_while_a_wizard_is_served_others_know_where(token_file: Path) -> None:
+def test_other_programs_can_find_a_running_wizard(token_file: Path) -> None:
     here = Serving(os.getpid(), ("http://127.0.0.1:8088",), "AB")
     with launch_url.announced(token_file, here):
         assert launch_url.served(token_file) == here
@@ -82,7 +84,7 @@ def test_while_a_wizard_is_served_others_know_where(token_file: Path) -> None:
     assert not ServingFile(token_file).path.exists()
 
 
-def test_tok_09_the_token_goes_when_the_program_ends_in_whatever_way(token_file: Path) -> None:
+def test_tok_09_the_token_is_removed_however_the_program_ends(token_file: Path) -> None:
     def end() -> None:
         with launch_url.announced(token_file, Serving(os.getpid())):
             token_file.write_text(TOKEN)
@@ -93,7 +95,7 @@ def test_tok_09_the_token_goes_when_the_program_ends_in_whatever_way(token_file:
     assert not token_file.exists()
 
 
-def test_a_wizard_that_was_killed_is_not_served(token_file: Path) -> None:
+def test_a_killed_wizard_counts_as_not_running(token_file: Path) -> None:
     ended = subprocess.Popen(["true"])
     ended.wait()
     ServingFile(token_file).write(Serving(ended.pid))

@@ -1,4 +1,4 @@
-"""The last page: where to go on, how the gateway is, the record, and signing out."""
+"""The last page: the next steps, the state of the gateway, the record, and signing out."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ supported = ["telegram"]
 
 
 def finished(ready: MakeReady, device: Device, port: int = 1) -> FlaskClient:
-    """A client of a wizard that is done; its gateway is at `port`."""
+    """A client of a completed wizard whose gateway is at `port`."""
     device.put("/etc/platform/profiles/openclaw.toml", PROFILE.format(port=port))
     client = ready()
     assert client.post(APPLY).location == DONE
@@ -46,7 +46,7 @@ def finished(ready: MakeReady, device: Device, port: int = 1) -> FlaskClient:
 
 
 def page(client: FlaskClient, base: str = "http://192.0.2.9:8088") -> str:
-    """The last page, as who asks for `base` sees it."""
+    """The last page, requested at `base`."""
     answer = client.get(DONE, base_url=base)
     assert answer.status_code == 200
     assert answer.headers["Cache-Control"] == "no-store"
@@ -54,7 +54,7 @@ def page(client: FlaskClient, base: str = "http://192.0.2.9:8088") -> str:
     return answer.text
 
 
-def test_before_the_end_these_lead_to_the_step_that_is_reached(client: FlaskClient) -> None:
+def test_before_the_end_these_pages_redirect_to_the_current_step(client: FlaskClient) -> None:
     for path in (DONE, GATEWAY, RECORD):
         assert client.get(path).location == "/wizard/system"
 
@@ -75,7 +75,7 @@ def test_the_page_says_what_comes_next(
     assert "ssh agent@agent-kitchen.local" in text
     assert "your tunnel kitchen" in text
     assert "has joined your private network" in text
-    # In dev mode on this machine the dashboard is here, too.
+    # In dev mode the dashboard on this machine is mentioned, too.
     monkeypatch.setattr(launch_url, "network_addresses", list)
     text = page(client, "http://127.0.0.1:8088")
     assert re.findall(r'<li><a href="([^"]+)"', text)[0] == "http://127.0.0.1:8089"
@@ -102,7 +102,7 @@ def test_a_gateway_that_answers_is_ready(ready: MakeReady, device: Device) -> No
     assert "data-poll" not in part
 
 
-def test_a_gateway_that_does_not_answer_yet_starts_and_is_late_after_a_while(
+def test_a_gateway_without_an_answer_is_starting_and_later_not_answering(
     ready: MakeReady, device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = finished(ready, device)
@@ -115,12 +115,12 @@ def test_a_gateway_that_does_not_answer_yet_starts_and_is_late_after_a_while(
     assert "Not answering yet" in text
     assert "View logs" in text
     assert 'http-equiv="refresh"' not in text
-    # A profile that is gone is no failure.
+    # A profile that was removed causes no failure.
     device.put("/etc/platform/profiles/openclaw.toml", PROFILE.replace("openclaw", "another"))
     assert "Its profile is no longer installed." in page(client)
 
 
-def test_the_record_says_what_was_answered_and_done(ready: MakeReady, device: Device) -> None:
+def test_the_record_contains_the_answers_and_the_actions(ready: MakeReady, device: Device) -> None:
     client = finished(ready, device)
     answer = client.get(RECORD)
     assert answer.content_type == "application/json"
@@ -136,7 +136,7 @@ def test_the_record_says_what_was_answered_and_done(ready: MakeReady, device: De
     assert [secret for secret in SECRETS if secret in answer.text] == []
 
 
-def test_wiz_19_an_unset_clock_is_reported_and_a_time_of_1970_never_believed(
+def test_wiz_19_an_unset_clock_is_reported_and_a_time_in_1970_is_never_trusted(
     ready: MakeReady, wizard: MakeWizard, device: Device, state_file: Path
 ) -> None:
     client = finished(ready, device)
@@ -168,13 +168,13 @@ def test_ses_13_signing_out_ends_one_session_and_others_continue(wizard: MakeWiz
     for path in ("/wizard/system", "/chat"):
         assert client.get(path).status_code == 401
     assert other.get("/wizard/system").status_code == 200
-    # The session that ends is also that of the request itself.
+    # The session of the request itself ends, too.
     client = wizard(WIZARD_TOKEN=tokens[0], WIZARD_NO_TOKEN="0")
     assert "You are signed out" in client.post(f"{SIGN_OUT}?token={tokens[0]}").text
     assert client.get("/wizard/system").status_code == 401
 
 
-def test_the_end_of_the_session_is_told_and_signing_out_where_everybody_is_let_in(
+def test_the_page_shows_the_end_of_the_session_and_signing_out_works_without_sessions(
     environment: dict[str, str], device: Device, ready: MakeReady
 ) -> None:
     answer = finished(ready, device).post(SIGN_OUT)

@@ -1,4 +1,4 @@
-"""The review page: all answers, what is missing, what will change, and how far a try came."""
+"""The review page: all answers, what is missing, what will change, and the progress."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _rows(tree: Element) -> dict[str, str]:
 
 
 def _missing(tree: Element) -> dict[str, str]:
-    """What is missing: its words, and where they lead."""
+    """The missing answers: text of each link to its address."""
     return {
         _text(link): link.attrib["href"]
         for box in tree.iter("section")
@@ -72,7 +72,7 @@ def test_the_page_shows_every_answer_under_its_label(small: FlaskClient) -> None
     assert _missing(_review(small)) == {}
 
 
-def test_four_headings_have_answers_with_their_links(
+def test_the_answers_have_four_headings_and_links_to_change_them(
     client: FlaskClient, small: FlaskClient
 ) -> None:
     tree = _review(client)
@@ -81,11 +81,11 @@ def test_four_headings_have_answers_with_their_links(
         assert links[f"Change {step.short}"] == f"/wizard/{step.slug}?return=review"
     headings = [_text(heading) for heading in tree.iter("h2")]
     assert headings == ["Something is still missing", "Device", "AI", "Access", "Backup"]
-    # Without all answers there is no button, but words.
+    # Without all answers there is an explanation instead of the button.
     assert "Set up this device" not in _text(tree)
     assert "You can set up this device once nothing is missing" in _text(tree)
     assert "Not answered yet" in client.post(APPLY).text
-    # A step that no heading knows has one of its own.
+    # A step without one of the headings has its own.
     headings = [_text(heading) for heading in _review(small).iter("h2")]
     assert headings == ["Something is still missing", "Colour", "Word"]
 
@@ -110,15 +110,15 @@ def test_wiz_15_a_missing_answer_is_listed(wizard: MakeWizard, state_file: Path,
     client = wizard()
     missing = [words for words in _missing(_review(client)) if words.endswith(": Not answered yet")]
     assert len(missing) == 1
-    # Nothing is done without it.
+    # Nothing is applied without it.
     refused = client.post(APPLY)
     assert refused.status_code == 200
     assert "Not answered yet" in refused.text
     assert not state_file.with_name("apply-journal.jsonl").exists()
 
 
-def _in_form(text: str) -> str:
-    """The page, when a strict parser has nothing to object to."""
+def _valid(text: str) -> str:
+    """Return the page if a strict parser finds no errors in it."""
     assert parse_errors(text) == []
     return text
 
@@ -130,19 +130,19 @@ def _mark(client: FlaskClient) -> str:
 
 
 def _states(client: FlaskClient) -> dict[str, str]:
-    """What the page says became of each phase."""
+    """The state of each phase, as the page shows it."""
     tree = _review(client)
     rows = (row for one in tree.iter("ol") for row in one.iter("li"))
     return {_text(row[0]): _text(row[1]).partition(" ")[2] for row in rows}
 
 
-def _try(client: FlaskClient) -> None:
-    """Set up until the power is cut."""
+def _apply_until_the_power_fails(client: FlaskClient) -> None:
+    """Apply the plan until the power is cut."""
     with pytest.raises(PowerCutError):
         client.post(APPLY)
 
 
-def test_wiz_13_what_will_change_is_shown_before_it_is_done(ready: MakeReady, out: Path) -> None:
+def test_wiz_13_the_changes_are_shown_before_they_are_made(ready: MakeReady, out: Path) -> None:
     client = ready()
     assert 'data-next="/wizard/review"' in client.get(STATUS).text
     page = _text(_review(client))
@@ -157,20 +157,20 @@ def test_wiz_13_what_will_change_is_shown_before_it_is_done(ready: MakeReady, ou
     ):
         assert words.replace(" ,", ",") in page, words
     assert not (out / "etc").exists()
-    # The way back stays open, and is no address.
+    # The port of the wizard is still opened.
     assert client.post(APPLY).location == "/wizard/done"
     assert "8088" in (out / "etc/nftables.d/platform.nft").read_text()
 
 
 @pytest.mark.parametrize("word", ["hostnamectl", "tailscale", "platform-tunnel", "nft", "restart"])
-def test_wiz_05_and_wiz_11_a_failure_is_reported_and_tried_again(
+def test_wiz_05_and_wiz_11_a_failure_is_reported_and_can_be_retried(
     ready: MakeReady, word: str
 ) -> None:
     commands = Commands(failing=word)
     client = ready(commands)
     answer = client.post(APPLY, data={"plan": _mark(client)})
     assert answer.status_code == 200
-    page = _in_form(answer.text)
+    page = _valid(answer.text)
     shown = page + client.get("/wizard/review").text + client.get(STATUS).text
     assert [secret for secret in SECRETS if secret in shown] == []
     assert '<div class="error' in page
@@ -180,7 +180,7 @@ def test_wiz_05_and_wiz_11_a_failure_is_reported_and_tried_again(
     assert "You don't have to enter anything again." in page
     assert "Try again" in page
     assert re.search(r"\d+ of 17 actions are done|1 of 17", page)
-    # The same page again, after a restart too, and the state is what it was.
+    # The page and the step stay the same, also after a restart.
     for again in (client, ready(answered=False)):
         page = again.get("/wizard/review").text
         assert "Setup stopped" in page
@@ -190,7 +190,7 @@ def test_wiz_05_and_wiz_11_a_failure_is_reported_and_tried_again(
     assert client.post(APPLY, data={"plan": _mark(client)}).location == "/wizard/done"
 
 
-def test_wiz_11_each_phase_says_what_became_of_it(ready: MakeReady) -> None:
+def test_wiz_11_each_phase_shows_its_outcome(ready: MakeReady) -> None:
     client = ready(Commands(failing="platform-tunnel"))
     client.post("/wizard/backup", data={"kind": "skip"})
     client.post(APPLY)
@@ -207,8 +207,8 @@ def test_wiz_11_each_phase_says_what_became_of_it(ready: MakeReady) -> None:
     }
 
 
-def test_wiz_09_an_interruption_is_reported_and_one_press_finishes(ready: MakeReady) -> None:
-    _try(ready(Commands(cut="nft")))
+def test_wiz_09_an_interruption_is_reported_and_one_press_finishes_setup(ready: MakeReady) -> None:
+    _apply_until_the_power_fails(ready(Commands(cut="nft")))
     commands = Commands()
     client = ready(commands, answered=False)
     tree = _review(client)
@@ -222,12 +222,12 @@ def test_wiz_09_an_interruption_is_reported_and_one_press_finishes(ready: MakeRe
     assert _states(client)["Provider key"] == "Already done"
     assert _states(client)["Firewall"] == "Interrupted"
     assert client.post(APPLY, data={"plan": _mark(client)}).location == "/wizard/done"
-    # The key of the private network worked, and was forgotten since.
+    # The device has joined the private network, and its key was deleted.
     assert "tailscale" not in {argv[0] for argv in commands.run}
 
 
-def test_wiz_09_secrets_that_did_not_come_to_the_device_are_named(ready: MakeReady) -> None:
-    _try(ready(Commands(cut="hostnamectl")))
+def test_wiz_09_secrets_that_were_not_stored_are_named(ready: MakeReady) -> None:
+    _apply_until_the_power_fails(ready(Commands(cut="hostnamectl")))
     client = ready(answered=False)
     page = _review(client)
     assert "Setup was interrupted at" in _text(page)
@@ -248,7 +248,7 @@ def test_a_plan_that_was_not_shown_yet_is_shown_and_not_executed(
     client.post("/wizard/system", data={"hostname": "agent-garden", "timezone": "UTC"})
     answer = client.post(APPLY, data={"plan": seen})
     assert answer.status_code == 409
-    page = _in_form(answer.text)
+    page = _valid(answer.text)
     assert "these changes are not the ones that you looked at" in page
     assert "agent-garden" in page
     assert commands.run == []
@@ -256,7 +256,7 @@ def test_a_plan_that_was_not_shown_yet_is_shown_and_not_executed(
     assert client.post(APPLY, data={"plan": _mark(client)}).location == "/wizard/done"
 
 
-def test_while_it_runs_every_page_tells_how_far_it_is(ready: MakeReady) -> None:
+def test_every_page_shows_the_progress_of_a_running_setup(ready: MakeReady) -> None:
     commands = Commands(slow="nft")
     client = ready(commands)
     app = client.application
@@ -269,7 +269,7 @@ def test_while_it_runs_every_page_tells_how_far_it_is(ready: MakeReady) -> None:
     thread.start()
     try:
         assert commands.is_waiting.wait(120)
-        page = _in_form(client.get("/wizard/review").text)
+        page = _valid(client.get("/wizard/review").text)
         assert "Setting up agent-kitchen" in page
         assert 'http-equiv="refresh"' in page
         assert _states(client)["Firewall"] == "Running"
@@ -290,7 +290,7 @@ def test_while_it_runs_every_page_tells_how_far_it_is(ready: MakeReady) -> None:
 
 
 class PaintStep(ColourStep):
-    """Asks for a colour, and paints the device with it."""
+    """Asks for a colour, and writes it to the device."""
 
     def summary(self, answer: ColourAnswer, asked: Question) -> Iterable[tuple[Sentence, Any]]:
         yield Sentence("Colour"), answer.colour
@@ -300,7 +300,9 @@ class PaintStep(ColourStep):
         yield Phase.SYSTEM, RunCommand(("paint", "--", answer.colour), 5.0)
 
 
-def test_a_tenth_step_is_asked_shown_planned_and_applied(wizard: MakeWizard, out: Path) -> None:
+def test_an_additional_step_is_asked_shown_planned_and_applied(
+    wizard: MakeWizard, out: Path
+) -> None:
     client = wizard(steps=(*STEPS, PaintStep()))
     answer(client.application, FORMS)
     assert "/wizard/colour?return=review" in client.get("/wizard/review").text
@@ -313,7 +315,7 @@ def test_a_tenth_step_is_asked_shown_planned_and_applied(wizard: MakeWizard, out
     assert "paint -- green" in page
     assert client.post(APPLY).location == "/wizard/done"
     assert (out / "etc/platform/active-colour").read_text() == "green\n"
-    # In its phase, before what comes later in the plan.
+    # In its own phase, before later phases of the plan.
     commands = (out / COMMANDS).read_text()
     assert commands.index('"paint"') < commands.index('"tailscale"')
     assert "green" in client.get("/wizard/record.json").text

@@ -1,4 +1,4 @@
-"""Two tabs or browsers at once: nothing is mixed, and nothing is lost without a word."""
+"""Two tabs or browsers at once: answers are not mixed, and none is lost silently."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ OTHER_WORD = "CaNaRy-other-0123456789"
 
 
 def filled(page: StepPage, **typed: str) -> dict[str, str]:
-    """The form of a page, opened now and filled in."""
+    """The hidden fields of a page that is opened now, with `typed` filled in."""
     return opened(page.client, f"/wizard/{page.slug}", **typed)
 
 
-def stale(page: StepPage, form: dict[str, str]) -> str:
-    """The page that a form is answered with which another one was quicker than."""
+def send_stale(page: StepPage, form: dict[str, str]) -> str:
+    """Send a form that another one overtook; return the page with the notice."""
     before = page.stored, page.held
     answer = page.send(form)
     assert answer.status_code == 409
@@ -33,26 +33,26 @@ def stale(page: StepPage, form: dict[str, str]) -> str:
     return answer.text
 
 
-def test_a_form_that_another_was_quicker_than_is_shown_with_a_notice(colour: StepPage) -> None:
+def test_a_form_that_another_form_overtook_is_shown_with_a_notice(colour: StepPage) -> None:
     first, second = filled(colour, colour="red"), filled(colour, colour="blue")
-    colour.take(first)
-    page = stale(colour, second)
+    colour.accept(first)
+    page = send_stale(colour, second)
     assert colour.stored == {"colour": "red"}
-    # Whoever reads the notice and goes on means it.
-    colour.take(hidden(page), colour="blue")
+    # Sending it again after the notice is intended.
+    colour.accept(hidden(page), colour="blue")
     assert colour.stored == {"colour": "blue"}
 
 
 def test_a_stale_form_keeps_what_was_typed(colour: StepPage, wizard: MakeWizard) -> None:
     form = filled(colour, colour="")
-    colour.take({"colour": "red"})
+    colour.accept({"colour": "red"})
     page = colour.refuse(form)
     assert NOTICE in page
     assert "Choose a colour, not nothing" in page
     system = StepPage(wizard(), "system", colour.state_file)
     form = filled(system, hostname="second", timezone="Europe/Berlin")
-    system.take({"hostname": "first", "timezone": "UTC"})
-    page = stale(system, form)
+    system.accept({"hostname": "first", "timezone": "UTC"})
+    page = send_stale(system, form)
     assert 'value="second"' in page
     assert 'value="Europe/Berlin"' in page
 
@@ -61,39 +61,39 @@ def test_ses_10_a_form_sent_twice_is_no_conflict(colour: StepPage, word: StepPag
     red = filled(colour, colour="red")
     form = filled(word, word=WORD)
     for _ in range(3):
-        assert word.take(form) == "/wizard/review"
+        assert word.accept(form) == "/wizard/review"
     assert (word.stored, word.held) == ({"has_word": True}, {"word": WORD})
-    # Another step that was answered makes no form stale.
-    colour.take(red)
-    # One from the cache does not undo a later answer.
-    colour.take(filled(colour, colour="blue"))
-    stale(colour, red)
+    # An answer to another step does not make a form stale.
+    colour.accept(red)
+    # A form from the browser's cache does not undo a later answer.
+    colour.accept(filled(colour, colour="blue"))
+    send_stale(colour, red)
     assert colour.stored == {"colour": "blue", "has_word": True}
 
 
-def test_another_secret_makes_a_form_stale_with_the_same_answer(word: StepPage) -> None:
-    word.take({"word": "first-word"})
+def test_another_secret_makes_a_form_stale_even_if_the_answer_is_the_same(word: StepPage) -> None:
+    word.accept({"word": "first-word"})
     form = filled(word, word=WORD)
-    word.take({"word": OTHER_WORD})
-    assert WORD not in stale(word, form)
+    word.accept({"word": OTHER_WORD})
+    assert WORD not in send_stale(word, form)
     assert word.held == {"word": OTHER_WORD}
 
 
-def test_a_form_of_before_a_restart_may_be_taken(word: StepPage, wizard: MakeWizard) -> None:
-    word.take({"word": "first-word"})
+def test_a_form_opened_before_a_restart_can_be_accepted(word: StepPage, wizard: MakeWizard) -> None:
+    word.accept({"word": "first-word"})
     form = filled(word, word=WORD)
     after = word._replace(client=wizard(steps=SMALL))
-    after.take(form)
+    after.accept(form)
     assert after.held == {"word": WORD}
 
 
 def test_an_invalid_revision_counts_as_a_different_one(colour: StepPage) -> None:
     for revision in ("", ".", "x", "x.y", "\0", "é" * 100, "a" * 10_000):
-        stale(colour, {"colour": "red", "revision": revision})
+        send_stale(colour, {"colour": "red", "revision": revision})
 
 
 @pytest.mark.parametrize("revision", [True, False], ids=["browser", "script"])
-def test_a_form_overtaken_during_the_test_shows_the_page_again(
+def test_a_form_overtaken_during_its_test_is_shown_again(
     wizard: MakeWizard, colour: StepPage, *, revision: bool
 ) -> None:
     step = ColourStep()
@@ -102,7 +102,7 @@ def test_a_form_overtaken_during_the_test_shows_the_page_again(
 
     def overtake() -> None:
         step.meanwhile = lambda: None
-        page._replace(client=page.client.application.test_client()).take({"colour": "red"})
+        page._replace(client=page.client.application.test_client()).accept({"colour": "red"})
 
     step.meanwhile = overtake
     late = page.send(form, colour="blue")
@@ -111,7 +111,7 @@ def test_a_form_overtaken_during_the_test_shows_the_page_again(
     assert page.stored == {"colour": "red"}
 
 
-def test_a_slow_test_delays_nobody_else(wizard: MakeWizard, word: StepPage) -> None:
+def test_a_slow_test_does_not_delay_other_forms(wizard: MakeWizard, word: StepPage) -> None:
     testing, finished = threading.Event(), threading.Event()
 
     def meanwhile() -> None:
@@ -123,7 +123,7 @@ def test_a_slow_test_delays_nobody_else(wizard: MakeWizard, word: StepPage) -> N
     with ThreadPoolExecutor(1) as pool:
         slow = pool.submit(other.post, "/wizard/colour", data={"colour": "red"})
         assert testing.wait(120)
-        word.take({"word": WORD})
+        word.accept({"word": WORD})
         assert "Not answered yet" in word.review
         finished.set()
         assert slow.result(120).status_code == 302
@@ -143,7 +143,9 @@ def _sent_at_once(client: FlaskClient, forms: Sequence[tuple[str, dict[str, str]
         return list(pool.map(lambda form: send(*form), forms))
 
 
-def test_of_many_different_forms_at_once_one_wins(colour: StepPage, word: StepPage) -> None:
+def test_of_many_different_simultaneous_forms_one_is_accepted(
+    colour: StepPage, word: StepPage
+) -> None:
     form = filled(colour)
     colours = [f"colour-{number}" for number in range(12)]
     sent = _sent_at_once(colour.client, [("colour", form | {"colour": one}) for one in colours])
@@ -154,7 +156,9 @@ def test_of_many_different_forms_at_once_one_wins(colour: StepPage, word: StepPa
     assert _sent_at_once(word.client, [("word", form)] * 8) == [302] * 8
 
 
-def test_different_steps_at_once_are_all_kept(colour: StepPage, word: StepPage) -> None:
+def test_simultaneous_answers_to_different_steps_are_all_kept(
+    colour: StepPage, word: StepPage
+) -> None:
     for number in range(5):
         one, other = f"colour-{number}", f"{WORD}-{number}"
         forms = [("colour", filled(colour, colour=one)), ("word", filled(word, word=other))]

@@ -1,4 +1,4 @@
-"""Setup files: saved from the review page, taken over on the first one, all of it or nothing."""
+"""Setup files: saved on the review page, and read on the first page, completely or not at all."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.wizard_files import ANSWERS
 from tests.wizard_app.conftest import MakeWizard
 
 LIMIT = 256 << 10
-# How a field begins that is no file.
+# The beginning of a form part that is not a file.
 _PART = b'--x\r\nContent-Disposition: form-data; name="file"\r\n\r\n'
 
 
@@ -80,7 +80,7 @@ def test_setup_continues_where_the_file_ends(client: FlaskClient, state_file: Pa
     assert "Answers imported: 3" in client.get("/wizard/provider").text
 
 
-def test_what_no_step_asks_for_is_left_out_secrets_too(
+def test_members_that_no_step_asks_for_are_omitted_even_secrets(
     wizard: MakeWizard, small: FlaskClient, state_file: Path
 ) -> None:
     file = _file({"colour": "red", "api_key": WORD, "word": WORD}, step="done", secrets=[WORD])
@@ -89,14 +89,14 @@ def test_what_no_step_asks_for_is_left_out_secrets_too(
     assert WORD.encode() not in state_file.read_bytes()
     # The state file of another device is a setup file, too.
     assert _send(small, state_file.read_bytes(), replace="1").location == "/wizard/word"
-    # Nor are such members saved to a file.
+    # Such members are not saved to a file either.
     odd = {"answers": {"api_key": WORD, "timezone": "UTC"}, "step": "profile"}
     state_file.write_text(json.dumps(_state(state_file) | odd))
     saved = json.loads(wizard().get("/wizard/answers.json").data)
     assert saved == {"version": 2, "answers": {}}
 
 
-NOT_TAKEN = {
+NOT_ACCEPTED = {
     "nothing": (b"", "Select a setup file"),
     "not JSON": (b"colour: red", "This is not a setup file: not valid JSON"),
     "a picture": (b"\x89PNG\r\n\x1a\n\0\0", "This is not a setup file: the JSON is not UTF-8"),
@@ -120,9 +120,11 @@ NOT_TAKEN = {
 }
 
 
-@pytest.mark.parametrize("file", NOT_TAKEN)
-def test_a_wrong_file_is_refused_in_words(small: FlaskClient, state_file: Path, file: str) -> None:
-    data, words = NOT_TAKEN[file]
+@pytest.mark.parametrize("file", NOT_ACCEPTED)
+def test_a_wrong_file_is_refused_with_a_message(
+    small: FlaskClient, state_file: Path, file: str
+) -> None:
+    data, words = NOT_ACCEPTED[file]
     refused = _send(small, data)
     assert refused.status_code == 200
     assert '<div class="error">' in refused.text
@@ -133,7 +135,7 @@ def test_a_wrong_file_is_refused_in_words(small: FlaskClient, state_file: Path, 
     assert not state_file.exists()
 
 
-def test_every_step_that_objects_is_named(client: FlaskClient) -> None:
+def test_every_step_that_refuses_its_answer_is_named(client: FlaskClient) -> None:
     answers = ANSWERS | {"timezone": "Mars/Olympus", "profile": "gone", "channels": ["a b"]}
     text = _send(client, _file(answers)).text
     assert "Channels: answers.channels[0]: must be lower-case letters" in text
@@ -142,7 +144,7 @@ def test_every_step_that_objects_is_named(client: FlaskClient) -> None:
     assert "Profile: " in text
 
 
-def test_answers_are_replaced_only_if_that_is_ticked(small: FlaskClient, state_file: Path) -> None:
+def test_answers_are_only_replaced_if_that_is_ticked(small: FlaskClient, state_file: Path) -> None:
     assert 'name="replace"' not in small.get("/wizard/colour").text
     small.post("/wizard/word", data={"word": WORD})
     before = state_file.read_bytes()
@@ -155,7 +157,7 @@ def test_answers_are_replaced_only_if_that_is_ticked(small: FlaskClient, state_f
     assert _state(state_file)["answers"] == {"colour": "red"}
 
 
-def test_a_secret_stays_with_its_answer_and_goes_with_another(small: FlaskClient) -> None:
+def test_a_secret_is_kept_with_its_answer_and_deleted_with_another(small: FlaskClient) -> None:
     small.post("/wizard/word", data={"word": WORD})
     _send(small, _file({"colour": "red", "has_word": True}), replace="1")
     assert "Entered, kept in memory only" in small.get("/wizard/review").text
@@ -164,13 +166,15 @@ def test_a_secret_stays_with_its_answer_and_goes_with_another(small: FlaskClient
     assert "No longer in memory – enter again" in small.get("/wizard/review").text
 
 
-def test_a_form_of_before_the_file_is_stale(small: FlaskClient) -> None:
+def test_a_form_opened_before_the_file_was_read_is_stale(small: FlaskClient) -> None:
     form = opened(small, "/wizard/colour", colour="blue")
     _send(small, _file({"colour": "red"}))
     assert small.post("/wizard/colour", data=form).status_code == 409
 
 
-def test_a_file_of_256_kib_is_read_and_no_larger_one(small: FlaskClient, state_file: Path) -> None:
+def test_a_file_of_256_kib_is_read_and_a_larger_one_refused(
+    small: FlaskClient, state_file: Path
+) -> None:
     data = _file({"colour": "red"})
     too_large = _send(small, data.ljust(LIMIT + 1))
     assert too_large.status_code == 413
@@ -204,7 +208,7 @@ def test_a_file_that_cannot_be_saved_changes_nothing(small: FlaskClient, state_f
     assert "Not answered yet" in small.get("/wizard/review").text
 
 
-def test_the_first_page_alone_offers_to_read_a_file(small: FlaskClient) -> None:
+def test_only_the_first_page_offers_to_read_a_file(small: FlaskClient) -> None:
     assert "Do you have a setup file?" in small.get("/wizard/colour").text
     for page in ("word", "colour?return=review", "review"):
         assert "Do you have a setup file?" not in small.get(f"/wizard/{page}").text

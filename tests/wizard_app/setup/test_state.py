@@ -1,4 +1,4 @@
-"""The bytes of the state file: what is a state, and what is damage."""
+"""The content of the state file: which documents are valid, and which are damaged."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _encoded(document: Any) -> bytes:
     return json.dumps(document).encode()
 
 
-def _taken(document: Any) -> bool:
+def _accepted(document: Any) -> bool:
     try:
         state.parse(_encoded(document), STEPS)
     except DecodingError:
@@ -35,21 +35,21 @@ def _taken(document: Any) -> bool:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
-def test_code_and_schema_judge_as_the_table_says(case: Case) -> None:
-    assert _taken(document(case)) == case.good
+def test_code_and_schema_agree_with_the_table(case: Case) -> None:
+    assert _accepted(document(case)) == case.good
     assert _VALIDATOR.is_valid(document(case)) == (case.good or case.schema_cannot)
 
 
-def test_the_schema_is_one_and_its_examples_and_a_new_state_hold() -> None:
+def test_the_schema_its_examples_and_a_new_state_are_valid() -> None:
     Draft202012Validator.check_schema(_SCHEMA)
     assert _SCHEMA["$id"] == "urn:platform:wizard-state"
     for example in _SCHEMA["examples"]:
         _VALIDATOR.validate(example)
-        assert _taken(example)
+        assert _accepted(example)
     _VALIDATOR.validate(json.loads(state.render(state.WizardState(now(), "system"))))
 
 
-def test_the_schema_names_every_step_and_every_answer_and_no_two_steps_answer_the_same() -> None:
+def test_the_schema_names_every_step_and_answer_and_no_two_steps_share_an_answer() -> None:
     properties = _SCHEMA["properties"]
     assert properties["step"]["enum"] == state.order(STEPS)
     asked = [name for step in STEPS for name in members(step.answer_type)]
@@ -57,7 +57,7 @@ def test_the_schema_names_every_step_and_every_answer_and_no_two_steps_answer_th
     assert all("description" in one for one in properties["answers"]["properties"].values())
 
 
-def test_what_was_read_is_written_as_it_was() -> None:
+def test_a_state_is_written_as_it_was_read() -> None:
     found = state.parse(_encoded(GOOD), STEPS)
     assert json.loads(state.render(found)) == GOOD
     assert state.parse(state.render(found), STEPS) == found

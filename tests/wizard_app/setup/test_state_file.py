@@ -1,4 +1,4 @@
-"""The state file on the disk: private, kept, and put aside with a notice when it is damaged."""
+"""The state file on disk: private, kept, and renamed with a notice if it is damaged."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ DAMAGED = {
 
 @pytest.fixture
 def stored(state_file: Path) -> Path:
-    """The state file, in a folder that is made already."""
+    """The state file, in a folder that exists already."""
     state_file.parent.mkdir(parents=True)
     return state_file
 
@@ -66,7 +66,7 @@ def test_the_state_file_is_private_and_says_when_setup_began(
     wizard: MakeWizard, out: Path, state_file: Path
 ) -> None:
     client = _small(wizard)
-    # A start makes no folder and no file.
+    # A start creates no folder and no file.
     assert not out.exists()
     mask = os.umask(0)
     try:
@@ -108,13 +108,13 @@ def test_wiz_01_a_damaged_file_is_renamed_and_the_pages_say_so(
     assert len(line) < 400
 
 
-def test_wiz_01_all_damaged_files_are_kept_and_mentioned_for_a_while(
+def test_wiz_01_all_damaged_files_are_kept_and_mentioned_for_some_time(
     wizard: MakeWizard, stored: Path
 ) -> None:
     for number in range(1, 4):
         stored.write_text(f"damage {number}")
         _small(wizard)
-        # Also when the wizard was ended before anybody saw it.
+        # Even if the wizard ended before anybody saw the notice.
         client = _small(wizard)
         page = client.get("/wizard/colour").text
         assert NOTICE in page
@@ -152,7 +152,7 @@ def test_fs_07_a_later_replacement_is_refused(wizard: MakeWizard, stored: Path, 
     assert client.get("/").location == "/wizard/colour"
 
 
-def test_leak_06_left_overs_are_gone_at_start(wizard: MakeWizard, stored: Path) -> None:
+def test_leak_06_left_overs_are_removed_at_the_start(wizard: MakeWizard, stored: Path) -> None:
     left_over = stored.with_name(".wizard-state.json.4711.0123abcd.tmp")
     other = stored.with_name(".vapid.pem.4711.0123abcd.tmp")
     for path in (left_over, other):
@@ -166,7 +166,7 @@ def test_wiz_01_start_up_fails_with_one_sentence_if_a_damaged_file_cannot_be_ren
     environment: dict[str, str], out: Path, stored: Path
 ) -> None:
     stored.write_bytes(b"damage")
-    # A mount that this process alone sees, and that is gone with it.
+    # A mount that only this process sees, and that ends with it.
     folder = stored.parent
     mount = f"mount --bind '{folder}' '{folder}' && mount -o remount,bind,ro '{folder}'"
     ended = subprocess.run(
@@ -190,13 +190,13 @@ def test_wiz_01_start_up_fails_with_one_sentence_if_a_damaged_file_cannot_be_ren
 
 
 def _ask(wizard: Served, address: str, body: bytes | None = None) -> str:
-    """The page that an address, or a form that is sent there, leads to."""
+    """The page that an address, or a form sent there, redirects to."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with opener.open(wizard.url + address, body, timeout=30) as answer:
         return str(answer.read().decode())
 
 
-def test_wiz_04_a_worker_that_dies_has_the_next_one_go_on_with_the_same_answers(
+def test_wiz_04_after_a_worker_dies_the_next_one_continues_with_the_same_answers(
     environment: dict[str, str], tmp_path: Path, state_file: Path
 ) -> None:
     with served("wizard-app", environment, tmp_path / "log") as wizard:

@@ -1,4 +1,4 @@
-"""Sockets that systemd passes on, and the variables that tell of them."""
+"""Sockets that systemd passes on, and the variables that describe them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from platform_common.web.serving import listening
 from platform_common.web.serving.listening import addresses
 
 HERE = "127.0.0.1:0"
-# Where they are for these tests: far from what the test runner has open.
+# The first descriptor in these tests: far above those that the test runner has open.
 FIRST = 700
 VARIABLES = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PIDFDID")
 Pass = Callable[..., None]
@@ -25,7 +25,7 @@ Pass = Callable[..., None]
 
 @pytest.fixture
 def passing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Pass]:
-    """What passes descriptors on to this process, as systemd does before it runs one."""
+    """A function that passes descriptors to this process, as systemd does at the start."""
     monkeypatch.setattr(listening, "_FIRST_PASSED", FIRST)
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
@@ -57,12 +57,12 @@ def on_path(name: str) -> socket.socket:
     return made
 
 
-def told() -> set[str]:
-    """Which variables are left."""
+def remaining_variables() -> set[str]:
+    """The names of the variables that are still set."""
     return {name for name in VARIABLES if name in os.environ}
 
 
-def test_every_socket_that_is_passed_is_an_address(passing: Pass, tmp_path: Path) -> None:
+def test_every_passed_socket_becomes_an_address(passing: Pass, tmp_path: Path) -> None:
     path = tmp_path / "socket"
     made = [
         on_port(socket.AF_INET, "127.0.0.1"),
@@ -74,33 +74,33 @@ def test_every_socket_that_is_passed_is_an_address(passing: Pass, tmp_path: Path
     passing(*made)
     expected = [f"127.0.0.1:{first}", f"[::]:{second}", f"unix:{path}"]
     assert addresses(HERE) == [*expected, "unix:@platform-test-listening"]
-    # It is asked twice, and the sockets are still there.
+    # A second call still finds the sockets.
     assert addresses("nonsense")[:3] == expected
     with socket.create_connection(("127.0.0.1", first)):
         pass
-    # Gunicorn takes these two away, when it has them.
-    assert told() == {"LISTEN_PID", "LISTEN_FDS"}
+    # Gunicorn removes these two once it has the sockets.
+    assert remaining_variables() == {"LISTEN_PID", "LISTEN_FDS"}
 
 
-def test_without_sockets_the_address_that_was_given_is_used(passing: Pass) -> None:
+def test_without_sockets_the_given_address_is_used(passing: Pass) -> None:
     assert addresses(HERE) == [HERE]
     passing(count="0")
     assert addresses(HERE) == [HERE]
-    assert told() == set()
+    assert remaining_variables() == set()
     with pytest.raises(WrongUsageError, match="not an address to listen on"):
         addresses("nonsense")
 
 
 @pytest.mark.parametrize("process", ["", "0", "1", "-1", "x", "00", "9" * 30, " {}", "{}\n", "0{}"])
-def test_sockets_of_another_process_are_not_ours(
+def test_sockets_for_another_process_are_ignored(
     process: str, passing: Pass, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     passing(on_port(socket.AF_INET, "127.0.0.1"))
     monkeypatch.setenv("LISTEN_PID", process.format(os.getpid()))
     monkeypatch.setenv("LISTEN_FDS", "x")
     assert addresses(HERE) == [HERE]
-    # Gunicorn would read the number before it sees whose it is.
-    assert told() == set()
+    # Gunicorn would read the number before it checks which process it is for.
+    assert remaining_variables() == set()
 
 
 @pytest.mark.parametrize("count", ["", "x", "-1", "1.0", "+1", " 1", "1\n", "٣", "1" * 40])
@@ -118,11 +118,11 @@ def test_a_missing_descriptor_or_one_that_is_not_a_socket_is_refused(passing: Pa
         os.close(FIRST + 1)
         with pytest.raises(WrongUsageError, match=f"Descriptor {FIRST + 1} .* is not a socket"):
             addresses(HERE)
-        # It is closed again at the end.
+        # The test closes it again at the end.
         os.dup2(file.fileno(), FIRST + 1)
 
 
-def test_a_socket_that_takes_no_connections_is_refused(
+def test_a_socket_that_does_not_listen_is_refused(
     passing: Pass, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = socket.socketpair()

@@ -1,4 +1,4 @@
-"""Adding keys to the file of a user who may put anything in its place."""
+"""Adding SSH keys to the file of a user who controls the folder and may replace it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _AGENT = Owner("agent", "agent")
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """The file of a user whose home is there."""
+    """The file of a user whose home folder exists."""
     home = tmp_path / "home/agent"
     home.mkdir(parents=True)
     return home / ".ssh/authorized_keys"
@@ -36,14 +36,14 @@ def _mode(path: Path) -> int:
 
 
 @pytest.mark.parametrize("mask", [0, 0o77, 0o777])
-def test_ssh_06_folder_and_file_are_their_users_alone(place: Path, mask: int) -> None:
+def test_ssh_06_only_the_user_has_access_to_folder_and_file(place: Path, mask: int) -> None:
     before = os.umask(mask)
     try:
         _add(place, _ONE)
     finally:
         os.umask(before)
     assert (_mode(place.parent), _mode(place)) == (0o700, 0o600)
-    # A folder that others may enter is closed.
+    # A folder that others can enter is closed.
     place.parent.chmod(0o777)
     _add(place, _TWO)
     assert _mode(place.parent) == 0o700
@@ -60,7 +60,9 @@ def test_ssh_06_folder_and_file_are_their_users_alone(place: Path, mask: int) ->
         ("\udcff\n", f"\udcff\n{_ONE}\n{_TWO}\n"),
     ],
 )
-def test_ssh_04_keys_are_added_behind_others_and_once(place: Path, before: str, after: str) -> None:
+def test_ssh_04_keys_are_added_after_others_and_only_once(
+    place: Path, before: str, after: str
+) -> None:
     place.parent.mkdir()
     place.write_bytes(os.fsencode(before))
     for _ in range(2):
@@ -70,7 +72,7 @@ def test_ssh_04_keys_are_added_behind_others_and_once(place: Path, before: str, 
 
 
 @pytest.mark.parametrize("kind", [*odd_files.NOT_REGULAR, *odd_files.LINKS])
-def test_ssh_05_a_file_that_is_not_the_users_own_is_left_alone(place: Path, kind: str) -> None:
+def test_ssh_05_anything_but_a_regular_file_is_left_unchanged(place: Path, kind: str) -> None:
     place.parent.mkdir()
     odd_files.make(kind, place)
     before = odd_files.picture(place.parent)
@@ -85,7 +87,9 @@ def test_ssh_05_a_file_that_is_not_the_users_own_is_left_alone(place: Path, kind
 @pytest.mark.parametrize(
     "kind", ["link to a folder", "link to a file", "dangling link", "file", "socket"]
 )
-def test_ssh_05_another_users_folder_is_reported_and_not_followed(place: Path, kind: str) -> None:
+def test_ssh_05_a_link_or_file_in_place_of_the_folder_is_reported_and_not_followed(
+    place: Path, kind: str
+) -> None:
     folder, roots = place.parent, place.parent.parent / "root"
     if kind == "link to a folder":
         roots.mkdir(mode=0o755)
@@ -104,7 +108,9 @@ def test_ssh_05_another_users_folder_is_reported_and_not_followed(place: Path, k
     assert tree(folder.parent) == before
 
 
-def test_ssh_05_another_users_folder_is_left(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ssh_05_a_folder_of_another_user_is_left_unchanged(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place.parent.mkdir(mode=0o755)
     monkeypatch.setattr(os, "geteuid", lambda: 12_345)
     with pytest.raises(PlatformError, match="belongs to another user"):
@@ -129,7 +135,7 @@ def test_ssh_05_a_replaced_folder_is_not_used(place: Path, monkeypatch: pytest.M
     assert (place.parent.with_name("moved") / place.name).read_text() == "new\n"
 
 
-def test_leak_06_left_overs_of_a_killed_attempt_are_swept_even_with_another_owner(
+def test_leak_06_left_overs_of_a_killed_attempt_are_removed_even_with_another_owner(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place.parent.mkdir()
@@ -137,7 +143,7 @@ def test_leak_06_left_overs_of_a_killed_attempt_are_swept_even_with_another_owne
     left.write_text("x")
     other = place.with_name(".mine.4711.0123abcd.tmp")
     other.write_text("x")
-    # What is ours counts as the user's, to whom it was to be given.
+    # Files of this process count as files of the user who was to own them.
     monkeypatch.setattr(authorized_keys, "ids_of", lambda owner: (os.getuid(), -1))
     monkeypatch.setattr(os, "geteuid", lambda: 12_345)
     _add(place, _ONE)
@@ -145,7 +151,7 @@ def test_leak_06_left_overs_of_a_killed_attempt_are_swept_even_with_another_owne
     assert other.exists()
 
 
-def test_a_huge_file_is_left_as_it_is(place: Path) -> None:
+def test_a_huge_file_is_left_unchanged(place: Path) -> None:
     place.parent.mkdir()
     with place.open("wb") as file:
         file.truncate(2 << 20)

@@ -1,4 +1,4 @@
-"""Doing what a plan says, whatever is in the way, and with programs that do not work."""
+"""Executing a plan, with obstacles in its way and programs that fail."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_ssh_10_and_fs_07_anything_in_place_of_the_file_is_replaced(
     path = tmp_path / "etc/timezone"
     path.parent.mkdir()
     odd_files.make(kind, path)
-    # An owner that nobody knows changes nothing.
+    # An owner that does not exist is ignored.
     _do(
         tmp_path,
         WriteFile("/etc/timezone", ("UTC", Secret("\n")), owner=Owner("none-such", "none")),
@@ -76,7 +76,9 @@ def test_ssh_10_and_fs_07_anything_in_place_of_the_file_is_replaced(
         RemoveFile("/etc/x"),
     ],
 )
-def test_fs_07_a_folder_in_a_files_place_is_named(tmp_path: Path, action: Action) -> None:
+def test_fs_07_a_folder_in_place_of_a_file_is_reported_and_kept(
+    tmp_path: Path, action: Action
+) -> None:
     path = tmp_path / action.shown["path"].lstrip("/")
     path.mkdir(parents=True)
     with pytest.raises(ApplyError) as caught:
@@ -88,7 +90,9 @@ def test_fs_07_a_folder_in_a_files_place_is_named(tmp_path: Path, action: Action
 
 
 @pytest.mark.parametrize("kind", [*odd_files.NOT_REGULAR, *odd_files.LINKS])
-def test_fs_07_keys_that_are_no_plain_file_are_left_alone(tmp_path: Path, kind: str) -> None:
+def test_fs_07_a_keys_file_that_is_not_a_regular_file_is_left_unchanged(
+    tmp_path: Path, kind: str
+) -> None:
     path = tmp_path / "etc/platform/secrets.env"
     path.parent.mkdir(parents=True)
     odd_files.make(kind, path)
@@ -100,7 +104,9 @@ def test_fs_07_keys_that_are_no_plain_file_are_left_alone(tmp_path: Path, kind: 
 
 
 @pytest.mark.parametrize("fails", [True, False])
-def test_a_commands_key_is_for_root_alone_and_meanwhile(tmp_path: Path, *, fails: bool) -> None:
+def test_the_key_of_a_command_is_only_readable_by_root_and_removed_afterwards(
+    tmp_path: Path, *, fails: bool
+) -> None:
     seen: list[Any] = []
     key = tmp_path / KEY_FILE
 
@@ -114,7 +120,7 @@ def test_a_commands_key_is_for_root_alone_and_meanwhile(tmp_path: Path, *, fails
         execute([Item(Phase.SYSTEM, command)], Paths(tmp_path, {}), run, setup="test")
     assert seen == [(0o600, b"k\n")]
     assert not key.exists()
-    # Nor is a secret that is not held ever written.
+    # A secret that is no longer held is never written either.
     with pytest.raises(ApplyError, match="no longer in memory"):
         _do(tmp_path, WriteFile("/etc/x", (Secret(""),)))
     assert not (tmp_path / "etc/x").exists()
@@ -137,7 +143,7 @@ def _set_up(device: Paths) -> None:
 
 
 def _tree(root: Path) -> dict[str, tuple[int, bytes]]:
-    """Files but those that tell when something was done, with their modes."""
+    """All files with their modes and contents, except those that contain times."""
     return {
         str(path.relative_to(root)): (stat.S_IMODE(path.stat().st_mode), path.read_bytes())
         for path in sorted(root.rglob("*"))
@@ -147,7 +153,7 @@ def _tree(root: Path) -> dict[str, tuple[int, bytes]]:
 
 @pytest.fixture
 def device(tmp_path: Path) -> Paths:
-    """A device in a folder, with nothing on it."""
+    """An empty device in a folder."""
     return Paths(tmp_path / "device", {})
 
 
@@ -166,7 +172,9 @@ def device(tmp_path: Path) -> Paths:
         ),
     ],
 )
-def test_wiz_16_the_keys_of_others_stay(device: Paths, before: str | None, after: str) -> None:
+def test_wiz_16_other_lines_of_the_keys_file_are_kept(
+    device: Paths, before: str | None, after: str
+) -> None:
     keys = device.path_of(SECRETS)
     if before is not None:
         keys.parent.mkdir(parents=True)
@@ -176,7 +184,7 @@ def test_wiz_16_the_keys_of_others_stay(device: Paths, before: str | None, after
         assert keys.read_text() == after.format(_API_KEY.reveal())
 
 
-def test_wiz_17_the_keys_are_never_for_more_than_their_owner_and_group(device: Paths) -> None:
+def test_wiz_17_the_keys_are_never_readable_by_others_than_owner_and_group(device: Paths) -> None:
     store_keys(device, {"A": _API_KEY}, mode=0o600)
     keys, over = device.path_of(SECRETS), threading.Event()
     seen: set[int] = set()
@@ -201,7 +209,7 @@ def test_wiz_17_the_keys_are_never_for_more_than_their_owner_and_group(device: P
     assert seen <= {0o600, 0o640}
 
 
-def test_wiz_18_tun_03_and_fs_07_files_have_their_bytes_and_mode(
+def test_wiz_18_tun_03_and_fs_07_files_have_their_content_and_mode(
     device: Paths, tmp_path: Path
 ) -> None:
     places = [device.on_device("/etc/platform/active-profile")]
@@ -225,12 +233,14 @@ def test_wiz_18_tun_03_and_fs_07_files_have_their_bytes_and_mode(
             place.symlink_to(elsewhere)
 
 
-def test_fs_05_on_few_descriptors_a_try_ends_in_words_and_the_next_completes(device: Paths) -> None:
+def test_fs_05_running_out_of_descriptors_is_reported_and_the_next_attempt_completes(
+    device: Paths,
+) -> None:
     _set_up(Paths(device.root.with_name("another"), {}))
     wanted = _tree(device.root.with_name("another"))
     words = set()
     for free in range(8):
-        with _descriptors_left(free):
+        with _only_free_descriptors(free):
             try:
                 _set_up(device)
             except PlatformError as error:
@@ -241,8 +251,8 @@ def test_fs_05_on_few_descriptors_a_try_ends_in_words_and_the_next_completes(dev
 
 
 @contextlib.contextmanager
-def _descriptors_left(free: int) -> Iterator[None]:
-    """Let this process open so many files more, and no others."""
+def _only_free_descriptors(free: int) -> Iterator[None]:
+    """Let this process open at most `free` more files."""
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = max(int(path.name) for path in Path("/proc/self/fd").iterdir())
     resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 10, limits[1]))
@@ -260,7 +270,7 @@ def _descriptors_left(free: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
-# What a program does in place of its work, and what is told of it.
+# What the program does instead of its work, and the reported problem.
 FAULTS = {
     "missing": (None, "program could not be started: No such file or directory"),
     "status 1": ("echo no >&2; echo luck >&2; exit 1", "program ended with status 1: no luck"),
@@ -272,7 +282,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_wiz_11_a_failing_program_is_reported_and_tried_again(
+def test_wiz_11_a_failing_program_is_reported_and_run_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
     way, told = FAULTS[fault]
@@ -297,7 +307,7 @@ def test_wiz_11_a_failing_program_is_reported_and_tried_again(
             assert device.on_device("/etc/x").exists()
 
 
-def test_a_wizard_in_production_sets_up_by_programs(
+def test_a_wizard_in_production_runs_the_programs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root, token, here = tmp_path / "device", "0123456789abcdef" * 4, "https://localhost"

@@ -1,4 +1,4 @@
-"""How far setting up came, as its journal tells it."""
+"""The journal of an attempt: how far it came."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ENTRIES = [Entry("a", "Write /a"), Entry("b", "Write /b", "kept"), Entry("c", "
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Where it is, in a folder that is not there yet."""
+    """The journal's path, in a folder that does not exist yet."""
     return tmp_path / "lib/apply-journal.jsonl"
 
 
@@ -30,7 +30,7 @@ def _states(path: Path) -> list[str]:
     return [entry.state for entry in last.entries]
 
 
-def test_an_attempt_is_read_as_it_was_written(path: Path) -> None:
+def test_an_attempt_is_read_back_as_it_was_written(path: Path) -> None:
     journal = Journal(path)
     journal.begin("setup", _ENTRIES)
     assert _states(path) == ["waiting", "kept", "waiting"]
@@ -49,7 +49,7 @@ def test_an_attempt_is_read_as_it_was_written(path: Path) -> None:
     assert again.ended
 
 
-def test_the_next_try_takes_the_place_of_the_one_before(path: Path) -> None:
+def test_the_next_attempt_replaces_the_previous_one(path: Path) -> None:
     journal = Journal(path)
     journal.begin("one", _ENTRIES)
     journal.note(0, "done")
@@ -61,7 +61,7 @@ def test_the_next_try_takes_the_place_of_the_one_before(path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o660
 
 
-def test_secrets_that_are_others_by_now_count_as_not_stored(path: Path) -> None:
+def test_changed_secrets_count_as_not_stored(path: Path) -> None:
     journal = Journal(path)
     journal.begin("setup", _ENTRIES)
     journal.note(0, "done")
@@ -73,7 +73,7 @@ def test_secrets_that_are_others_by_now_count_as_not_stored(path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", range(2, 60, 7))
-def test_a_line_that_was_torn_does_not_count_and_spoils_no_other(path: Path, cut: int) -> None:
+def test_a_torn_line_is_ignored_and_does_not_affect_others(path: Path, cut: int) -> None:
     journal = Journal(path)
     journal.begin("setup", _ENTRIES)
     journal.note(0, "done")
@@ -83,7 +83,7 @@ def test_a_line_that_was_torn_does_not_count_and_spoils_no_other(path: Path, cut
     assert _states(path) == ["waiting", "kept", "done"]
 
 
-def test_a_line_that_means_nothing_is_passed_over(path: Path) -> None:
+def test_a_line_without_a_meaning_is_ignored(path: Path) -> None:
     Journal(path).begin("setup", _ENTRIES)
     with path.open("ab") as file:
         for line in (
@@ -119,7 +119,7 @@ def test_fs_07_a_linked_or_special_file_is_not_a_journal(path: Path, kind: str) 
     assert {name: seen[name] for name in before} == before
 
 
-# A journal that is not as we wrote it: whoever serves the wizard may write to it.
+# Journals that we did not write: the user who serves the wizard can write to the file.
 
 _PAGES = ("/wizard/review", "/wizard/apply/status", "/wizard/done", "/wizard/record.json")
 _AT = "2026-11-01T12:00:00Z"
@@ -135,7 +135,9 @@ def _of_this_setup(state_file: Path, **members: Any) -> bytes:
     return _begin(setup=json.loads(state_file.read_text())["started_at"], **members)
 
 
-def test_no_journal_fails_a_page(ready: MakeReady, out: Path, state_file: Path) -> None:
+def test_no_content_of_the_journal_makes_a_page_fail(
+    ready: MakeReady, out: Path, state_file: Path
+) -> None:
     client = ready()
     hostile = {"id": "a", "what": "<b>" * 999, "state": "failed", "why": "<script>" * 999}
     wrong: list[dict[str, Any]] = [
@@ -160,7 +162,7 @@ def test_a_journal_with_too_many_lines_is_ignored_quickly(tmp_path: Path, line: 
     assert time.process_time() - began < 2
 
 
-def test_the_lines_of_a_long_try_are_read_to_the_last(tmp_path: Path) -> None:
+def test_a_long_journal_is_read_to_its_last_line(tmp_path: Path) -> None:
     journal = tmp_path / "apply-journal.jsonl"
     running = _CHANGE.replace(b"done", b"running")
     journal.write_bytes(_begin() + (running + b"\n") * 1000 + _CHANGE + b"\n")

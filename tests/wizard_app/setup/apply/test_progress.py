@@ -1,4 +1,4 @@
-"""How far setting up is: what a try made of a plan, by phase."""
+"""The progress of setup: the state of the actions of a plan, by phase."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ PLAN = (
 )
 
 
-def tried(*states: State, why: str = "") -> list[Entry]:
-    """A try of the plan; what failed did so for `why`."""
+def attempted(*states: State, why: str = "") -> list[Entry]:
+    """An attempt at the plan; failed actions have the reason `why`."""
     return [
         Entry(item.action.id, "x", state, why=why if state == "failed" else "")
         for item, state in zip(PLAN, states, strict=True)
@@ -44,12 +44,12 @@ def tried(*states: State, why: str = "") -> list[Entry]:
 
 
 def phases(*states: State, running: bool) -> list[str]:
-    """The states of the phases that have something to do: system, keys and gateway."""
-    found = progress(PLAN, tried(*states), running=running)
+    """The states of the phases that have actions: system, keys and gateway."""
+    found = progress(PLAN, attempted(*states), running=running)
     return [part.state for part in found.parts if part.rows]
 
 
-# What the four actions are, and then the three phases while it goes on, and when it is over.
+# The states of the four actions, then of the three phases during the attempt, and after it.
 COURSE = """
 waiting waiting waiting waiting | waiting waiting waiting | waiting waiting waiting
 running waiting waiting waiting | running waiting waiting | stopped waiting waiting
@@ -61,7 +61,7 @@ done    done    done    done    | done    done    done    | done    done    done
 
 
 @pytest.mark.parametrize("row", COURSE.strip().splitlines())
-def test_a_phase_is_as_far_as_its_actions(row: str) -> None:
+def test_the_state_of_a_phase_follows_from_its_actions(row: str) -> None:
     states, going, over = (part.split() for part in row.split("|"))
     assert phases(*cast("list[State]", states), running=True) == going
     assert phases(*cast("list[State]", states), running=False) == over
@@ -73,7 +73,7 @@ def test_every_phase_is_shown_and_one_without_actions_is_skipped() -> None:
     assert [bool(part.rows) for part in parts] == [part.state != "skipped" for part in parts]
 
 
-def test_before_the_first_try_all_of_it_waits() -> None:
+def test_before_the_first_attempt_every_action_is_waiting() -> None:
     found = progress(PLAN)
     assert {row.state for row in found.rows} == {"waiting"}
     assert (found.done, found.percent, found.files, found.commands) == (0, 0, 2, 2)
@@ -82,15 +82,15 @@ def test_before_the_first_try_all_of_it_waits() -> None:
 
 def test_an_action_done_before_a_restart_is_shown_as_done() -> None:
     plan = [Item(Phase.KEYS, KEYS, kept=True), Item(Phase.GATEWAY, GATEWAY)]
-    found = progress(plan, tried("done", "done", "kept", "waiting"))
+    found = progress(plan, attempted("done", "done", "kept", "waiting"))
     assert [row.state for row in found.rows] == ["kept", "waiting"]
     assert found.parts[Phase.KEYS - 1].state == "kept"
     assert found.done == 1
 
 
-def test_an_action_is_known_by_its_id_when_the_plan_is_another() -> None:
+def test_an_action_is_recognised_by_its_id_in_a_changed_plan() -> None:
     plan = [Item(Phase.SYSTEM, write("/etc/hostname", "garden")), Item(Phase.GATEWAY, GATEWAY)]
-    found = progress(plan, tried("done", "done", "done", "failed", why="no such unit"))
+    found = progress(plan, attempted("done", "done", "done", "failed", why="no such unit"))
     assert [(row.state, row.why) for row in found.rows] == [
         ("waiting", ""),
         ("failed", "no such unit"),
@@ -99,8 +99,8 @@ def test_an_action_is_known_by_its_id_when_the_plan_is_another() -> None:
     assert found.of(NAME.id) is None
 
 
-def test_at_the_end_nothing_is_under_way() -> None:
-    found = progress(PLAN, tried("done", "done", "done", "done"), running=True)
+def test_at_the_end_no_phase_is_current() -> None:
+    found = progress(PLAN, attempted("done", "done", "done", "done"), running=True)
     assert found.current is None
     assert found.percent == 100
 

@@ -1,4 +1,4 @@
-"""The rules of the firewall: one table, the ports that are meant, and nothing from outside."""
+"""The firewall rules: one table, the intended ports, and no injected text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _opened(rules: str) -> set[str]:
     }
 
 
-def test_each_port_is_opened_once_and_no_other_in_whatever_order() -> None:
+def test_exactly_the_given_ports_are_opened_once_in_any_order() -> None:
     for ports in (
         *([], list(ALWAYS), ["443/tcp"], ["5060/udp", "5060/tcp", "1/udp", "65535/tcp"]),
         *(["80/tcp", "80/tcp", "443/tcp"], ["80/tcp", "443/tcp", "9/udp"]),
@@ -45,6 +45,6 @@ def test_an_invalid_port_is_never_written() -> None:
             ruleset([port])
 
 
-def test_people_are_told_what_each_port_is_for() -> None:
+def test_the_note_for_people_says_what_each_port_is_for() -> None:
     said = str(ports_note({**ALWAYS, "443/tcp": None}))
     assert said.endswith(": 22/tcp (SSH), 443/tcp, 8088/tcp (this setup), 8089/tcp (dashboard)")

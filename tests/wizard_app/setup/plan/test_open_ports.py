@@ -1,4 +1,4 @@
-"""The ports by which who sets the device up comes in, which no firewall closes."""
+"""The ports that setup itself and SSH use, which the firewall must not close."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _STREAMS = "ListenStream = 0.0.0.0:2222\nListenStream=[::]:2223 \nListenStream=[
         (SOCKET, "ListenStream=0\nListenStream=65536\nListenDatagram=22\nlistenstream=2\n", set()),
     ],
 )
-def test_sshd_is_let_in_where_it_listens_or_systemd_for_it(
+def test_the_ports_of_sshd_or_of_its_systemd_socket_stay_open(
     tmp_path: Path, settings: WizardSettings, places: tuple[str, ...], text: str, ports: set[int]
 ) -> None:
     for place in places:
@@ -52,7 +52,7 @@ def test_sshd_is_let_in_where_it_listens_or_systemd_for_it(
         path.unlink()
 
 
-def test_the_wizard_is_let_in_where_it_is_served(settings: WizardSettings) -> None:
+def test_the_ports_of_the_wizard_stay_open(settings: WizardSettings) -> None:
     replace = msgspec.structs.replace
     assert open_ports(replace(settings, bind="[::]:8090")).ports == {8090}
     assert open_ports(replace(settings, bind="0.0.0.0:8090 [::1]:443 unix:/run/a:1")).ports == {
@@ -63,12 +63,12 @@ def test_the_wizard_is_let_in_where_it_is_served(settings: WizardSettings) -> No
     assert open_ports(replace(settings, bind="127.0.0.1:80", behind_proxy=True)).ports == {80, 443}
 
 
-def test_no_ssh_server_is_no_problem(settings: WizardSettings) -> None:
+def test_a_missing_ssh_server_is_not_a_problem(settings: WizardSettings) -> None:
     assert open_ports(settings) == (frozenset(), ())
 
 
-def test_unreadable_files_are_reported_first(client: FlaskClient, out: Path) -> None:
-    # In place of a file of root's alone, which tests that run as root would read.
+def test_unreadable_settings_are_reported_before_setup(client: FlaskClient, out: Path) -> None:
+    # A folder, because tests that run as root could read any file.
     (out / "etc/ssh/sshd_config.d/50-cloud-init.conf").mkdir(parents=True)
     answer(client.application, ANSWERS)
     page = client.get("/wizard/review").text

@@ -1,4 +1,4 @@
-"""The plan: made of the answers alone, in order, with no secret to be seen in it."""
+"""The plan: it depends on the answers only, is ordered, and shows no secret."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def _plan(out: Path, forms: Forms = FULL) -> Plan:
 
 
 def _place(action: Action) -> str:
-    """Where an action puts its secret."""
+    """Where an action stores its secret."""
     if isinstance(action, RunCommand):
         return action.key_file.path if action.key_file else ""
     assert isinstance(action, WriteFile | SetVariables)
     return action.path
 
 
-def test_making_it_touches_nothing_and_gives_the_same_again(out: Path) -> None:
+def test_building_a_plan_changes_nothing_and_gives_the_same_plan_again(out: Path) -> None:
     client = started(out)
     answer(client, FULL)
     before = tree(out)
@@ -75,12 +75,12 @@ def test_leak_08_no_secret_is_in_the_repr_of_a_plan_or_of_pending_secrets(out: P
     assert all(any(canary in secret for secret in secrets) for canary in CANARIES)
 
 
-def test_leak_06_secrets_go_only_where_left_overs_are_swept(out: Path) -> None:
+def test_leak_06_secrets_are_only_written_where_left_overs_are_removed(out: Path) -> None:
     swept = {SECRETS.device, STORE_ACCESS, TUNNEL_CREDENTIALS, MESH_VPN_KEY}
     assert {_place(item.action) for item in _plan(out) if item.action.secrets} == swept
 
 
-def test_the_digest_differs_for_any_change_but_other_secrets(out: Path) -> None:
+def test_the_digest_changes_with_any_answer_but_not_with_secrets(out: Path) -> None:
     seen = {plan_digest(_plan(out))}
     forms = {**FULL, "provider": {**FULL["provider"], "api_key": "sk-another"}}
     assert {plan_digest(_plan(out, forms))} == seen

@@ -1,4 +1,4 @@
-"""The step that says where backups go."""
+"""The backup step: where backups go."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def link(field: str) -> str:
 
 
 def refused(step: StepPage, kind: str, field: str, value: str, *said: str) -> str:
-    """The page of a store's form with `value` in one field, which is refused at that one."""
+    """The page after the store's form with `value` in one field was refused for that field."""
     page = step.refuse(GOOD[kind] | {field: value}, *said)
     assert link(field) in page, value
     assert page.count('class="mistake"') == 1, value
@@ -84,41 +84,41 @@ def refused(step: StepPage, kind: str, field: str, value: str, *said: str) -> st
 
 
 def meta(step: StepPage, kind: str, field: str, value: str) -> dict[str, str]:
-    """What is stored of a store's form that is taken with `value` in one field."""
-    assert step.take(GOOD[kind], **{field: value}) == "/wizard/review"
+    """The stored answer after the store's form with `value` in one field was accepted."""
+    assert step.accept(GOOD[kind], **{field: value}) == "/wizard/review"
     stored: dict[str, str] = step.stored["backup_meta"]
     return stored
 
 
 @pytest.mark.parametrize("kind", GOOD)
 def test_env_11_only_the_public_details_of_a_store_are_stored(step: StepPage, kind: str) -> None:
-    # Fields of other stores, and of none, count for nothing.
+    # Fields of other stores, and unknown fields, are ignored.
     others = {name: "x" for other in GOOD.values() for name in other} | {"endpoint": "x"}
-    step.take(others | {"secret": "s", "a_region": "r"} | GOOD[kind])
+    step.accept(others | {"secret": "s", "a_region": "r"} | GOOD[kind])
     assert step.stored == {"backup_kind": kind, "backup_meta": META[kind]}
     assert step.held == secrets_of(kind)
     # Secrets of another store are not kept.
     for other in GOOD.keys() - {kind}:
         page = step.refuse(GOOD[other] | dict.fromkeys(SECRETS[other], ""), keep="1")
         assert page.count('class="mistake"') == len(SECRETS[other])
-        step.take(GOOD[other], keep="1")
+        step.accept(GOOD[other], keep="1")
         assert step.held == secrets_of(other)
-        step.take(GOOD[kind])
+        step.accept(GOOD[kind])
 
 
-def test_no_backup_is_an_answer(step: StepPage) -> None:
-    step.take(GOOD["store_a"])
-    step.take(GOOD["store_a"], kind="skip", keep="1")
+def test_no_backup_is_a_valid_answer(step: StepPage) -> None:
+    step.accept(GOOD["store_a"])
+    step.accept(GOOD["store_a"], kind="skip", keep="1")
     assert (step.stored, step.held) == ({"backup_kind": "skip", "backup_meta": {}}, {})
     assert "Not backed up" in step.review
 
 
-def test_one_of_the_four_kinds_is_needed_by_any_of_three_names(step: StepPage) -> None:
-    # A script may call it as the state file and the tunnel do.
+def test_one_of_the_four_kinds_is_required_under_any_of_three_names(step: StepPage) -> None:
+    # A script may use the name from the state file, or the one of the tunnel step.
     for name in ("kind", "backup_kind", "choice"):
         form = GOOD["store_b"].copy()
         form[name] = form.pop("kind")
-        step.take(form)
+        step.accept(form)
         assert step.stored["backup_kind"] == "store_b"
         for kind in ("", "store_d", "STORE_A", "b2", "store_a\n x"):
             page = step.refuse(form | {name: kind}, "Select where backups go")
@@ -136,7 +136,7 @@ def test_everything_that_is_missing_is_reported_at_once(
     assert page.count('class="mistake"') == len(fields)
     for field in fields:
         assert f"{link(field)}{MISSING[field.partition('_')[2]]}</a>" in page
-        # What is no secret is shown again.
+        # Values that are not secret are shown again.
         alone = refused(step, kind, field, "")
         for other in fields - {field, *SECRETS[kind]}:
             assert f'value="{GOOD[kind][other]}"' in alone
@@ -156,8 +156,8 @@ BUCKETS = {
         ["ab", "x" * 256, "a..b", ".abc", "abc.", "-abc", "_abc", "...", "a../..b"],
     ),
 }
-# What no store has, and what would mean something in an rclone.conf or a path.
-NO_BUCKETS = [
+# Names that no store has, and text with a meaning in rclone.conf or in a path.
+BAD_BUCKETS = [
     *("a/b/c", "../../etc", "a\\b\\c", "abc def", "abc\ndef", "abc\r\n[evil]\ntype = x", "abc\0d"),
     *("abc\x7f", "abc\x85d", "abc\u2028d", "bücket", "\u0430bc", "１２３", "abc\u202e", "[evil]"),
     *("abc%(key)s", "`abc`", "abc:def", "abc=def", "abc;d", "abc#d", "$(abc)", "--flag", '"abc"'),
@@ -165,25 +165,29 @@ NO_BUCKETS = [
 
 
 @pytest.mark.parametrize("kind", BUCKETS)
-def test_env_06_a_bucket_is_one_that_the_store_may_have(step: StepPage, kind: str) -> None:
+def test_env_06_only_valid_bucket_names_of_the_store_are_accepted(
+    step: StepPage, kind: str
+) -> None:
     good, bad = BUCKETS[kind]
     field = f"{kind[-1]}_bucket"
-    for bucket in (*bad, *NO_BUCKETS):
+    for bucket in (*bad, *BAD_BUCKETS):
         refused(step, kind, field, bucket)
     for bucket in good:
         assert meta(step, kind, field, f" {bucket} ")["bucket"] == bucket
 
 
 ACCOUNTS = ["a", "7", ACCOUNT, ACCOUNT.upper(), "my-account", "a--b", "x" * 63, "x" * 64]
-NO_ACCOUNTS = [
+BAD_ACCOUNTS = [
     *("a.evil.com/", "a@b", "a#", "a?b", "a/b", "a:b", "a.b", "evil.com:443", "a\\b", "%2e", "a b"),
     *("x" * 65, "-a", "a-", "a\nb", "a\0", "a\r\n[evil]", "a_b", "ä", "\u0430", "１２", "[::1]"),
     *("a%(key)s", "`a`", "..", "a;b", "user:password@host"),
 ]
 
 
-def test_env_10_store_b_is_below_its_host_and_no_other_account_is_taken(step: StepPage) -> None:
-    for account in NO_ACCOUNTS:
+def test_env_10_the_address_of_store_b_is_below_its_host_and_bad_accounts_are_refused(
+    step: StepPage,
+) -> None:
+    for account in BAD_ACCOUNTS:
         refused(step, "store_a", "a_account_id", account)
         refused(step, "store_b", "b_account_id", account)
     for account in ACCOUNTS:
@@ -198,7 +202,7 @@ def test_the_address_of_store_b_is_shown_before_and_after_it_is_stored(step: Ste
     unfit = step.refuse({"kind": "store_b", "b_account_id": "a.evil.com/"})
     assert 'id="goes-to"' in unfit
     assert "https://a.evil.com" not in unfit
-    step.take(GOOD["store_b"])
+    step.accept(GOOD["store_b"])
     assert shown in step.text
     assert "Backups go to" in step.review
     assert f"https://{ACCOUNT}.{HOST}" in step.review
@@ -213,7 +217,7 @@ ENDPOINTS = [
     *("http://nas.local:9000", "http://nas.lan", "http://store.home.arpa", "http://a.internal"),
     *("https://my_store.example", "https://xn--bcher-kva.example", "http://[::ffff:10.0.0.1]"),
 ]
-NO_ENDPOINTS = [
+BAD_ENDPOINTS = [
     *("s3.example.com", "//s3.example.com", "https://", "https:///s3", "https:s3.example.com", "x"),
     *("http://s3.example.com", "http://8.8.8.8", "http://172.32.0.1", "http://[2001:4860::1]"),
     *("http://local", "http://evil-local", "http://local.example.com"),
@@ -236,15 +240,17 @@ NO_ENDPOINTS = [
 ]
 
 
-def test_env_09_a_safe_address_of_a_store_is_taken_as_it_is_and_no_other(step: StepPage) -> None:
-    for url in NO_ENDPOINTS:
+def test_env_09_only_safe_addresses_of_a_store_are_accepted_and_stored_unchanged(
+    step: StepPage,
+) -> None:
+    for url in BAD_ENDPOINTS:
         refused(step, "store_c", "c_endpoint", url)
     for url in ENDPOINTS:
         assert meta(step, "store_c", "c_endpoint", url)["endpoint"] == url
     assert ENDPOINTS[-1] in step.review
 
 
-# Every sign that a key may have, and what looks like something else in an rclone.conf.
+# Every symbol that a key can have, and text that looks special in rclone.conf.
 GOOD_KEYS = [
     *("k", "K001/abc+def=", "x" * 4096, "%s%d", "100%", "a%b(c)s", "$(id)", "${HOME}"),
     *("a=b", "=a", "a#b", "#a", ";a", "a;b", "[evil]", "[a", "a]", "a,b", "{a}", "<a>", "a&b|c"),
@@ -270,8 +276,8 @@ def test_env_07_a_key_is_accepted_whole_or_refused_with_a_reason(
         refused(step, kind, field, key, f"{label} contains %( and")
     assert step.held == {}
     for key in GOOD_KEYS:
-        # Blanks at its ends come with copying, and go.
-        step.take(GOOD[kind], **{field: f" {key}\r\n"})
+        # Blanks at the ends come from copying, and are removed.
+        step.accept(GOOD[kind], **{field: f" {key}\r\n"})
         assert step.held == secrets_of(kind) | {field: key}
 
 
@@ -290,9 +296,11 @@ VALUES = [
 
 
 @pytest.mark.parametrize("kind", GOOD)
-def test_env_06_rclone_reads_each_value_as_it_is(step: StepPage, tmp_path: Path, kind: str) -> None:
+def test_env_06_rclone_reads_each_value_unchanged(
+    step: StepPage, tmp_path: Path, kind: str
+) -> None:
     sections: dict[str, dict[str, str]] = {}
-    # One run of the program for all values, each in a section of its own.
+    # rclone runs once for all values, each in its own section.
     for field, value in [("kind", kind), *(value for one, *value in VALUES if one == kind)]:
         stored = meta(step, kind, field, value)
         sections[f"backup{len(sections)}"] = rclone_program.settings(kind, stored, step.held)
@@ -300,13 +308,13 @@ def test_env_06_rclone_reads_each_value_as_it_is(step: StepPage, tmp_path: Path,
     assert read_by_rclone(tmp_path, sections) == sections
 
 
-def test_env_07_rclone_would_read_something_else(tmp_path: Path) -> None:
+def test_env_07_rclone_would_misread_the_refused_keys(tmp_path: Path) -> None:
     for key in ("a%(type)sc", "`a`", " a", "a\n[evil]\ntype = local"):
         section = rclone_program.settings("store_a", META["store_a"], {"a_application_key": key})
         assert read_by_rclone(tmp_path, {"backup": section}) != {"backup": section}
 
 
-def test_a_stored_answer_that_cannot_be_is_refused() -> None:
+def test_an_inconsistent_stored_answer_is_refused() -> None:
     for stored, place in (
         *(({"backup_kind": kind}, "backup_kind") for kind in ("store_d", "", 1)),
         ({"backup_meta": {}}, "backup_kind"),
@@ -321,7 +329,7 @@ def test_a_stored_answer_that_cannot_be_is_refused() -> None:
 
 
 @pytest.mark.parametrize("kind", META)
-def test_env_10_and_11_foreign_members_are_refused_without_their_value(kind: str) -> None:
+def test_env_10_and_11_foreign_members_are_refused_without_showing_their_value(kind: str) -> None:
     assert shaped({"backup_kind": kind, "backup_meta": META[kind]}, BackupAnswer)
     for name, value in (
         *(("application_key", "CaNaRy"), ("secret_key", "CaNaRy"), ("access_key", "CaNaRy")),

@@ -1,4 +1,4 @@
-"""The step that chooses the channels."""
+"""The channels step."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def install(
     name: str = "",
     need_mb: int = 0,
 ) -> Path:
-    """Install a profile with those channels."""
+    """Install a profile with these channels."""
     shown, supported = json.dumps(name or f"My {profile_id}"), json.dumps(list(channels))
     return device.put(
         f"{PROFILES}/{profile_id}.toml",
@@ -38,7 +38,7 @@ def install(
 
 
 def limit(device: Device, *disabled: str, ram_mb: int = 2048) -> None:
-    """Have the device that much memory, too little for those channels; it says why for Discord."""
+    """Give the device limits with that memory, too little for the disabled channels."""
     record = {
         "target": "test",
         "tier": "low",
@@ -54,7 +54,7 @@ def limit(device: Device, *disabled: str, ram_mb: int = 2048) -> None:
 
 
 def choose(step: StepPage, profile: str, **more: str) -> str | None:
-    """Choose a profile, and see where that leads."""
+    """Choose a profile; return the address that follows."""
     return step.client.post("/wizard/profile", data={"profile": profile, **more}).location
 
 
@@ -64,7 +64,7 @@ def ticked(page: str) -> list[str]:
 
 @pytest.fixture
 def chosen(step: StepPage, device: Device) -> StepPage:
-    """A wizard whose profile is chosen, on a device too small for Discord and Matrix."""
+    """The page of a wizard with a profile, on a device too small for Discord and Matrix."""
     install(device, "mine")
     limit(device, "discord", "matrix", "discord-voice")
     assert choose(step, "mine")
@@ -80,11 +80,11 @@ def test_channels_of_the_profile_are_stored_once_and_in_its_order(chosen: StepPa
         (["slack", "slack", "telegram", "slack"], ["telegram", "slack"]),
         (["pigeon-post"], ["pigeon-post"]),
     ):
-        assert chosen.take({"channels": sent}) == "/wizard/ssh"
+        assert chosen.accept({"channels": sent}) == "/wizard/ssh"
         assert chosen.stored["channels"] == stored
 
 
-# Of another profile or of none, and those that the device is too small for.
+# Channels of another profile, unknown ones, and ones that the device is too small for.
 REFUSED: list[tuple[int, list[str], str]] = [
     (200, ["irc"], "My mine does not support IRC"),
     (200, ["telegram", "irc", "qq"], "does not support IRC, QQ"),
@@ -100,18 +100,20 @@ REFUSED: list[tuple[int, list[str], str]] = [
     (422, ["discord"], "Discord is not available on this device: it needs more memory"),
     (422, ["telegram", "matrix"], "Matrix is not available on this device: it needs more memory"),
     (422, ["discord", "matrix"], "Discord, Matrix are not available on this device"),
-    # Neither the profile nor the device has it: that the device is too small comes first.
+    # Neither the profile nor the device has it: the message about the device comes first.
     (422, ["discord-voice"], "Discord voice is not available on this device"),
     (422, ["irc", "discord"], "Discord is not available on this device"),
 ]
 
 
-def test_another_channel_is_refused_and_one_for_more_memory_with_422(chosen: StepPage) -> None:
+def test_unknown_channels_are_refused_and_ones_that_need_more_memory_with_422(
+    chosen: StepPage,
+) -> None:
     for status, sent, said in REFUSED:
         page = chosen.refuse({"channels": sent}, status=status)
         assert said in page
         assert MARKUP not in page
-        # What was ticked, and can be had, stays ticked.
+        # Available channels that were ticked stay ticked.
         assert ticked(page) == [one for one in sent if one == "telegram"]
 
 
@@ -128,37 +130,41 @@ def test_a_disabled_channel_is_text_with_its_reason_and_no_input(chosen: StepPag
         assert words in disabled
 
 
-def test_the_page_says_what_no_channel_means(chosen: StepPage, device: Device) -> None:
+def test_the_page_explains_what_no_channel_means(chosen: StepPage, device: Device) -> None:
     assert "use only the private chat of this device" in chosen.text
     limit(device, *CHANNELS)
     page = chosen.refuse({"channels": ["slack"]}, status=422)
     assert "There is no channel to choose" in page
     assert 'id="channels"' in page
-    chosen.take({})
+    chosen.accept({})
     assert "Only the private chat" in chosen.review
 
 
-def test_without_a_profile_the_page_leads_to_that_step(step: StepPage) -> None:
+def test_without_a_profile_the_page_links_to_that_step(step: StepPage) -> None:
     assert 'href="/wizard/profile"' in step.text
     assert "checkbox" not in step.text
     assert "Choose a profile first" in step.refuse({"channels": ["telegram"]})
 
 
-def test_ses_12_another_profile_asks_for_channels_again(chosen: StepPage, device: Device) -> None:
+def test_ses_12_after_a_change_of_the_profile_channels_are_asked_again(
+    chosen: StepPage, device: Device
+) -> None:
     install(device, "other", ("slack", "irc"))
-    chosen.take({"channels": ["telegram", "slack"]})
+    chosen.accept({"channels": ["telegram", "slack"]})
     moved = choose(chosen, "other", **{"return": "review"})
     assert moved == "/wizard/channels?return=review"
     said = "My other does not support Telegram: choose from its channels"
     assert said in chosen.text
     assert ticked(chosen.text) == ["slack"]
     assert said in chosen.review
-    chosen.take({"channels": ["slack"]})
+    chosen.accept({"channels": ["slack"]})
     assert said not in chosen.review
 
 
-def test_fs_09_a_device_that_became_too_small_is_seen(chosen: StepPage, device: Device) -> None:
-    chosen.take({"channels": ["slack"]})
+def test_fs_09_a_channel_that_became_unavailable_is_reported(
+    chosen: StepPage, device: Device
+) -> None:
+    chosen.accept({"channels": ["slack"]})
     limit(device, "slack")
     chosen.refuse({"channels": ["slack"]}, status=422)
     said = "Slack is not available on this device: it needs more memory"

@@ -1,4 +1,4 @@
-"""Forms that hold nonsense, or mean harm: each step answers them as it should."""
+"""Forms with nonsense or attacks: each step answers them properly."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STEP_PAGES = [f"/wizard/{step.slug}" for step in STEPS]
 
 @pytest.fixture
 def client(wizard: MakeWizard) -> FlaskClient:
-    """A client of a wizard that can fetch no keys anywhere."""
+    """A client of a wizard that cannot fetch keys from anywhere."""
     return wizard(WIZARD_CODE_HOST="http://127.0.0.1:1")
 
 
@@ -48,18 +48,18 @@ HOSTILE: dict[str, bytes] = {
 
 
 def fields_of(client: FlaskClient, path: str) -> list[str]:
-    """The names in the form of a page."""
+    """The names of the fields in the form of a page."""
     page = client.get(path).text
     names = re.findall(r'<(?:input|textarea|select|button)\b[^>]* name="([^"]+)"', page)
     return sorted(set(names) - {"language", "theme"})
 
 
-# Every value goes into all fields at once, and these into each alone, too.
+# Every value is sent in all fields at once; these are also sent in each field alone.
 EACH_ALONE = ("NUL", "markup", "other script", "no UTF-8", "surrogate", "deep")
 
 
 @pytest.mark.parametrize("path", STEP_PAGES)
-def test_http_14_no_value_of_a_field_is_markup(
+def test_http_14_no_value_of_a_field_becomes_markup(
     client: FlaskClient, state_file: Path, path: str
 ) -> None:
     fields = fields_of(client, path)
@@ -80,7 +80,7 @@ def test_http_14_no_value_of_a_field_is_markup(
 
 
 def send(client: FlaskClient, path: str, body: str) -> TestResponse:
-    """Send a hostile form to a step, which is answered as any form is."""
+    """Send a hostile form to a step; it must be answered like any form."""
     answer = client.post(path, data=body, content_type=URLENCODED)
     assert answer.status_code in (200, 302, 409, 413, 422), body[:80]
     assert_common_headers(answer)

@@ -1,4 +1,4 @@
-"""The secrets of a step: kept or replaced while they are held, asked for when not, never shown."""
+"""The secrets of a step: kept or replaced while held, asked again when lost, never shown."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HELD = "Entered, kept in memory only"
 
 
 class Case(NamedTuple):
-    """A form, its fields that are secret, how the pages call those, and what spoils the form."""
+    """A form, its secret fields, their labels on the pages, and values that make it invalid."""
 
     slug: str
     form: dict[str, str]
@@ -70,26 +70,28 @@ def step(wizard: MakeWizard, state_file: Path, case: Case) -> StepPage:
     return StepPage(wizard(), case.slug, state_file)
 
 
-def test_secrets_that_are_held_can_be_kept_or_replaced(step: StepPage, case: Case) -> None:
+def test_held_secrets_can_be_kept_or_replaced(step: StepPage, case: Case) -> None:
     assert 'name="keep"' not in step.text
-    step.take(case.form)
+    step.accept(case.form)
     before = step.held
     assert set(before.values()) >= {case.form[field] for field in case.secret}
     assert step.text.count('name="keep" type="checkbox" value="1" checked') == 1
     without = case.form | dict.fromkeys(case.secret, "")
-    # In a private network a device need not be.
+    # Joining a private network is optional.
     if case.slug != "mesh-vpn":
         step.refuse(without)
-    step.take(without, keep="1")
+    step.accept(without, keep="1")
     assert step.held == before
-    # One that is typed takes the place of the one that is held.
-    step.take(without | {"keep": "1", case.secret[-1]: case.another})
+    # A typed secret replaces the held one.
+    step.accept(without | {"keep": "1", case.secret[-1]: case.another})
     changed = {name: value for name, value in step.held.items() if value != before[name]}
     assert list(changed.values()) == [case.another]
 
 
-def test_wiz_04_a_restart_asks_for_secrets(step: StepPage, wizard: MakeWizard, case: Case) -> None:
-    step.take(case.form)
+def test_wiz_04_after_a_restart_secrets_are_asked_again(
+    step: StepPage, wizard: MakeWizard, case: Case
+) -> None:
+    step.accept(case.form)
     before = step.stored
     again = step._replace(client=wizard())
     lost = [f"{label} – enter again" for label in case.labels]
@@ -99,20 +101,20 @@ def test_wiz_04_a_restart_asks_for_secrets(step: StepPage, wizard: MakeWizard, c
     assert 'name="keep"' not in again.text
     again.refuse(case.form | dict.fromkeys(case.secret, ""), keep="1")
     assert again.stored == before
-    again.take(case.form)
+    again.accept(case.form)
     assert not any(words in again.review for words in lost)
 
 
-def test_leak_01_secrets_are_in_memory_alone(
+def test_leak_01_secrets_are_only_in_memory(
     step: StepPage, out: Path, caplog: pytest.LogCaptureFixture, case: Case
 ) -> None:
     caplog.set_level(logging.DEBUG)
     broken = [{field: f"{case.form[field]}\n%(x"} for field in case.secret]
     pages = [step.refuse(case.form | wrong) for wrong in broken]
     pages += [step.refuse(case.form | case.wrong)] if case.wrong else []
-    step.take(case.form)
+    step.accept(case.form)
     pages += [step.send(case.form, revision="x").text, step.text, step.review]
-    # Of a provider there is one line, whatever it needs.
+    # A provider has one line, however many secrets it needs.
     assert pages[-1].count(HELD) == (1 if case.slug == "provider" else len(case.secret))
     for field in case.secret:
         assert found(case.form[field], caplog.text, *pages, *files(out)) == []

@@ -1,4 +1,4 @@
-"""The step that lets the device join a private network."""
+"""The step for joining a private network."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BAD = [
 ]
 
 
-def test_tun_04_a_key_is_taken_unchanged_and_an_invalid_one_refused_with_a_reason(
+def test_tun_04_a_key_is_accepted_unchanged_and_an_invalid_one_refused_with_a_reason(
     step: StepPage,
 ) -> None:
     for key in SHORT:
@@ -26,22 +26,22 @@ def test_tun_04_a_key_is_taken_unchanged_and_an_invalid_one_refused_with_a_reaso
         assert key not in step.refuse({"authkey": key}, "Auth key can have at most 4,096")
     assert not step.state_file.exists()
     for key in GOOD:
-        assert step.take({"authkey": f" {key}\r\n"}) == "/wizard/tunnel"
+        assert step.accept({"authkey": f" {key}\r\n"}) == "/wizard/tunnel"
         assert (step.stored, step.held) == ({"mesh_vpn_enabled": True}, {"authkey": key})
 
 
-def test_tun_05_skip_wins_and_blanks_are_no_key(step: StepPage) -> None:
+def test_tun_05_skip_overrides_a_key_and_blanks_are_no_key(step: StepPage) -> None:
     for form in (
         *({"skip": "1"}, {"skip": "1", "authkey": KEY}, {"authkey": " \t\r\n\u00a0"}),
         *({"skip": "1", "authkey": "short", "keep": "1"}, {}, {"authkey": ""}),
     ):
-        step.take({"authkey": KEY})
-        assert step.take(form) == "/wizard/tunnel"
+        step.accept({"authkey": KEY})
+        assert step.accept(form) == "/wizard/tunnel"
         assert (step.stored, step.held) == ({"mesh_vpn_enabled": False}, {})
         assert "Not joined" in step.review
 
 
-def test_the_box_that_keeps_a_key_stays_as_it_was_ticked_after_an_error(step: StepPage) -> None:
-    step.take({"authkey": KEY})
+def test_the_box_for_keeping_a_key_is_unchanged_after_an_error(step: StepPage) -> None:
+    step.accept({"authkey": KEY})
     assert 'value="1" checked' not in step.refuse({"authkey": "short"})
     assert 'value="1" checked' in step.refuse({"authkey": "short", "keep": "1"})

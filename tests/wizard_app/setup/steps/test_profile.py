@@ -1,4 +1,4 @@
-"""The step that chooses what the device runs."""
+"""The profile step: what the device runs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ SLUG = "profile"
 
 
 def chosen(page: str) -> list[str]:
-    """The profiles whose radio is set."""
+    """The profiles whose radio button is checked."""
     return re.findall(r'name="profile" type="radio" value="([^"]*)" checked', page)
 
 
-def test_an_installed_profile_is_taken_and_no_other(step: StepPage) -> None:
+def test_only_an_installed_profile_is_accepted(step: StepPage) -> None:
     for profile in (
         *("", "  ", "nobody", "OpenClaw", "../openclaw", "openclaw.toml", "openclaw\0", MARKUP),
         "x" * 99,
@@ -26,11 +26,11 @@ def test_an_installed_profile_is_taken_and_no_other(step: StepPage) -> None:
         assert "Select a profile" in page
         assert MARKUP not in page
     for profile in ("openclaw", "hermes", "khoj"):
-        assert step.take({"profile": profile}) == "/wizard/provider"
+        assert step.accept({"profile": profile}) == "/wizard/provider"
         assert step.stored == {"profile": profile}
 
 
-def test_a_profile_is_preselected_only_as_the_only_one(step: StepPage, device: Device) -> None:
+def test_a_profile_is_only_preselected_if_there_is_no_other(step: StepPage, device: Device) -> None:
     install(device, "mine")
     assert chosen(step.text) == ["mine"]
     install(device, "yours")
@@ -47,8 +47,8 @@ def test_a_profiles_needs_are_compared_with_the_device(step: StepPage, device: D
         install(device, "mine", need_mb=need_mb)
         limit(device, ram_mb=ram_mb)
         assert said in step.text
-        step.take({"profile": "mine"})
-    # One that does not know its memory warns of nothing.
+        step.accept({"profile": "mine"})
+    # Without a known amount of memory there is no warning.
     device.put("/etc/platform/limits.json", "{")
     assert "Needs 512 MB of memory" in step.text
     assert "this device has" not in step.text
@@ -62,22 +62,24 @@ def test_without_any_profile_the_page_says_what_to_do(step: StepPage, device: De
     assert "No profile is installed, so there is nothing to select" in page
 
 
-def test_fs_09_a_profile_that_went_is_refused_and_missed(step: StepPage, device: Device) -> None:
+def test_fs_09_a_removed_profile_is_refused_and_reported(step: StepPage, device: Device) -> None:
     file = install(device, "mine")
     install(device, "yours")
     assert 'value="mine"' in step.text
     file.unlink()
     assert "Select a profile that is installed" in step.refuse({"profile": "mine"})
     install(device, "mine")
-    step.take({"profile": "mine"})
+    step.accept({"profile": "mine"})
     file.unlink()
     for page in (step.text, step.review):
         assert "The profile mine is no longer installed: select another one" in page
 
 
-def test_http_14_a_profiles_name_is_text_everywhere(step: StepPage, device: Device) -> None:
+def test_http_14_the_name_of_a_profile_is_escaped_everywhere(
+    step: StepPage, device: Device
+) -> None:
     install(device, "mine", name=MARKUP)
-    step.take({"profile": "mine"})
+    step.accept({"profile": "mine"})
     for page in (step.text, step._replace(slug="channels").text, step.review):
         assert "&lt;script&gt;alert(1)" in page
         assert "<script>alert" not in page

@@ -1,4 +1,4 @@
-"""The step that chooses a provider: what it offers, what it asks for, and what it takes."""
+"""The provider step: what it offers, asks for and accepts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CLOUDS = [
 
 @pytest.fixture
 def server() -> Iterator[RawServer]:
-    """A provider that takes every key, at the addresses of all kinds."""
+    """A provider that accepts every key, at the addresses of all kinds."""
     paths = ("/models", "/v1/models", "/foundation-models", f"/models?key={CANARY}")
     quoted = CANARY.replace("/", "%2F").replace("+", "%2B")
     with serving(dict.fromkeys((*paths, f"/models?key={quoted}"), LISTING)) as running:
@@ -35,18 +35,20 @@ def server() -> Iterator[RawServer]:
 
 @pytest.fixture
 def here(steps: MakeStep, device: Device, server: RawServer) -> StepPage:
-    """A wizard that offers a provider of each kind, all of them at that server."""
+    """The page of a wizard with a provider of each kind, all at that server."""
     install(device, of_each_kind(server.url))
     return steps()
 
 
 def radios(page: str) -> list[str]:
-    """The ids of the providers that a page offers, in their order."""
+    """The ids of the offered providers, in order."""
     tags = re.findall(r'<input [^>]*name="provider"[^>]*>', page)
     return [re.findall(r' value="([^"]*)"', tag)[0] for tag in tags]
 
 
-def test_two_groups_are_offered_and_openrouter_is_chosen(steps: MakeStep, device: Device) -> None:
+def test_providers_are_offered_in_two_groups_and_openrouter_is_preselected(
+    steps: MakeStep, device: Device
+) -> None:
     page = steps().text
     assert radios(page) == [*CLOUDS, "custom"]
     assert page.index("Cloud</legend>") < page.index('value="huggingface"')
@@ -59,7 +61,7 @@ def test_two_groups_are_offered_and_openrouter_is_chosen(steps: MakeStep, device
     assert " checked" not in steps().text
 
 
-def test_a_local_model_is_offered_on_offline_builds_alone(steps: MakeStep, device: Device) -> None:
+def test_only_offline_builds_offer_a_local_model(steps: MakeStep, device: Device) -> None:
     step = steps()
     assert "local-ollama" not in step.text
     own = {"provider": "local-ollama", "api_key": "http://127.0.0.1:9"}
@@ -87,8 +89,8 @@ def test_every_provider_needs_a_key(steps: MakeStep, device: Device, extra: dict
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_key_that_works_is_held_in_memory(here: StepPage, server: RawServer, kind: str) -> None:
-    assert here.take(form(kind)) == "/wizard/channels"
+def test_a_working_key_is_held_in_memory(here: StepPage, server: RawServer, kind: str) -> None:
+    assert here.accept(form(kind)) == "/wizard/channels"
     assert len(server.requests) == 1
     expected = {f"{kind.replace('-', '_').upper()}_KEY": CANARY}
     if kind == "signed-cloud":
@@ -96,7 +98,7 @@ def test_a_key_that_works_is_held_in_memory(here: StepPage, server: RawServer, k
     assert list(here.held.items()) == list(expected.items())
     model = "owner/name" if kind == "hosted-inference" else ""
     assert here.stored == {"provider": kind, "model": model, "endpoint": ""}
-    # What the test said is told once on the next page, and always on the last.
+    # The result is shown once on the next page, and always on the review page.
     following = here.text
     assert "The key works. 2 models available." in following
     assert "The key works." not in here.text
@@ -104,18 +106,20 @@ def test_a_key_that_works_is_held_in_memory(here: StepPage, server: RawServer, k
     assert CANARY not in following + here.review + here.state_file.read_text()
 
 
-def test_a_public_list_proves_no_key(steps: MakeStep, device: Device, server: RawServer) -> None:
+def test_a_public_list_of_models_does_not_prove_the_key(
+    steps: MakeStep, device: Device, server: RawServer
+) -> None:
     install(device, [entry("open", server.url, models_public=True)])
     here = steps()
-    here.take(form("open"))
+    here.accept(form("open"))
     for page in (here.text, here.review):
         assert "so the key could not be proved" in page
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "own"])
-def test_a_key_is_left_untested_if_asked_for(here: StepPage, server: RawServer, kind: str) -> None:
+def test_a_key_is_not_tested_on_request(here: StepPage, server: RawServer, kind: str) -> None:
     more = {"endpoint": server.url} if kind == "own" else {}
-    here.take(form(kind, skip_validation="1", **more))
+    here.accept(form(kind, skip_validation="1", **more))
     assert server.requests == []
     assert "Not tested" in here.review
 
@@ -127,7 +131,7 @@ UNUSUAL = [
 
 
 @pytest.mark.parametrize("skip", ["", "1"], ids=["tested", "untested"])
-def test_key_02_env_01_env_02_an_impossible_key_is_refused_before_any_request(
+def test_key_02_env_01_env_02_an_invalid_key_is_refused_before_any_request(
     here: StepPage, server: RawServer, skip: str
 ) -> None:
     for key in UNUSUAL:
@@ -140,13 +144,15 @@ def test_key_02_env_01_env_02_an_impossible_key_is_refused_before_any_request(
     assert server.requests == []
 
 
-def test_blanks_around_a_key_are_no_part_of_it(here: StepPage) -> None:
+def test_blanks_around_a_key_are_removed(here: StepPage) -> None:
     for typed in (f" {CANARY}", f"{CANARY}\r\n", f"\t{CANARY} \n", CANARY):
-        here.take(form("chat-compatible", api_key=typed))
+        here.accept(form("chat-compatible", api_key=typed))
         assert here.held == {"CHAT_COMPATIBLE_KEY": CANARY}
 
 
-def test_key_09_key_10_each_value_is_asked_for_first(here: StepPage, server: RawServer) -> None:
+def test_key_09_key_10_every_value_is_required_before_any_request(
+    here: StepPage, server: RawServer
+) -> None:
     here.refuse(form("signed-cloud", api_key=""), "Enter your access key id")
     here.refuse(form("signed-cloud", secret_access_key=""), "Enter your secret access key")
     here.refuse(form("signed-cloud", region=""), "Enter a region, like us-east-1")
@@ -154,7 +160,7 @@ def test_key_09_key_10_each_value_is_asked_for_first(here: StepPage, server: Raw
     assert server.requests == []
 
 
-def test_everything_that_is_wrong_is_reported_at_once(here: StepPage) -> None:
+def test_all_mistakes_are_reported_at_once(here: StepPage) -> None:
     data = {"provider": "signed-cloud", "endpoint": "nowhere", "model": "two words"}
     page = here.refuse(data)
     for field in ("api-key", "secret-access-key", "region", "endpoint", "model"):
@@ -165,7 +171,7 @@ def test_everything_that_is_wrong_is_reported_at_once(here: StepPage) -> None:
 
 
 RULES: Mapping[str, tuple[str, list[str], list[str], str]] = {
-    # The provider, values that are taken, values that are not, and what is said of those.
+    # The provider, good values, bad values, and the message about the bad ones.
     "region": (
         "signed-cloud",
         ["us-east-1", "eu-west-3", "us-gov-west-1"],
@@ -200,7 +206,7 @@ def test_a_value_is_accepted_or_refused_by_the_rule_of_its_field(
         page = here.refuse(form(chosen, skip_validation="1", **{field: value}))
         assert said in page, value
     for value in (one.replace("{url}", server.url) for one in good):
-        here.take(form(chosen, skip_validation="1", **{field: value}))
+        here.accept(form(chosen, skip_validation="1", **{field: value}))
         stored = here.held["AWS_REGION"] if field == "region" else here.stored[field]
         assert stored == value
 
@@ -213,15 +219,15 @@ def test_a_server_without_keys_needs_an_address(here: StepPage, server: RawServe
     for field in ("api_key", "endpoint"):
         for skip in ("", "1"):
             server.requests.clear()
-            here.take({"provider": "local", field: server.url, "skip_validation": skip})
+            here.accept({"provider": "local", field: server.url, "skip_validation": skip})
             assert here.held == {"LOCAL_BASE_URL": server.url}
             assert here.stored == {"provider": "local", "model": "", "endpoint": ""}
             assert len(server.requests) == (not skip)
 
 
-def test_an_own_server_needs_to_be_found(here: StepPage, server: RawServer) -> None:
+def test_an_own_server_needs_an_address(here: StepPage, server: RawServer) -> None:
     assert "Enter the base URL of your server" in here.refuse(form("own"))
-    here.take(form("own", endpoint=server.url))
+    here.accept(form("own", endpoint=server.url))
     assert len(server.requests) == 1
 
 
@@ -230,7 +236,7 @@ def test_a_chosen_address_replaces_that_of_the_catalogue(
 ) -> None:
     install(device, [entry("cloud", "http://127.0.0.1:9/v1")])
     here = steps()
-    here.take(form("cloud", endpoint=server.url))
+    here.accept(form("cloud", endpoint=server.url))
     assert here.stored["endpoint"] == server.url
 
 
@@ -238,9 +244,9 @@ def test_a_secret_typed_for_one_provider_is_not_sent_to_another(
     here: StepPage, server: RawServer
 ) -> None:
     with serving({"/models": LISTING}) as own:
-        here.take(form("own", endpoint=own.url, model="small"))
-        # The fields are still filled in when another provider is chosen.
-        here.take(form("chat-compatible", endpoint=own.url, model="small"))
+        here.accept(form("own", endpoint=own.url, model="small"))
+        # The fields of one provider are still filled in after another one is chosen.
+        here.accept(form("chat-compatible", endpoint=own.url, model="small"))
         assert len(own.requests) == 1
     assert len(server.requests) == 1
     assert here.stored == {"provider": "chat-compatible", "model": "", "endpoint": ""}
@@ -250,7 +256,7 @@ def test_fs_09_a_provider_that_disappeared_is_refused_and_reported(
     here: StepPage, device: Device
 ) -> None:
     assert 'value="chat-compatible"' in here.text
-    here.take(form("chat-compatible"))
+    here.accept(form("chat-compatible"))
     install(device, [entry("another", "https://api.example/v1")])
     assert "Select a provider" in here.refuse(form("chat-compatible"))
     for page in (here.text, here.review):
@@ -263,7 +269,7 @@ def test_env_03_d8_an_unusable_entry_is_reported(steps: MakeStep, device: Device
         variable: (entry("odd", address, key_env_var=variable), "providers[0].key_env_var")
         for variable in ("LD_PRELOAD", "PATH", "A\nB", "A=B", "a", "", "PYTHONPATH", "A" * 65)
     }
-    # So is one whose variables have no fields.
+    # A provider whose variables have no fields is reported, too.
     for kind, more in (("chat-compatible", "AB"), ("signed-cloud", "A"), ("signed-cloud", "ABC")):
         names = ", ".join(["ODD_KEY", *more])
         said = f"odd provider: setup has no fields for {names}"
@@ -328,7 +334,7 @@ def test_http_14_texts_of_the_catalogue_are_escaped(
 
 
 def _foreign(page: str) -> list[str]:
-    """Elements and attributes that none of our pages has."""
+    """Elements and attributes that our pages do not contain."""
     tree = html5lib.parse(page, namespaceHTMLElements=False)
     elements = [element for element in tree.iter() if isinstance(element.tag, str)]
     own_scripts = [one for one in elements if one.tag == "script" and one.get("src")]

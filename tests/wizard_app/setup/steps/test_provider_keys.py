@@ -1,4 +1,4 @@
-"""The key test of the provider step: its outcomes in words, held keys, and that no key leaks."""
+"""The key test of the provider step: its messages, held keys, and that no key leaks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TRY_AGAIN = "Try again, or tick “Continue without testing”."
 
 
 def sending(data: bytes, *, times: int = 1) -> RawServer:
-    """A server that answers everything with the same bytes."""
+    """A server that answers every request with the same bytes."""
 
     def answer(_: Request, connection: socket.socket) -> None:
         for piece in repeat(data, times):
@@ -45,7 +45,7 @@ def sending(data: bytes, *, times: int = 1) -> RawServer:
 
 
 def said(status: str, **headers: str) -> bytes:
-    """An answer that holds every secret in every place."""
+    """A response with every secret in every place."""
     everything = f"{CANARY} {SECRET_CANARY}"
     more = {"X-Key": everything, "Location": f"http://{CANARY}/?key={CANARY}", **headers}
     return response(everything.encode(), f"{status} {everything}", more)
@@ -74,13 +74,13 @@ SHAPES = {
 
 
 def leaks(text: str) -> set[str]:
-    """The shapes of a secret that are in a text."""
+    """The forms of a secret that occur in a text."""
     return {shape for shape in SHAPES if shape in text}
 
 
 @pytest.fixture
 def here(steps: MakeStep, device: Device) -> MakeHere:
-    """Make a wizard that offers a provider of each kind, all of them at an address."""
+    """Make the page of a wizard with a provider of each kind, all at one address."""
 
     def make(url: str) -> StepPage:
         install(device, of_each_kind(url))
@@ -90,7 +90,7 @@ def here(steps: MakeStep, device: Device) -> MakeHere:
 
 
 @pytest.mark.parametrize("name", FAILURES)
-def test_key_01_a_test_that_fails_leaks_no_key(
+def test_key_01_a_failed_test_leaks_no_key(
     here: MakeHere,
     out: Path,
     name: str,
@@ -136,7 +136,7 @@ OUTCOMES: Mapping[bytes, tuple[str, str]] = {
 }
 
 
-def test_every_outcome_has_its_sentence_and_its_next_step(here: MakeHere) -> None:
+def test_every_outcome_has_a_message_and_a_next_step(here: MakeHere) -> None:
     for sent, (message, hint) in OUTCOMES.items():
         with sending(sent) as server:
             host = server.url.removeprefix("http://")
@@ -156,7 +156,9 @@ def test_a_failed_test_is_reported_in_the_language_of_the_page(here: MakeHere) -
     assert "rejected this key" not in page
 
 
-def test_of_an_own_server_address_or_key_is_blamed_in_our_words(here: MakeHere) -> None:
+def test_an_error_of_an_own_server_is_shown_at_its_address_or_key_without_its_text(
+    here: MakeHere,
+) -> None:
     step = here("")
     blamed = {"401": "api-key", "429": "api-key", "404": "endpoint", "500": "endpoint"}
     for status, field in blamed.items():
@@ -166,11 +168,11 @@ def test_of_an_own_server_address_or_key_is_blamed_in_our_words(here: MakeHere) 
         assert "instance-secret" not in page
 
 
-def test_key_08_an_answer_that_is_no_list_of_models_passes_with_a_warning(here: MakeHere) -> None:
+def test_key_08_a_response_without_a_list_of_models_passes_with_a_warning(here: MakeHere) -> None:
     for body in (b"<h1>It works!</h1>", b'{"error": "no"}', b"", b"7"):
         with serving({"/models": body}) as server:
             step = here(server.url)
-            step.take(CHAT)
+            step.accept(CHAT)
         following = step.text
         assert "accepted the request but did not return a list of models" in following
         assert 'class="flash warn"' in following
@@ -186,7 +188,7 @@ def test_key_04_a_redirect_is_not_followed(here: MakeHere) -> None:
         assert other.requests == []
 
 
-# Addresses that are legal as text, and that nothing is sent to.
+# Addresses that are valid as text, but to which nothing is sent.
 REFUSED = [
     *("169.254.169.254", "169.254.0.1:8000", "2852039166", "0xa9fea9fe", "0251.0376.0251.0376"),
     *("169.254.43518", "[fe80::1]", "[::ffff:169.254.169.254]", "[::169.254.169.254]"),
@@ -198,7 +200,9 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("chosen", ["own", "local"])
-def test_key_03_an_address_of_no_provider_is_sent_nothing(here: MakeHere, chosen: str) -> None:
+def test_key_03_nothing_is_sent_to_an_address_that_cannot_be_a_provider(
+    here: MakeHere, chosen: str
+) -> None:
     step = here(NOWHERE)
     for host in REFUSED:
         page = step.refuse(form(chosen, endpoint=f"http://{host}/v1"))
@@ -207,7 +211,9 @@ def test_key_03_an_address_of_no_provider_is_sent_nothing(here: MakeHere, chosen
         assert 'id="endpoint-error"' in page
 
 
-def test_key_07_a_test_too_many_is_a_429_with_the_page(wizard: MakeWizard, here: MakeHere) -> None:
+def test_key_07_one_test_too_many_is_a_429_with_the_page(
+    wizard: MakeWizard, here: MakeHere
+) -> None:
     def busy(
         provider: Provider, credentials: Mapping[str, Secret], *, endpoint: str, model: str
     ) -> Outcome:
@@ -224,9 +230,9 @@ def test_key_07_a_test_too_many_is_a_429_with_the_page(wizard: MakeWizard, here:
 
 @pytest.fixture
 def kept(here: MakeHere) -> StepPage:
-    """A wizard that holds the key of a provider, not tested."""
+    """The page of a wizard that holds an untested key of a provider."""
     step = here(NOWHERE)
-    step.take(form("signed-cloud", skip_validation="1"))
+    step.accept(form("signed-cloud", skip_validation="1"))
     return step
 
 
@@ -234,24 +240,24 @@ KEEP = {"provider": "signed-cloud", "keep": "1"}
 UNTESTED = {"skip_validation": "1"}
 
 
-def test_secrets_in_memory_keep_their_notes(kept: StepPage, device: Device) -> None:
+def test_kept_secrets_keep_the_result_of_their_test(kept: StepPage, device: Device) -> None:
     before = kept.held
-    kept.take(KEEP | UNTESTED, model="another")
+    kept.accept(KEEP | UNTESTED, model="another")
     with serving({"/foundation-models": b'{"modelSummaries": [{}]}'}) as server:
         install(device, of_each_kind(server.url))
-        kept.take(KEEP)
-        assert len(server.requests) == 1  # Kept, and tested once more.
+        kept.accept(KEEP)
+        assert len(server.requests) == 1  # Kept, and tested again.
     assert kept.held == before
     assert "The key works. 1 model available." in kept.review
-    # Kept without a test, it is still known to work.
-    kept.take(KEEP | UNTESTED)
+    # Kept without a test, the earlier result remains.
+    kept.accept(KEEP | UNTESTED)
     assert "The key works. 1 model available." in kept.review
     # One of several values can be changed.
-    kept.take(KEEP | UNTESTED, region="us-east-2")
+    kept.accept(KEEP | UNTESTED, region="us-east-2")
     assert kept.held == before | {"AWS_REGION": "us-east-2"}
 
 
-def test_a_held_key_that_fails_its_test_stays_held(kept: StepPage) -> None:
+def test_a_held_key_is_kept_after_a_failed_test(kept: StepPage) -> None:
     page = kept.refuse(KEEP)
     assert "refused the connection" in page
     assert 'name="keep"' in page
@@ -260,7 +266,7 @@ def test_a_held_key_that_fails_its_test_stays_held(kept: StepPage) -> None:
 def test_secrets_are_only_kept_on_request_and_for_the_same_provider(kept: StepPage) -> None:
     kept.refuse({"provider": "signed-cloud"} | UNTESTED)
     kept.refuse({"provider": "chat-compatible", "keep": "1"} | UNTESTED)
-    kept.take(form("chat-reference", skip_validation="1"))
+    kept.accept(form("chat-reference", skip_validation="1"))
     assert kept.held == {"CHAT_REFERENCE_KEY": CANARY}
     assert kept.stored["provider"] == "chat-reference"
 
@@ -280,7 +286,7 @@ OTHERS = [
 ]
 
 
-def test_whose_key_it_may_be() -> None:
+def test_a_key_with_the_format_of_other_providers_is_attributed_to_them() -> None:
     for chosen, key, names in (
         ("openai", "sk-ant-api03-x", ("Anthropic",)),
         ("openai", "sk-or-v1-x", ("Openrouter",)),

@@ -1,4 +1,4 @@
-"""The step that says who may log in over SSH."""
+"""The SSH step: who can log in."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from wizard_app.setup.ssh_keys import LONGEST_LINE, MOST_KEYS, PREFIXES
 from wizard_app.setup.steps.ssh import SshAnswer
 
 SLUG = "ssh"
-# No key at all, because the rules only look at the beginning.
+# Not a real key, because the rules only check the beginning.
 BLOB = "AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
 KEY = f"ssh-ed25519 {BLOB} someone@home"
 CANARY = "CaNaRyCaNaRy0123456789CaNaRyCaNaRy0123456789CaNaRyCaNaRy0123456789"
@@ -31,14 +31,14 @@ OPENSSH = f"-----BEGIN OPENSSH PRIVATE KEY-----\n{CANARY}\nxyz=\n-----END OPENSS
 
 
 def text_area(page: str) -> str:
-    """What the text area holds, as it stands in the page."""
+    """The content of the text area, as in the page."""
     found = re.search(r"<textarea[^>]*>\n(.*?)</textarea>", page, re.DOTALL)
     assert found is not None
     return found[1]
 
 
 def ticked(page: str) -> list[str]:
-    """The fetched keys that the page offers."""
+    """The fetched keys that are ticked on the page."""
     return re.findall(r'name="fetched" type="checkbox" value="([^"]*)" checked', page)
 
 
@@ -58,7 +58,7 @@ def test_each_key_is_stored_once_and_stripped(step: StepPage) -> None:
         f"{KEY}\nssh-ed25519 {BLOB}\nssh-ed25519  {BLOB} other": [KEY],
         f"ssh-rsa {BLOB}\n{KEY}": [f"ssh-rsa {BLOB}", KEY],
     }.items():
-        assert step.take({"ssh_keys": sent}) == "/wizard/mesh-vpn"
+        assert step.accept({"ssh_keys": sent}) == "/wizard/mesh-vpn"
         assert step.stored["ssh_keys"] == kept
 
 
@@ -79,7 +79,7 @@ def test_an_invalid_public_key_is_refused_with_its_line_number(step: StepPage) -
         f"{longest}A": "Line 1 is not an SSH public key: it is too long",
     }.items():
         assert said in step.refuse({"ssh_keys": text})
-    step.take({"ssh_keys": longest})
+    step.accept({"ssh_keys": longest})
 
 
 def test_ssh_01_options_before_a_key_are_refused(step: StepPage) -> None:
@@ -126,12 +126,12 @@ def test_ssh_03_a_private_key_is_neither_stored_nor_shown_nor_logged(
     assert (KEY in text_area(page)) == (line == 3)
 
 
-def test_ssh_03_no_piece_of_a_private_key_is_shown_whatever_else_is_asked(step: StepPage) -> None:
+def test_ssh_03_no_part_of_a_private_key_is_shown_with_any_other_input(step: StepPage) -> None:
     page = step.refuse({"ssh_keys": f"{CANARY}\n{KEY}"})
     assert "Line 1 is not an SSH public key: it may be part of a private key" in page
     assert "anary" not in page.lower()
     assert KEY in text_area(page)
-    step.take({"ssh_keys": KEY})
+    step.accept({"ssh_keys": KEY})
     form = {"ssh_keys": OPENSSH, "fetched": OPENSSH, "revision": "another"}
     for more in ({"fetch": "1"}, {"code_host_user": "someone"}, {}):
         page = step.send(form | more).text
@@ -142,11 +142,11 @@ def test_ssh_03_no_piece_of_a_private_key_is_shown_whatever_else_is_asked(step: 
     assert step.stored["ssh_keys"] == [KEY]
 
 
-def test_as_many_keys_may_be_added_as_are_promised_and_no_more(step: StepPage) -> None:
+def test_no_more_than_the_stated_number_of_keys_can_be_added(step: StepPage) -> None:
     lines = [f"ssh-rsa {BLOB}{number}" for number in range(MOST_KEYS + 1)]
     page = step.refuse({"ssh_keys": "\n".join(lines)})
     assert f"These are {MOST_KEYS + 1} keys, but you can add only {MOST_KEYS}" in page
-    step.take({"ssh_keys": "\n".join(lines[:-1])})
+    step.accept({"ssh_keys": "\n".join(lines[:-1])})
     assert len(step.stored["ssh_keys"]) == MOST_KEYS
     assert "More keys" in step.review
 
@@ -155,12 +155,12 @@ def test_without_a_key_the_pages_say_that_nobody_can_log_in(step: StepPage) -> N
     said = "be able to log in over SSH"
     assert said in step.text
     for text in ("", KEY):
-        step.take({"ssh_keys": text})
+        step.accept({"ssh_keys": text})
         for page in (step.text, step.review):
             assert (said in page) == (text == "")
 
 
-def test_an_answer_that_holds_no_public_keys_is_refused_whoever_wrote_it() -> None:
+def test_a_stored_answer_with_anything_but_public_keys_is_refused() -> None:
     for keys in (
         *(("hello",), (f"no-pty {KEY}",), (f"{KEY}\n",), (f"{KEY}\n{KEY}",), ("",), (OPENSSH,)),
         *((f"{KEY}\u2028",), (KEY,) * (MOST_KEYS + 1)),
@@ -180,7 +180,7 @@ _PIECES = st.sampled_from(
 
 @examples(150)
 @given(st.lists(st.one_of(_PIECES, st.text(max_size=3)), max_size=12).map("".join))
-def test_whatever_is_accepted_is_one_whole_line_that_starts_as_a_key_does(text: str) -> None:
+def test_every_accepted_key_is_one_whole_line_that_starts_like_a_key(text: str) -> None:
     found = list(ssh_keys.lines(text))
     if ssh_keys.private_among(found) is not None or ssh_keys.wrong_among(found) is not None:
         return
@@ -212,13 +212,13 @@ Fetching = Callable[[str], StepPage]
 
 @pytest.fixture
 def fetching(wizard: MakeWizard, step: StepPage) -> Fetching:
-    """Make a wizard that fetches keys from an address."""
+    """Make the page of a wizard that fetches keys from an address."""
     return lambda url: step._replace(client=wizard(WIZARD_CODE_HOST=url))
 
 
 @pytest.fixture
 def there(fetching: Fetching, host: RawServer) -> StepPage:
-    """A wizard that fetches keys from the code host."""
+    """The page of a wizard that fetches keys from the code host."""
     return fetching(host.url)
 
 
@@ -229,18 +229,18 @@ def fetch(step: StepPage, user: str, **more: str | list[str]) -> str:
     return answer.text
 
 
-def test_fetched_keys_are_shown_and_stored_only_once_one_continues(there: StepPage) -> None:
+def test_fetched_keys_are_shown_and_only_stored_after_continuing(there: StepPage) -> None:
     typed = f"ssh-ed25519 {BLOB}zz typed"
     page = fetch(there, "someone", ssh_keys=typed)
     assert ticked(page) == [KEY, f"ssh-rsa {BLOB}"]
     assert text_area(page) == typed
     assert '<div class="error"' not in page
     assert there.stored == {}
-    # Those of another user are added.
+    # The keys of another user are added.
     page = fetch(there, "other", fetched=[KEY], looked_up="someone")
     assert ticked(page) == [KEY, f"ssh-ecdsa {BLOB} other"]
     form = {"ssh_keys": typed, "fetched": [KEY], "code_host_user": "someone"}
-    there.take(form, looked_up="someone")
+    there.accept(form, looked_up="someone")
     assert there.stored["ssh_keys"] == [typed, KEY]
 
 
@@ -249,18 +249,18 @@ def test_typing_a_name_and_continuing_shows_its_keys(there: StepPage, host: RawS
     page = there.send(form).text
     assert len(ticked(page)) == 2
     assert 'name="looked_up" value="someone"' in page
-    there.take(form, looked_up="someone")
+    there.accept(form, looked_up="someone")
     assert there.stored["ssh_keys"] == []
     assert host.paths == ["/someone.keys"]
-    # A name that nobody has holds nobody up.
+    # An unknown user name is only reported once.
     form = {"ssh_keys": KEY, "code_host_user": "nobody"}
     page = there.refuse(form)
     assert "user called nobody" in page
     assert 'name="looked_up" value="nobody"' in page
-    there.take(form, looked_up="nobody")
+    there.accept(form, looked_up="nobody")
 
 
-def test_fetched_keys_stay_ticked_beside_an_error(there: StepPage) -> None:
+def test_fetched_keys_stay_ticked_after_an_error(there: StepPage) -> None:
     form = {"ssh_keys": "hello", "fetched": [KEY], "looked_up": "x", "code_host_user": "x"}
     page = there.refuse(form)
     assert "Line 1 is not an SSH public key" in page
@@ -269,11 +269,11 @@ def test_fetched_keys_stay_ticked_beside_an_error(there: StepPage) -> None:
 
 def test_ssh_01_a_line_that_was_never_offered_is_not_added(there: StepPage) -> None:
     for line in ("hello", f"no-pty {KEY}", f"{KEY}\nno-pty {KEY}", OPENSSH, ""):
-        there.take({"fetched": [line, KEY]})
+        there.accept({"fetched": [line, KEY]})
         assert there.stored["ssh_keys"] == [KEY]
 
 
-def test_only_a_name_that_a_user_may_have_is_asked_for(there: StepPage, host: RawServer) -> None:
+def test_only_valid_user_names_are_requested(there: StepPage, host: RawServer) -> None:
     name = host.url.removeprefix("http://")
     for user in (
         *("", ".", "..", "../x", "a/b", "a b", "a?b", "a#b", "a%2fb", "-x", "a\nb", "a\0b"),
@@ -287,7 +287,9 @@ def test_only_a_name_that_a_user_may_have_is_asked_for(there: StepPage, host: Ra
     assert host.paths == [f"/{user}.keys" for user in users]
 
 
-def test_every_other_answer_is_a_sentence_and_what_was_typed_stays(fetching: Fetching) -> None:
+def test_every_other_response_is_reported_in_a_sentence_and_typed_text_is_kept(
+    fetching: Fetching,
+) -> None:
     compressed = response(KEY.encode(), headers={"Content-Encoding": "gzip"})
     for data, said in (
         (response(status="404 Not Found"), "{host} has no user called x"),
@@ -325,13 +327,13 @@ def test_lines_that_break_the_rules_are_left_out_and_counted(fetching: Fetching)
         page = fetch(fetching(f"{host.url}/"), "x")
     assert ticked(page) == [KEY, f"ssh-rsa {BLOB}"]
     assert "3 lines are left out" in page
-    # Of more keys than may be added, the first ones are shown.
+    # If there are too many keys, the first ones are shown.
     lines = [f"ssh-rsa AAAA{number}" for number in range(MOST_KEYS + 5)]
     with serving({"/x.keys": "\n".join(lines).encode()}) as host:
         assert fetch_keys(host.url, "x") == Fetched(tuple(lines[:MOST_KEYS]), 5)
 
 
-def test_a_host_that_drips_is_left_in_time() -> None:
+def test_a_very_slow_host_is_abandoned_in_time() -> None:
     def drip(_: Request, connection: Any) -> None:
         connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
         while not dripping.stopping.wait(0.05):
@@ -342,12 +344,12 @@ def test_a_host_that_drips_is_left_in_time() -> None:
         found = fetch_keys(url, "x", limit_s=0.5)
     assert isinstance(found, Sentence)
     assert "did not answer within 0.5 s" in str(found)
-    # By now it is not there.
+    # The server has stopped by now.
     found = fetch_keys(url, "x")
     assert "The keys could not be fetched: 127.0.0.1" in str(found)
 
 
-def test_only_so_many_fetches_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_simultaneous_fetches_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(code_host, "_slots", threading.BoundedSemaphore(1))
     inner: list[Fetched | Sentence] = []
 
@@ -368,6 +370,6 @@ def test_an_invalid_address_of_a_code_host_is_reported(fetching: Fetching) -> No
         assert "a:b@" not in page
 
 
-def test_the_usual_code_hosts_are_called_by_their_names(step: StepPage) -> None:
+def test_well_known_code_hosts_are_shown_by_name(step: StepPage) -> None:
     assert "the keys of a GitHub user" in step.text
     assert code_host.name_of("https://git.example:3000/") == "git.example:3000"

@@ -1,4 +1,4 @@
-"""The step that names the device."""
+"""The system step: the name and the time zone of the device."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ NAMES = {
     **dict.fromkeys(("\n", "a\0b", "küche", "\u0430gent"), "can only contain"),
     **dict.fromkeys(("-agent", "agent-"), "cannot start or end with a hyphen"),
 }
-NO_ZONES = [
+BAD_ZONES = [
     *("", "Europe/ Berlin", "Mars/Olympus", "../../etc/passwd", "-H", "UTC\0", "/UTC"),
     *("UTC\n", "UTC\r", "\u2028UTC", "UTC\t", "localtime", "posixrules", "Factory"),
 ]
 
 
-def test_names_and_zones_by_the_rules_are_taken_without_blanks_around(step: StepPage) -> None:
+def test_valid_names_and_zones_are_accepted_without_surrounding_blanks(step: StepPage) -> None:
     for name in ("a", "7", "kitchen-agent", "a--b", "x" * 63):
         for zone in ("Europe/Berlin", "UTC", "America/Argentina/Buenos_Aires"):
             form = {"hostname": f" {name}  ", "timezone": f"{zone} "}
-            assert step.take(form) == "/wizard/profile"
+            assert step.accept(form) == "/wizard/profile"
             assert step.stored == {"hostname": name, "timezone": zone}
 
 
-def test_ssh_07_and_ssh_09_a_name_or_zone_against_a_rule_is_refused(step: StepPage) -> None:
+def test_ssh_07_and_ssh_09_an_invalid_name_or_zone_is_refused(step: StepPage) -> None:
     for name, error in NAMES.items():
         step.refuse(GOOD, error, hostname=name)
-    for zone in NO_ZONES:
+    for zone in BAD_ZONES:
         step.refuse(GOOD, "Enter a time zone, like Europe/Berlin", timezone=zone)
     assert not step.state_file.exists()
 
 
-def test_a_better_name_is_offered_for_one_that_breaks_a_rule(step: StepPage) -> None:
+def test_a_valid_name_is_suggested_for_an_invalid_one(step: StepPage) -> None:
     for name, better in {
         "My Kitchen": "my-kitchen",
         "Küche": "kueche",
@@ -49,8 +49,8 @@ def test_a_better_name_is_offered_for_one_that_breaks_a_rule(step: StepPage) -> 
     }.items():
         offer = f'name="better_name" value="{better}"'
         assert offer in step.refuse(GOOD, hostname=name)
-        assert step.take(GOOD, hostname=name, better_name=better) == "/wizard/profile"
+        assert step.accept(GOOD, hostname=name, better_name=better) == "/wizard/profile"
         assert step.stored["hostname"] == better
-    # None where nothing is left of it.
+    # No suggestion if nothing remains of the name.
     for name in ("", "家", "---"):
         assert "better_name" not in step.refuse(GOOD, hostname=name)

@@ -1,4 +1,4 @@
-"""The step that lets the device be reached from the internet."""
+"""The tunnel step: how the device can be reached from the internet."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def uploaded(data: bytes, **fields: str) -> dict[str, Any]:
     return {**NAMED, **fields, "credentials_file": (io.BytesIO(data), "credentials.json")}
 
 
-def test_one_of_the_three_choices_is_taken_and_nothing_else(step: StepPage) -> None:
+def test_only_the_three_choices_are_accepted(step: StepPage) -> None:
     for form in (
         *({}, {"choice": ""}, {"choice": "other"}, {"choice": "NAMED"}),
         {"credentials": credentials()},
@@ -31,30 +31,30 @@ def test_one_of_the_three_choices_is_taken_and_nothing_else(step: StepPage) -> N
             form, ("Select how you want to reach this device")
         )
     for choice in ("skip", "quick"):
-        # What was typed for another choice counts for nothing.
-        assert step.take({"choice": choice, "credentials": "no JSON"}) == "/wizard/backup"
+        # Text for another choice is ignored.
+        assert step.accept({"choice": choice, "credentials": "no JSON"}) == "/wizard/backup"
         assert step.stored == {"tunnel_choice": choice, "tunnel_name": ""}
         assert step.held == {}
 
 
-def test_tun_01_credentials_are_taken_whole_typed_or_as_a_file(step: StepPage) -> None:
+def test_tun_01_credentials_are_accepted_whole_typed_or_as_a_file(step: StepPage) -> None:
     for text, name in GOOD.values():
-        assert step.take(NAMED, credentials=text) == "/wizard/backup"
+        assert step.accept(NAMED, credentials=text) == "/wizard/backup"
         assert step.stored == {"tunnel_choice": "named", "tunnel_name": name}
         assert step.held == {"credentials": text}
     assert 'enctype="multipart/form-data"' in step.text
     text = credentials(TunnelName="kitchen", note="ü")
-    step.take(uploaded(text.encode(), credentials="\r\n "))
+    step.accept(uploaded(text.encode(), credentials="\r\n "))
     assert step.stored["tunnel_name"] == "kitchen"
     assert step.held == {"credentials": text}
 
 
-def test_tun_01_odd_credentials_are_refused_in_words(step: StepPage) -> None:
+def test_tun_01_odd_credentials_are_refused_with_a_message(step: StepPage) -> None:
     for text, error in ODD.values():
         assert found(CANARY, step.refuse(NAMED, error, credentials=text)) == []
 
 
-def test_tun_01_odd_files_are_refused_in_words(step: StepPage) -> None:
+def test_tun_01_odd_files_are_refused_with_a_message(step: StepPage) -> None:
     for data, error in (
         (b"\xff\xfe{\0}\0", "the JSON is not UTF-8 (byte 0)"),
         (b'{"TunnelID": "a\xff"}', "the JSON is not UTF-8 (byte 15)"),
@@ -66,13 +66,13 @@ def test_tun_01_odd_files_are_refused_in_words(step: StepPage) -> None:
     ):
         step.refuse(uploaded(data), error)
     assert found(CANARY, step.refuse(uploaded(credentials().encode()[:-1]))) == []
-    # What is larger than a form may be has its page, typed or as a file.
+    # Forms over the limit get their own page, typed or as a file.
     for form in ({**NAMED, "credentials": "[" * (1 << 20)}, uploaded(bytes(300_000))):
         assert step.send(form).status_code == 413
     assert step.stored == {}
 
 
-def test_a_named_tunnel_needs_credentials_in_one_way(step: StepPage) -> None:
+def test_a_named_tunnel_needs_credentials_in_exactly_one_form(step: StepPage) -> None:
     missing = "Paste your tunnel&#39;s credentials or choose the credentials file"
     for form in (NAMED, {**NAMED, "credentials": " \r\n"}, {**NAMED, "keep": "1"}, uploaded(b"")):
         assert '<a href="#credentials">' in step.refuse(form, missing)
@@ -81,20 +81,20 @@ def test_a_named_tunnel_needs_credentials_in_one_way(step: StepPage) -> None:
     assert found(CANARY, page) == []
 
 
-def test_of_credentials_that_are_held_the_tunnel_is_shown(step: StepPage) -> None:
-    step.take(NAMED, credentials=credentials())
+def test_for_held_credentials_the_tunnel_is_shown(step: StepPage) -> None:
+    step.accept(NAMED, credentials=credentials())
     assert f"They belong to the tunnel {ID}" in step.text
-    step.take(NAMED, keep="1", credentials="")
+    step.accept(NAMED, keep="1", credentials="")
     assert step.stored["tunnel_name"] == ID
-    step.take(NAMED, keep="1", credentials=credentials(TunnelName="kitchen"))
+    step.accept(NAMED, keep="1", credentials=credentials(TunnelName="kitchen"))
     assert step.stored["tunnel_name"] == "kitchen"
-    # Another choice lets them go.
-    step.take({"choice": "skip", "keep": "1"})
+    # Another choice deletes them.
+    step.accept({"choice": "skip", "keep": "1"})
     assert step.held == {}
 
 
-def test_credentials_of_another_tunnel_than_the_answer_do_not_count(step: StepPage) -> None:
-    step.take(NAMED, credentials=credentials())
+def test_credentials_of_a_different_tunnel_than_the_answer_do_not_count(step: StepPage) -> None:
+    step.accept(NAMED, credentials=credentials())
     here = step.client.application.extensions["wizard_app"]
     tunnel, snapshot = here.steps["tunnel"], here.snapshot()
     asked = snapshot.asked(tunnel)
@@ -110,11 +110,11 @@ def test_tun_06_the_page_says_what_is_open_to_the_internet(step: StepPage) -> No
         "quick": "Open to the internet: anyone who knows its public address can reach",
         "named": "Open to the internet, at the address of your own tunnel",
     }.items():
-        step.take({"choice": choice, "credentials": credentials()})
+        step.accept({"choice": choice, "credentials": credentials()})
         assert words in step.review
 
 
-def test_tun_02_no_state_file_can_hold_such_an_answer() -> None:
+def test_tun_02_invalid_answers_in_a_state_file_are_refused() -> None:
     wrong: list[tuple[dict[str, Any], str]] = [
         *(({"tunnel_choice": choice}, "tunnel_choice") for choice in ("other", "", None)),
         *(({"tunnel_choice": "named", "tunnel_name": name}, "tunnel_name") for name in BAD_NAMES),
