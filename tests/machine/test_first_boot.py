@@ -51,7 +51,7 @@ def story(device_tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     ):
         told = SetupStory(here, console)
         device = here.device
-        device.comes_up()
+        device.wait_until_served()
         wait_until(lambda: _LINK.search(console.read_text("utf-8", "replace")) is not None)
         shown = _LINK.search(console.read_text("utf-8", "replace"))
         assert shown is not None

@@ -66,7 +66,7 @@ def device(device_tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
             # Acknowledged data is on the disk, however soon the power is cut.
             machine.cut()
         with running(disk, log) as (_, again):
-            again.comes_up(DASHBOARD_PORT)
+            again.wait_until_served(DASHBOARD_PORT)
             yield again
 
 

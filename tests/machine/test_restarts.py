@@ -38,11 +38,11 @@ def again(device_tree: Path) -> Iterator[Appliance]:
             LOGS.append(here.machine.log("--output=verbose"))
         with appliance(tree, programs=False, clean=True) as here:
             _finish_after_reboot(here.device, tree)
-            here.device.comes_up(DASHBOARD_PORT)
+            here.device.wait_until_served(DASHBOARD_PORT)
             LOGS.append(here.machine.log("--output=verbose"))
         before = device_files(tree)
         with appliance(tree, programs=False) as here:
-            here.device.comes_up(DASHBOARD_PORT)
+            here.device.wait_until_served(DASHBOARD_PORT)
             assert device_files(here.root) == before
             yield here
 

@@ -127,7 +127,7 @@ class Image:
         assert visitor.ask("/?" + link["url"].partition("?")[2]).status == 302
         return visitor
 
-    def begin_anew(self) -> Visitor:
+    def reset_and_serve(self) -> Visitor:
         """Restart its wizard without any answers; return a visitor."""
         self.here.machine.run("systemctl", "stop", _WIZARD)
         self.here.machine.run("rm", "/var/lib/platform/wizard-state.json")

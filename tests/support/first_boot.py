@@ -132,7 +132,7 @@ class Device:
         assert done.returncode == 0, (argv, done)
         return done.stdout
 
-    def comes_up(self, port: int = WIZARD_PORT) -> None:
+    def wait_until_served(self, port: int = WIZARD_PORT) -> None:
         """Wait until the app at that port answers."""
         wait_until(lambda: self.answers(port))
 
@@ -145,7 +145,7 @@ class Device:
 
     def link(self) -> str:
         """The path of a link that opens the wizard, made by the user that runs it."""
-        self.comes_up()
+        self.wait_until_served()
         as_platform = ("runuser", "-u", "platform", "--")
         told = self.run(*as_platform, "wizard-app", "launch-url", "--production", "--json")
         return "/?" + str(json.loads(told)["url"]).partition("?")[2]
@@ -159,7 +159,7 @@ class Device:
 
     def dashboard(self) -> Visitor:
         """A visitor of the dashboard."""
-        self.comes_up(DASHBOARD_PORT)
+        self.wait_until_served(DASHBOARD_PORT)
         return Visitor(lambda: self.connect(DASHBOARD_PORT))
 
     def secrets_asked(self) -> list[str]:

@@ -43,7 +43,7 @@ class Font(NamedTuple):
     mono: str
     files: tuple[str, ...]
 
-    def wear(self, page: Page) -> None:
+    def apply_to(self, page: Page) -> None:
         """Display the open page in this font."""
         page.evaluate(_WEAR, [self.sans, self.mono])
 
