@@ -84,7 +84,7 @@ def test_installing_again_changes_nothing_and_keeps_units_disabled(image: Path) 
     assert not link.is_symlink()
 
 
-def test_a_masked_unit_stays_masked_and_the_others_are_install(image: Path) -> None:
+def test_a_masked_unit_stays_masked_and_the_others_are_installed(image: Path) -> None:
     mask = image / "etc/systemd/system/platform-pwa.service"
     mask.parent.mkdir(parents=True)
     mask.symlink_to("/dev/null")
