@@ -148,7 +148,7 @@ CHANGES = {
     ),
     "the first line": Change({}, "append", "1", {"file": b"1\n"}),
     "the next line": Change({"file": b"1\n"}, "append", "2", {"file": b"1\n2\n"}),
-    "a line behind a torn one": Change({"file": b"1\n2"}, "append", "3", {"file": b"1\n2\n3\n"}),
+    "a line after a torn one": Change({"file": b"1\n2"}, "append", "3", {"file": b"1\n2\n3\n"}),
     "a file is put aside": Change({"file": b"1\n"}, "put-aside", "aside", {"aside": b"1\n"}),
 }
 

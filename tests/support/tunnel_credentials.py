@@ -79,8 +79,8 @@ ODD: dict[str, tuple[str, str]] = {
     "id-is-array": ('{"TunnelID": ["a"]}', "TunnelID: expected str, got array"),
     "name-is-object": ('{"TunnelName": {"a": 1}}', "TunnelName: expected str, got object"),
     "name-is-true": ('{"TunnelName": true}', "TunnelName: expected str, got bool"),
-    "name-is-null-beside-id": (credentials(TunnelName=None), "TunnelName: expected str, got null"),
-    "id-is-number-beside-name": ('{"TunnelName": "a", "TunnelID": 1}', "TunnelID: expected str"),
+    "null-name-with-id": (credentials(TunnelName=None), "TunnelName: expected str, got null"),
+    "number-id-with-name": ('{"TunnelName": "a", "TunnelID": 1}', "TunnelID: expected str"),
 }
 # Names that are not a valid file name, look like an option, or have a meaning in YAML.
 BAD_NAMES = (
