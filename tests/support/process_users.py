@@ -14,7 +14,7 @@ NOBODY = 65534
 
 @contextlib.contextmanager
 def as_user(user: int) -> Iterator[None]:
-    """Have only the rights of that user and the user's group, until the block ends."""
+    """Switch to that user and group, without other groups, until the block ends."""
     groups = os.getgroups()
     os.setgroups([])
     os.setegid(user)

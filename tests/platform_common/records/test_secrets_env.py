@@ -48,7 +48,7 @@ def value(data: bytes, name: str = "KEY") -> str | None:
         pytest.param(b"", None, id="empty-file"),
     ],
 )
-def test_the_value_of_a_variable(data: bytes, expected: str | None) -> None:
+def test_the_value_of_a_variable_is_read(data: bytes, expected: str | None) -> None:
     assert value(data) == expected
 
 
@@ -71,7 +71,7 @@ def test_the_value_of_a_variable(data: bytes, expected: str | None) -> None:
         pytest.param(b"KEY=\xff\n", b"KEY=sk-new\n", id="its-own-bad-bytes"),
     ],
 )
-def test_one_line_changes(before: bytes, after: bytes) -> None:
+def test_setting_a_value_changes_only_its_line(before: bytes, after: bytes) -> None:
     assert parse(before).with_value("KEY", NEW).render() == after
 
 

@@ -238,7 +238,7 @@ def test_env_01_an_invalid_key_is_refused_without_being_shown(
     assert "canary" not in error.value.message
 
 
-def test_env_01_an_invalid_key_leaves_the_stored_one(device: Device) -> None:
+def test_env_01_an_invalid_key_does_not_replace_the_stored_one(device: Device) -> None:
     device.put(SECRETS, "OPENAI_API_KEY=old\n")
     device.put(ACTIVE, "anthropic\n")
     for stdin in ("", f"{CANARY} x", CANARY * 500_000):

@@ -160,7 +160,7 @@ def holds(data: bytes, *secrets: str) -> bool:
     return any(found(secret, data) for secret in secrets)
 
 
-def test_key_12_no_argument_holds_the_key(
+def test_key_12_no_argument_contains_the_key(
     client: FlaskClient, ready: FakeCtl, tmp_path: Path
 ) -> None:
     ready.answer(SET, takes_s=0.5)
