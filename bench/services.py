@@ -22,7 +22,7 @@ from bench.serving import ROOT, p99
 from tests.support.debian_package import built_package
 from tests.support.machine import Machine, machine, run_in, writable_tree
 from tests.support.network_namespaces import network_of
-from tests.support.web_load import Ended, load
+from tests.support.web_load import Results, load
 from tests.support.web_servers import unverified
 
 STARTS = 9
@@ -230,7 +230,7 @@ def restarting(booted: Machine) -> Row:
     return Row(what, ours.failed.total(), "", 0, detail)
 
 
-def _restarted(booted: Machine, name: str) -> Ended:
+def _restarted(booted: Machine, name: str) -> Results:
     with load(lambda: _quick(name), "/healthz") as ended:
         for _ in range(RESTARTS):
             time.sleep(1)

@@ -1,4 +1,4 @@
-"""What every test may ask for."""
+"""Fixtures and settings for all tests."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tests.support.releases import VERSION, KeyPair, Tools, write_artefacts
 
 _MOST_TESTS_AT_ONCE = 16
 
-# A shell that starts the tests in the background has them, and all they start, ignore Ctrl-C.
+# If a shell starts the tests in the background, they and their children would ignore Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class _CompiledTemplates(BytecodeCache):
-    """What this process has compiled, by its source: a changed template is compiled anew."""
+    """Compiled templates, by their source: a changed template is compiled again."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[str, str], CodeType] = {}
@@ -39,7 +39,7 @@ class _CompiledTemplates(BytecodeCache):
 
 @pytest.fixture(scope="session", autouse=True)
 def _templates_are_compiled_once() -> Iterator[None]:
-    """Share compiled templates among the apps of this process; thousands are made in a run."""
+    """Share compiled templates among the apps of this process, because a run creates thousands."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(Flask.jinja_options, "bytecode_cache", _CompiledTemplates())
         yield
@@ -47,7 +47,7 @@ def _templates_are_compiled_once() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def key_pair(tmp_path_factory: pytest.TempPathFactory) -> KeyPair:
-    """A release key of this test run."""
+    """The release key of this test run."""
     folder = tmp_path_factory.mktemp("keys")
     pair = KeyPair(folder / "release.key", folder / "release.pub")
     generate(pair.secret, pair.public, "")
@@ -56,13 +56,13 @@ def key_pair(tmp_path_factory: pytest.TempPathFactory) -> KeyPair:
 
 @pytest.fixture
 def tools(tmp_path: Path) -> Tools:
-    """The program `release-tools`, run in this test's folder."""
+    """The program `release-tools`, which runs in the folder of this test."""
     return Tools(tmp_path)
 
 
 @pytest.fixture
 def device(tmp_path: Path) -> Device:
-    """A device in a folder, without a single record of its own."""
+    """A device in a folder, without any records."""
     root = tmp_path / "device"
     root.mkdir()
     return Device(root)
@@ -89,14 +89,14 @@ def signed_release(tmp_path: Path, _built_release: Path) -> Path:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """How many processes `-n auto` means."""
-    # Two more than cores, as most tests wait for programs; with many more, programs wait too.
+    """The number of processes for `-n auto`."""
+    # Two more than cores, because most tests wait for programs; with many more, programs wait too.
     return min((os.cpu_count() or 1) + 2, _MOST_TESTS_AT_ONCE)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
-    """In CI a skipped test is a failure: nothing there may be missing."""
+    """In CI a skipped test is a failure, because nothing may be missing there."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if os.environ.get("CI") and reporter is not None and reporter.stats.get("skipped"):
         reporter.write_line("\nCI is set, and tests were skipped: that is a failure.", red=True)

@@ -1,9 +1,8 @@
-"""The wheel, as those who have no checkout get it: `python -m tests.wheel_smoke`.
+"""Test the wheel without the checkout: `python -m tests.wheel_smoke`.
 
-Builds it through the sdist, installs it with the extras `release`, `control`, `web`,
-`push` and `wizard` into a fresh environment, and uses it from an empty folder outside
-the checkout.
-Plain Python: it runs before anything of a test environment is there.
+Builds it through the sdist, installs it with the extras `release`, `control`, `web`, `push` and
+`wizard` into a fresh environment, and uses it from an empty folder outside the checkout. Plain
+Python, because it runs before the test environment exists.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from dev.distributions import ROOT, build_distributions
 TIMEOUT_S = 300
 VERSION, CHANNEL = "2026.11.1", "stable"
 IMAGE = f"platform-khoj-wsl2-{VERSION}-{CHANNEL}.tar.gz"
-# Asks the installed package itself, so that no file of the checkout can answer.
+# Asks the installed package itself, so that no file of the checkout can be found instead.
 READ_RESOURCES = """
 from pathlib import Path
 import platform_common, platformctl, pwa_app, release_tools, wizard_app
@@ -40,7 +39,7 @@ assert target_matrix(data_path("targets.toml"))["wsl2"] == "tar.gz"
 for package in (platform_common, platformctl, pwa_app, release_tools, wizard_app):
     assert "site-packages" in Path(package.__file__).parts, package.__file__
 """
-# As it is where only `release` and `control` were installed.
+# As if only `release` and `control` were installed.
 IMPORT_WITHOUT_THE_WEB = """
 import importlib, pkgutil, sys
 for name in ("babel", "flask", "gunicorn", "jinja2", "werkzeug", "cryptography", "py_vapid",
@@ -53,7 +52,7 @@ for package in (platformctl, release_tools):
             importlib.import_module(module.name)
 """
 
-# As on a device whose system has no time zones.
+# As on a device without the system's time zones.
 NAME_TIME_ZONES = """
 import zoneinfo
 assert not zoneinfo.TZPATH
@@ -62,7 +61,7 @@ assert {"Europe/Berlin", "UTC"} <= zoneinfo.available_timezones()
 
 
 class Installed:
-    """An environment that holds the wheel, used from an empty folder."""
+    """An environment with the wheel, used from an empty folder."""
 
     def __init__(self, environment: Path, folder: Path) -> None:
         self.folder = folder
@@ -71,7 +70,7 @@ class Installed:
     def __call__(
         self, program: str, *arguments: str | Path, exit_code: int = 0, **variables: str
     ) -> str:
-        """Run one of its programs; returns what it printed."""
+        """Run one of its programs; return the output."""
         finished = subprocess.run(
             [self._programs / program, *arguments],
             cwd=self.folder,
@@ -90,7 +89,7 @@ class Installed:
 
     @contextlib.contextmanager
     def running(self, program: str, *arguments: str, **variables: str) -> Iterator[None]:
-        """Have one of its programs run beside the block, which it must outlive."""
+        """Run one of its programs until the block ends; it must not end by itself."""
         environment = outside() | {"PATH": f"{self._programs}:{os.defpath}"} | variables
         with subprocess.Popen(
             [self._programs / program, *arguments],
@@ -107,14 +106,14 @@ class Installed:
 
 
 def outside() -> dict[str, str]:
-    """The environment without what leads back to the checkout or to a key."""
+    """The environment without variables that lead to the checkout or to a key."""
     dropped = ("PYTHON", "VIRTUAL_ENV", "SIGNING_", "PLATFORM_", "SOURCE_DATE_EPOCH", "TOX_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
     return kept | {"PATH": os.defpath}
 
 
 def main() -> None:
-    """Build, install, use; a failure ends the program."""
+    """Build, install and use the wheel; a failure ends the program."""
     with tempfile.TemporaryDirectory() as scratch:
         wheel = build_distributions(Path(scratch, "dist")).wheel
         environment, folder = Path(scratch, "environment"), Path(scratch, "empty")
@@ -136,17 +135,17 @@ def main() -> None:
 
 
 def install(installed: Installed, wheel: Path) -> None:
-    """Install the wheel; what its extra needs is what the lock file for it holds."""
+    """Install the wheel; the dependencies of its extra must be those of the lock file."""
     pip = ("-m", "pip", "install", "--quiet")
     lock = ROOT / "requirements/run.txt"
     installed("python", *pip, "--require-hashes", "--no-deps", "-r", lock)
-    # Nothing more may be needed: what is missing cannot be fetched.
+    # Nothing else may be needed, because it could not be downloaded.
     installed("python", *pip, "--no-index", f"{wheel}[release,control,web,push,wizard]")
     installed("python", "-m", "pip", "check")
 
 
 def check_imports(installed: Installed) -> None:
-    """Its modules and data come from the package; two of the programs need no web framework."""
+    """Modules and data come from the package, and two of the programs need no web framework."""
     installed("python", "-c", READ_RESOURCES)
     installed("python", "-c", IMPORT_WITHOUT_THE_WEB)
     for module in ("tests", "schemas", "templates", "dev"):
@@ -155,7 +154,7 @@ def check_imports(installed: Installed) -> None:
 
 
 def check_a_release(installed: Installed, folder: Path) -> None:
-    """A key, a release, its signature, its verification, and a refusal."""
+    """Create a key and a release, sign and verify it, and refuse a changed one."""
     keys = ("--secret-key", "release.key", "--public-key", "release.pub")
     installed("release-tools", "keygen", *keys, "--no-password")
     (folder / "images").mkdir()
@@ -174,7 +173,7 @@ def check_a_release(installed: Installed, folder: Path) -> None:
 
 
 def check_a_device(installed: Installed, folder: Path) -> None:
-    """The calls of the control CLI, on a device in a folder and what ships with the package."""
+    """Call the control CLI on a device in a folder, with the shipped records."""
     device = folder / "device"
     device.mkdir()
 
@@ -189,18 +188,18 @@ def check_a_device(installed: Installed, folder: Path) -> None:
 
 
 def check_the_dashboard(installed: Installed, folder: Path) -> None:
-    """The dashboard of that device: its pages and files, with values of its own control CLI."""
+    """The pages and files of a dashboard of that device, with values of its own control CLI."""
     bind, device = free_address(), str(folder / "device")
     base = f"http://{bind}"
     with installed.running("pwa-app", "serve", "--bind", bind, PLATFORM_ROOT=device):
         assert fetch(f"{base}/healthz") == b"ok"
         page = fetch(f"{base}/").decode()
-        assert "3.00" in page, page  # The cap that was set.
+        assert "3.00" in page, page  # The cap that was set before.
         assert fetch_all(base, page) >= {"css", "js", "png", "svg"}
 
 
 def check_the_wizard(installed: Installed, folder: Path) -> None:
-    """The wizard of a folder: its link is made, opens the first page, and that one its files."""
+    """The wizard of a folder: the link opens the first page, and the page loads its files."""
     bind = free_address()
     base, here = f"http://{bind}", ("--dev-out", str(folder / "setup"))
     installed("python", "-c", NAME_TIME_ZONES, PYTHONTZPATH="")
@@ -214,22 +213,22 @@ def check_the_wizard(installed: Installed, folder: Path) -> None:
 
 
 def free_address() -> str:
-    """An address of loopback that nobody listens on."""
+    """A loopback address where nothing listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return f"127.0.0.1:{probe.getsockname()[1]}"
 
 
 def fetch_all(base: str, page: str) -> set[str]:
-    """The endings of all files that a page names; each of them is there."""
+    """Fetch all files that a page refers to; return their suffixes."""
     addresses = re.findall(r'"(/static/[^"]+)"', page)
     assert all(fetch(base + address) for address in addresses)
     return {address.rpartition(".")[2].partition("?")[0] for address in addresses}
 
 
 def fetch(url: str) -> bytes:
-    """What is at the address, once somebody listens there."""
-    # The session that a launch link opens is a cookie, which the next page asks for.
+    """The content at the address, once something listens there."""
+    # A launch link opens a session, whose cookie the next page needs.
     sessions = urllib.request.HTTPCookieProcessor()
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), sessions)
     deadline = time.monotonic() + 30

@@ -130,7 +130,7 @@ def say(page: Page, text: str) -> None:
     page.get_by_role("button", name="Send", exact=True).click()
 
 
-def expect_rest(page: Page) -> None:
+def expect_answer_finished(page: Page) -> None:
     """Wait until no answer is being written."""
     expect(page.locator("#stop")).to_be_hidden()
     expect(page.locator("#state")).to_have_text("")
@@ -174,7 +174,7 @@ def test_an_answer_appears_while_it_is_written_and_then_as_markdown(
     expect(its.locator("strong")).to_have_text("Something")
     expect(its.locator("table td")).to_have_text("1")
     expect(page.locator(".turn time")).to_have_count(2)
-    expect_rest(page)
+    expect_answer_finished(page)
     expect(field(page)).to_be_focused()
     expect(page.locator("#heard")).to_have_text("")
     announced = page.evaluate("announced")
@@ -194,7 +194,7 @@ def test_stop_ends_the_answer_and_the_received_part_is_kept(
     speaker.say("It began ")
     expect(page.locator(".turn.assistant .said")).to_have_text("It began")
     page.get_by_role("button", name="Stop").click()
-    expect_rest(page)
+    expect_answer_finished(page)
     expect(page.locator(".turn.assistant .stopped")).to_be_visible()
     expect(page.locator("#message-error")).to_have_text("")
     expect(field(page)).to_be_focused()
@@ -223,7 +223,7 @@ def test_a_message_to_a_stopped_gateway_can_be_sent_again_later(
     expect(failed).to_contain_text("No answer")
     expect(failed).to_contain_text("refused the connection")
     expect(field(page)).to_have_value("Are you there?")
-    expect_rest(page)
+    expect_answer_finished(page)
     assert violations(page) == []
     announced = page.evaluate("announced")
     assert len(announced) == 2
@@ -273,7 +273,7 @@ def test_after_the_end_of_the_session_the_typed_text_is_kept(
     say(page, "Hello?")
     expect(page.get_by_role("alert")).to_contain_text("Your session has ended")
     expect(field(page)).to_have_value("Hello?")
-    expect_rest(page)
+    expect_answer_finished(page)
 
 
 def test_a_wizard_that_ends_during_an_answer_is_reported(
@@ -322,7 +322,7 @@ def test_one_message_is_sent_once(speaker: Speaker, page: Page, out: Device) -> 
     page.keyboard.press("Control+Enter")
     speaker.end("done")
     expect(page.locator(".turn.assistant")).to_contain_text("done")
-    expect_rest(page)
+    expect_answer_finished(page)
     expect(field(page)).to_have_value("another")
     assert speaker.asked() == ["once"]
     assert [one["content"] for one in turns(out)] == ["once", "done"]
@@ -358,7 +358,7 @@ def test_only_a_reader_at_the_end_follows_new_lines(
     until(page, "document.getElementById('end').getBoundingClientRect().top <= innerHeight")
     page.evaluate("scrollTo(0, 300)")
     speaker.end("end " * 200)
-    expect_rest(page)
+    expect_answer_finished(page)
     expect(page.locator("#latest")).to_contain_text("end end")
     assert page.evaluate("scrollY") == 300
     assert sideways_scroll(page) == []
@@ -374,7 +374,7 @@ def test_reload_and_back_show_the_conversation(
     speaker.end("A new one")
     say(page, "And then?")
     expect(page.locator("#latest")).to_contain_text("A new one")
-    expect_rest(page)
+    expect_answer_finished(page)
     until(page, IN_VIEW)
     page.get_by_role("link", name="Back", exact=True).click()
     expect(page).to_have_url(re.compile("/wizard/"))
@@ -437,7 +437,7 @@ def test_chat_03_chat_04_and_http_14_text_that_arrives_is_shown_as_text(
         expect(its).to_contain_text(XSS[start][:6])
         assert its.locator("*").count() == 0
         speaker.end()
-        expect_rest(page)
+        expect_answer_finished(page)
         assert page.locator("main img, .said :is(script, iframe, form, svg)").count() == 0
     assert happened == [page.url]
 
@@ -491,7 +491,7 @@ def test_n22_sending_stopping_and_clearing_only_need_the_keyboard(
     tab_to(page, "#stop")
     page.keyboard.press("Enter")
     expect(field(page)).to_be_focused()
-    expect_rest(page)
+    expect_answer_finished(page)
     for _ in range(3):
         page.keyboard.press("Shift+Tab")
         if page.evaluate("document.activeElement.id") == "clear":
@@ -531,7 +531,7 @@ def test_on_a_phone_only_wide_elements_scroll_sideways(
 ) -> None:
     page = open_page(f"{talk(speaker.server.url).url}/chat", phone=True)
 
-    def in_the_way() -> Iterator[str]:
+    def faults() -> Iterator[str]:
         yield from (*sideways_scroll(page), *small_targets(page), *violations(page))
         page.emulate_media(color_scheme="dark")
         yield from violations(page, colours_alone=True)
@@ -540,10 +540,10 @@ def test_on_a_phone_only_wide_elements_scroll_sideways(
     say(page, QUESTION)
     speaker.say(ANSWER)
     expect(page.locator(".turn.assistant .said")).to_contain_text("Quoted twice")
-    assert list(in_the_way()) == []
+    assert list(faults()) == []
     speaker.end()
-    expect_rest(page)
-    assert list(in_the_way()) == []
+    expect_answer_finished(page)
+    assert list(faults()) == []
     wide = "e => e.scrollWidth > e.clientWidth && getComputedStyle(e).overflowX === 'auto'"
     for box in (".said pre", ".said .scroll"):
         assert page.locator(box).first.evaluate(wide), box

@@ -113,7 +113,7 @@ def layout_faults(page: Page, where: str) -> Iterator[str]:
 def faults_in_every_font(page: Page, width: int) -> Iterator[str]:
     # The page keeps the last font.
     for name, font in reversed(list(FONTS.items())):
-        font.wear(page)
+        font.apply_to(page)
         yield from layout_faults(page, f"{width} px, {name}")
 
 
@@ -289,7 +289,7 @@ def test_the_browser_draws_with_each_font_and_the_last_is_the_widest(open_page: 
     widths = []
     for font in (None, *FONTS.values()):
         if font is not None:
-            font.wear(page)
+            font.apply_to(page)
         drawn = font or FONTS["DejaVu"]
         for number, family in enumerate((drawn.sans, drawn.sans, drawn.mono), 1):
             assert fonts_of(page, f"p:nth-child({number})") == {family}
@@ -316,7 +316,7 @@ def test_a_page_has_the_same_width_without_other_fonts(
             page.set_viewport_size({"width": PHONE, "height": HEIGHT})
             SCENES["logs-filtered"].views[0].open(page, stage.url)
             if page is pages[1]:
-                font.wear(page)
+                font.apply_to(page)
             assert fonts_of(page, "h1") == {font.sans}
             assert list(layout_faults(page, name)) == []
             found.append(page.evaluate(boxes))

@@ -37,7 +37,7 @@ def title(page: Page) -> str:
     return page.get_by_role("heading", level=1).inner_text()
 
 
-def name_it(page: Page) -> None:
+def answer_first_step(page: Page) -> None:
     """Answer the first step, and wait for the second."""
     page.get_by_label("Device name").fill("agent-kitchen")
     page.get_by_label("Time zone").fill("Europe/Berlin")
@@ -76,7 +76,7 @@ def test_ses_05_a_browser_keeps_the_cookie_of_its_session(
         "sameSite": "Strict",
     }
     assert page.evaluate("document.cookie") == ""
-    name_it(page)
+    answer_first_step(page)
 
 
 @pytest.mark.parametrize("path", ["/", "/wizard", "/wizard/system", "/wizard/review"])
@@ -112,7 +112,7 @@ def test_ses_08_a_second_browser_is_told_about_the_first_which_continues(
     assert (
         "Another browser is already setting up this device" in second.locator("main").inner_text()
     )
-    name_it(first)
+    answer_first_step(first)
 
 
 def test_a_wrong_link_has_its_own_message_and_spends_nothing(
@@ -143,7 +143,7 @@ def test_tok_08_a_link_on_another_site_opens_the_wizard_without_leaking_the_toke
     page.get_by_role("link").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Name this device")
     assert TOKEN not in page.url
-    name_it(page)
+    answer_first_step(page)
     assert told == []
 
 
@@ -170,7 +170,7 @@ def test_after_an_ended_session_a_new_link_leads_back_to_the_same_step(
     open_page: OpenPage, serve_wizard: ServeWizard, wizard: Served
 ) -> None:
     page = open_page(link(wizard))
-    name_it(page)
+    answer_first_step(page)
     wizard.process.terminate()
     wizard.process.wait()
     again = serve_wizard(host="0.0.0.0", port=wizard.port, WIZARD_TOKEN=ANOTHER)

@@ -60,7 +60,7 @@ def test_a_picture_is_small() -> None:
     assert [name for name in PICTURES if (ROOT / name).stat().st_size >= 60_000] == []
 
 
-def test_every_file_ends_in_one_newline_and_no_line_in_a_blank() -> None:
+def test_every_file_ends_in_one_newline_and_no_line_has_trailing_blanks() -> None:
     contents = {name: text(name) for name in FILES}
     assert [name for name, said in contents.items() if not re.search(r"(\A|[^\n]\n)\Z", said)] == []
     assert naming(re.compile(r"[ \t\r]$")) == []

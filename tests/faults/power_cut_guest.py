@@ -137,7 +137,7 @@ def _forget(unsynced: str) -> None:
     os.fsync = forgetful
 
 
-def _noted_on(disk: str) -> Say:
+def _recorder_on(disk: str) -> Say:
     notes = os.open(disk, os.O_WRONLY | os.O_SYNC)
 
     def say(*words: object) -> None:
@@ -179,7 +179,7 @@ def main(what: str, unsynced: str, *modules: str) -> None:
     folder = _begin(list(modules)) / DATA
     make_folder(folder)
     _forget(unsynced)
-    for _ in _WHAT[what](folder, _noted_on(NOTES_DISK)):
+    for _ in _WHAT[what](folder, _recorder_on(NOTES_DISK)):
         pass
 
 

@@ -99,10 +99,10 @@ def stored(out: Path) -> str | None:
 
 def prepare(out: str, setup: str) -> None:
     """Start a wizard for the device `out`, and enter the secrets of that setup."""
-    from tests.support.apply_setups import SETUPS, answer, lost, started
+    from tests.support.apply_setups import SETUPS, answer, started, steps_with_lost_secrets
 
     client = started(Path(out))
-    answer(client, SETUPS[setup].forms, lost(client))
+    answer(client, SETUPS[setup].forms, steps_with_lost_secrets(client))
     client.get("/wizard/review")
     _prepared[out] = client
 

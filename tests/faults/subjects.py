@@ -17,17 +17,17 @@ from tests.faults.programs import TIME_ZONE, stored
 from tests.faults.walks import DONE, NEW, OLD, TORN, UNSURE, Subject
 from tests.support.apply_setups import (
     SETUPS,
-    alike,
     answer,
     commands,
+    comparable_state,
     left_overs,
-    lost,
     not_stored,
     prepare,
     press_once_more,
     put_back,
     result,
     started,
+    steps_with_lost_secrets,
     wrong,
 )
 from tests.support.faults import FaultServer, Run, Site
@@ -148,7 +148,7 @@ CHANGES = {
     ),
     "the first line": Change({}, "append", "1", {"file": b"1\n"}),
     "the next line": Change({"file": b"1\n"}, "append", "2", {"file": b"1\n2\n"}),
-    "a line behind a torn one": Change({"file": b"1\n2"}, "append", "3", {"file": b"1\n2\n3\n"}),
+    "a line after a torn one": Change({"file": b"1\n2"}, "append", "3", {"file": b"1\n2\n3\n"}),
     "a file is put aside": Change({"file": b"1\n"}, "put-aside", "aside", {"aside": b"1\n"}),
 }
 
@@ -339,7 +339,7 @@ class SettingUp(Subject):
         self._before = result(self.out)
         enter = not_stored(self.out, self._setup.forms)
         client = started(self.out)
-        assert lost(client) == enter
+        assert steps_with_lost_secrets(client) == enter
         answer(client, self._setup.forms, enter)
         assert client.post("/wizard/review/apply").status_code == 302
         self._after, self._ran = result(self.out), commands(self.out)
@@ -367,7 +367,7 @@ class SettingUp(Subject):
 
     def again(self, found: str) -> None:
         # A new wizard asks for what was not stored, and completes as if nothing had happened.
-        if (now := alike(self.out)) in self._seen:
+        if (now := comparable_state(self.out)) in self._seen:
             return
         self._seen.append(now)
         joined = "mesh-vpn" not in not_stored(self.out, self._setup.forms)

@@ -181,7 +181,7 @@ def test_fs_10_a_hanging_program_does_not_stop_the_wizard_from_ending(tmp_path: 
     for name in ("hostnamectl", "timedatectl", "systemctl", "nft"):
         stand_in_programs.install(programs, name)
     tailscale = stand_in_programs.install(programs, "tailscale")
-    tailscale.does(stand_in_programs.HANG)
+    tailscale.set_behaviour(stand_in_programs.HANG)
     root.mkdir()
     variables = {
         "WIZARD_PRODUCTION": "1",

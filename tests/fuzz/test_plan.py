@@ -222,7 +222,7 @@ def box() -> Iterator[Box]:
         yield Box(folder)
 
 
-def _nasty(fuzz: Fuzz, box: Box, form: str, field: str) -> str:
+def _send_nasty_texts(fuzz: Fuzz, box: Box, form: str, field: str) -> str:
     """Send a form with each nasty text in a field and check the result; return the good value."""
     good = FORMS[form].fields.get(field, "")
     for nasty in fuzz.some(NASTY):
@@ -237,7 +237,7 @@ def test_env_06_and_07_rclone_reads_what_was_typed_in_any_field(
 ) -> None:
     for form, field in FIELDS:
         if form.startswith("store"):
-            _nasty(fuzz, box, form, field)
+            _send_nasty_texts(fuzz, box, form, field)
     config = tmp_path / "rclone.conf"
     sections = (
         "\n".join([f"[{name}]", *(f"{key} = {value}" for key, value in values.items())])
@@ -255,7 +255,7 @@ def test_env_01_to_03_and_ssh_02_no_unintended_line_option_or_argument_appears(
     fuzz: Fuzz, box: Box, form: str, field: str
 ) -> None:
     box.check(form)
-    good = _nasty(fuzz, box, form, field)
+    good = _send_nasty_texts(fuzz, box, form, field)
     assert box.send(form, field, good) or not good
 
 

@@ -54,7 +54,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Appliance]:
     """A machine with our services that is not set up, and a second network connected to it."""
     with appliance(console=tmp_path_factory.mktemp("shared") / "console") as here:
         here.machine.run("platformctl", "services", "install", "--programs=/usr/local/bin")
-        here.device.comes_up()
+        here.device.wait_until_served()
         before = here.machine.run("sh", "-c", _STATE).splitlines()
         yield here
         after = here.machine.run("sh", "-c", _STATE).splitlines()

@@ -104,7 +104,7 @@ def test_every_program_gets_its_arguments_and_a_minimal_environment(setup: Setup
 def test_the_output_of_a_failing_program_is_shown_and_later_actions_do_not_start(
     setup: Setup, name: str
 ) -> None:
-    setup[name].does(stand_in_programs.FAIL)
+    setup[name].set_behaviour(stand_in_programs.FAIL)
     answer = setup.apply()
     assert answer.status_code == 200
     assert f"{name} cannot do that" in answer.text
@@ -112,7 +112,7 @@ def test_the_output_of_a_failing_program_is_shown_and_later_actions_do_not_start
     assert setup.called() == sorted(run[: run.index(name) + 1], key=PROGRAMS.index)
     assert not setup.key_file.exists()
     # The next attempt succeeds.
-    setup[name].does(stand_in_programs.OK)
+    setup[name].set_behaviour(stand_in_programs.OK)
     assert setup.apply().location == "/wizard/done"
 
 
@@ -134,7 +134,7 @@ def test_a_missing_program_is_named(
 def test_ssh_08_a_hanging_program_is_killed_with_its_children_and_its_key_is_removed(
     setup: Setup, monkeypatch: pytest.MonkeyPatch, name: str, step: ModuleType
 ) -> None:
-    setup[name].does(stand_in_programs.HANG)
+    setup[name].set_behaviour(stand_in_programs.HANG)
     begun = time.monotonic()
     with monkeypatch.context() as patch:
         patch.setattr(step, "_LIMIT_S", LIMIT_S)
@@ -148,7 +148,7 @@ def test_ssh_08_a_hanging_program_is_killed_with_its_children_and_its_key_is_rem
     if name == "tailscale":
         assert call["file"]["mode"] == "0600"
     assert list(setup.root.glob("run/platform/*mesh-vpn*")) == []
-    setup[name].does(stand_in_programs.OK)
+    setup[name].set_behaviour(stand_in_programs.OK)
     assert setup.apply().location == "/wizard/done"
     assert not setup.key_file.exists()
 

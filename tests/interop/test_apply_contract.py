@@ -207,7 +207,7 @@ CASES = {
         secret_access_key="s/e+c",
         region="eu-west-1",
     ),
-    "an-endpoint-and-a-model-of-ones-own": chosen(
+    "own-endpoint-and-model": chosen(
         "custom",
         "CUSTOM_OPENAI_API_KEY=any\n",
         api_key="any",

@@ -225,9 +225,9 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Run:
         here, root = device.serve(), device.here.root
         with traced(worker_of(main_process(device)), folder / "strace"):
             visit(here)
-            device.tailscale.does(stand_in_programs.BAD_KEY)
+            device.tailscale.set_behaviour(stand_in_programs.BAD_KEY)
             assert here.apply().status == 200
-            device.tailscale.does(stand_in_programs.OK)
+            device.tailscale.set_behaviour(stand_in_programs.OK)
             done = here.apply()
             assert (done.status, done.location) == (302, "/wizard/done"), done.body
             here.ask("/wizard/done")

@@ -196,15 +196,15 @@ def story() -> Iterator[SetupStory]:
         lines = "\r\n".join(told.public(kind) for kind in KINDS)
         visitor.answer({**FORMS, "ssh": [("ssh_keys", lines)]})
         for mode in (stand_in_programs.BAD_KEY, stand_in_programs.DAEMON_DOWN):
-            new.tailscale.does(mode)
+            new.tailscale.set_behaviour(mode)
             told.remember(mode, visitor.apply())
-        new.tailscale.does(stand_in_programs.OK)
+        new.tailscale.set_behaviour(stand_in_programs.OK)
         told.machine.unit(OPENCLAW, NEVER_STARTS)
         told.remember("no-gateway", visitor.apply())
         visitor.answer(CHANGED)
         told.remember("done", visitor.apply())
         again = {**FORMS, **CHANGED, "ssh": [("ssh_keys", told.public("rsa"))]}
-        new.begin_anew().set_up(again)
+        new.reset_and_serve().set_up(again)
         yield told
 
 

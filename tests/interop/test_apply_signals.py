@@ -70,7 +70,7 @@ def test_fs_10_and_fs_11_a_signal_during_setup_loses_nothing_and_one_press_compl
 ) -> None:
     device = Device(tmp_path)
     key_file = device.root / "run/platform/mesh-vpn.key"
-    device.programs["tailscale"].does(HANG)
+    device.programs["tailscale"].set_behaviour(HANG)
     with device.wizard() as wizard:
         visitor = visitor_of(wizard)
         visitor.answer(FORMS)
@@ -85,7 +85,7 @@ def test_fs_10_and_fs_11_a_signal_during_setup_loses_nothing_and_one_press_compl
     before = device.states()
     assert "running" in before
     assert (device.root / "etc/hostname").read_text() == "kitchen\n"
-    device.programs["tailscale"].does(OK)
+    device.programs["tailscale"].set_behaviour(OK)
     with device.wizard() as wizard:
         assert not key_file.exists()
         visitor = visitor_of(wizard)

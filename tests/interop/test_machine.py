@@ -178,8 +178,8 @@ HARM = {
         f"sshd cannot read its configuration: {SSHD}: terminating, 1 bad configuration options",
     ),
     "no-table": ("nft delete table inet platform", *NO_TABLE),
-    "a-table-that-lets-in": ("nft chain inet platform input '{ policy accept; }'", *NO_TABLE),
-    "a-rule-that-lets-in": (
+    "a-table-that-accepts": ("nft chain inet platform input '{ policy accept; }'", *NO_TABLE),
+    "a-rule-that-accepts": (
         "nft insert rule inet platform input accept",
         *("firewall-default-drop", "a rule of the chain input accepts everything"),
     ),

@@ -220,7 +220,7 @@ def test_a_release_is_only_verified_over_https_with_a_known_authority(
     assert "Traceback" not in done.stderr
 
 
-def test_rel_16_https_is_never_left_for_http(
+def test_rel_16_a_redirect_from_https_to_http_is_refused(
     signed_release: Path, tmp_path: Path, certificate: Certificate, verify_served: Verify
 ) -> None:
     with nginx(signed_release, tmp_path / "plain") as plain:

@@ -26,7 +26,7 @@ from tests.support.machine import Machine
 from tests.support.network_namespaces import Network, network_of
 from tests.support.raw_server import RawServer, Request, response
 from tests.support.waiting import wait_until
-from tests.support.web_load import Ended, load
+from tests.support.web_load import Results, load
 from tests.support.wizard_visits import SIMPLE, Answer, Visitor
 
 pytestmark = pytest.mark.long
@@ -124,7 +124,7 @@ def stop_and_start(service: Service) -> None:
     assert service.answers() == "ok"
 
 
-def wait_for_more_answers(ended: Ended) -> None:
+def wait_for_more_answers(ended: Results) -> None:
     """Wait until thirty more requests have been answered."""
     before = ended.answered
     wait_until(lambda: ended.answered >= before + 30)

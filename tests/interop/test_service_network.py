@@ -195,7 +195,7 @@ def rules(booted: Machine) -> Iterator[Machine]:
     booted.run("rm", RULES_FILE)
 
 
-def in_force(booted: Machine) -> bool:
+def rules_are_loaded(booted: Machine) -> bool:
     """Whether our rules are loaded and drop input."""
     dropped = "policy drop" in booted.call("nft", "list", "table", "inet", "platform").stdout
     return dropped and booted.show(FIREWALL, "ActiveState") == "active"
@@ -205,14 +205,14 @@ def in_force(booted: Machine) -> bool:
 def test_the_rules_survive_debians_own_service(rules: Machine, verbs: tuple[str, ...]) -> None:
     for verb in verbs:
         rules.run("systemctl", verb, DEBIANS)
-        wait_until(lambda: in_force(rules))
+        wait_until(lambda: rules_are_loaded(rules))
     assert "table inet filter" in rules.run("nft", "list", "tables")
 
 
 def test_stopping_the_firewall_keeps_the_rules(rules: Machine) -> None:
     rules.run("systemctl", "start", DEBIANS)
     rules.run("systemctl", "stop", DEBIANS)
-    wait_until(lambda: in_force(rules))
+    wait_until(lambda: rules_are_loaded(rules))
     rules.run("systemctl", "stop", FIREWALL)
     assert "policy drop" in rules.run("nft", "list", "table", "inet", "platform")
 

@@ -238,7 +238,7 @@ HOSTILE: Mapping[str, tuple[dict[str, Any], str]] = {
     "a-line-feed-in-a-stores-key": (store_key(f"{STORE_KEY}\nx = y"), "without spaces"),
     "a-reference-in-a-stores-key": (store_key("a%(key)s"), "the backup program misreads it"),
     "a-long-key": (secrets("mesh-vpn", authkey="a" * 5000), "longer than 4,096"),
-    "credentials-that-are-none": (credentials("#!/bin/sh"), "must be JSON"),
+    "invalid-credentials": (credentials("#!/bin/sh"), "must be JSON"),
     "another-tunnel": (credentials('{"TunnelName": "other"}'), "Tunnel credentials"),
     "large-credentials": (credentials(LARGE), "64 KiB or smaller"),
     "a-huge-request": (credentials("x" * 300_000), "longer than 262,144 bytes"),

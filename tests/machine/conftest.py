@@ -1,4 +1,4 @@
-"""A device with our package on it, made once for all tests of a run."""
+"""A device with our package, prepared once for all tests of a run."""
 
 from __future__ import annotations
 

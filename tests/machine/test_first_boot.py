@@ -1,4 +1,4 @@
-"""A device from its first boot to its dashboard: the nine steps over https, and what is then."""
+"""A device from its first boot to its dashboard: the nine steps over https, and the result."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from tests.support.wizard_visits import Visitor
 pytestmark = pytest.mark.long
 
 _LINK = re.compile(r"https://10\.99\.0\.1:8088(/\?token=[0-9a-f]{64})")
-# What a container cannot have, and what the image or the package of a gateway brings.
+# What a container cannot have, and what the image or the package of a gateway provides.
 _NOT_OURS = {"time-sync", "ssh-key-only", "apparmor-enforcing", "hardened-sysctls", "zram-swap"}
 
 
 @dataclass
-class Story:
+class SetupStory:
     """A device that was set up, and whose key was then replaced in the dashboard."""
 
     here: Appliance
@@ -43,15 +43,15 @@ class Story:
 
 
 @pytest.fixture(scope="module")
-def story(device_tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+def story(device_tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SetupStory]:
     console = tmp_path_factory.mktemp("screen") / "console"
     with (
         writable_tree(device_tree) as tree,
         appliance(tree, programs=False, console=console) as here,
     ):
-        told = Story(here, console)
+        told = SetupStory(here, console)
         device = here.device
-        device.comes_up()
+        device.wait_until_served()
         wait_until(lambda: _LINK.search(console.read_text("utf-8", "replace")) is not None)
         shown = _LINK.search(console.read_text("utf-8", "replace"))
         assert shown is not None
@@ -72,7 +72,7 @@ def story(device_tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         yield told
 
 
-def test_its_name_and_its_clock_are_as_answered(story: Story) -> None:
+def test_its_name_and_its_time_zone_are_the_answers(story: SetupStory) -> None:
     device = story.here.device
     assert device.run("hostname") == "kitchen\n"
     assert device.run("hostnamectl", "--static") == "kitchen\n"
@@ -100,7 +100,7 @@ FILES = {
 }
 
 
-def test_every_file_has_its_mode_and_its_owner(story: Story) -> None:
+def test_every_file_has_its_mode_and_its_owner(story: SetupStory) -> None:
     machine = story.here.machine
     assert {path: machine.rights(path) for path in FILES} == {
         path: rights for path, (rights, _) in FILES.items()
@@ -109,7 +109,7 @@ def test_every_file_has_its_mode_and_its_owner(story: Story) -> None:
     assert {path: story.here.read(path) for path in texts} == texts
 
 
-def test_the_key_is_readable_by_its_gateway_and_by_no_other_user(story: Story) -> None:
+def test_only_the_gateway_and_root_can_read_the_key(story: SetupStory) -> None:
     device = story.here.device
     users = [line.split(":")[0] for line in device.run("cat", "/etc/passwd").splitlines()]
     readers = [
@@ -122,11 +122,11 @@ def test_the_key_is_readable_by_its_gateway_and_by_no_other_user(story: Story) -
         == 0
     ]
     assert {"agent", "platform", "root", "sshd"} <= set(users)
-    # 0600 since the key was replaced by the control CLI.
+    # The mode is 0600 after the control CLI replaced the key.
     assert readers == ["root"]
 
 
-def test_ssh_only_lets_in_the_owner_of_the_key(story: Story) -> None:
+def test_only_the_owner_of_the_key_can_log_in_over_ssh(story: SetupStory) -> None:
     options = ("BatchMode=yes", "StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null")
     words = [word for option in options for word in ("-o", option)]
     log_in = ("ssh", "-F", "none", *words, "-i", LOGIN, f"agent@{NEAR}", "id", "-un")
@@ -137,7 +137,7 @@ def test_ssh_only_lets_in_the_owner_of_the_key(story: Story) -> None:
 
 
 @pytest.mark.parametrize("address", [NEAR, NEAR_V6])
-def test_the_firewall_lets_in_who_may_come_in(story: Story, address: str) -> None:
+def test_the_firewall_only_opens_the_intended_ports(story: SetupStory, address: str) -> None:
     story.here.device.run(
         *("systemd-run", "--quiet", "--collect", "--unit=more", "python3", "-m", "http.server"),
         *("--bind", "::", "9000"),
@@ -150,7 +150,7 @@ def test_the_firewall_lets_in_who_may_come_in(story: Story, address: str) -> Non
     assert found == open_ports
 
 
-def test_the_gateway_was_started_with_the_whole_of_it(story: Story) -> None:
+def test_the_gateway_was_started_after_everything_it_needs(story: SetupStory) -> None:
     starts = story.here.device.seen_by_gateway()
     assert starts
     for seen in starts:
@@ -163,21 +163,21 @@ def test_the_gateway_was_started_with_the_whole_of_it(story: Story) -> None:
     assert story.here.device.call("systemctl", "is-enabled", GATEWAY).stdout == "enabled\n"
 
 
-def test_the_gateway_can_be_talked_to_in_the_wizard(story: Story) -> None:
+def test_the_chat_of_the_wizard_reaches_the_gateway(story: SetupStory) -> None:
     assert "You said: Good morning" in story.pages["chat"]
 
 
-def test_the_last_page_leads_to_what_was_set_up_by_its_new_name(story: Story) -> None:
+def test_the_last_page_links_to_the_device_by_its_new_name(story: SetupStory) -> None:
     for text in (f'"http://kitchen.local:{DASHBOARD_PORT}"', "ssh agent@kitchen.local"):
         assert text in story.pages["done"]
 
 
-def test_the_dashboard_shows_what_was_set_up(story: Story) -> None:
+def test_the_dashboard_shows_what_was_set_up(story: SetupStory) -> None:
     for word in ("OpenClaw", "OpenRouter", "kitchen", "Running"):
         assert word in story.pages["before"]
 
 
-def test_a_key_that_is_replaced_in_the_dashboard_is_the_gateways_next(story: Story) -> None:
+def test_the_gateway_gets_a_key_that_was_replaced_in_the_dashboard(story: SetupStory) -> None:
     device = story.here.device
     assert "Rotated openrouter successfully." in story.pages["rotated"]
     stored = device.run("cat", "/etc/platform/secrets.env")
@@ -190,14 +190,14 @@ def test_a_key_that_is_replaced_in_the_dashboard_is_the_gateways_next(story: Sto
     assert device.run("ps", "-o", "user=", "-p", main).strip() == "platform"
 
 
-def test_the_user_of_the_apps_is_told_that_it_is_set_up(story: Story) -> None:
+def test_the_user_of_the_apps_can_read_the_status_of_setup(story: SetupStory) -> None:
     as_platform = ("runuser", "-u", "platform", "--")
     told = story.here.device.run(*as_platform, "platformctl", "setup", "status")
     assert told.startswith("This device is set up since ")
     assert "Everything was applied. " in told
 
 
-def test_the_doctor_finds_nothing_of_ours(story: Story) -> None:
+def test_the_doctor_finds_no_problem_of_ours(story: SetupStory) -> None:
     verdict = json.loads(story.here.device.call("platformctl", "doctor", "--json").stdout)
     wrong = {
         check["name"]: check["outcome"]
@@ -207,11 +207,11 @@ def test_the_doctor_finds_nothing_of_ours(story: Story) -> None:
     assert set(wrong) <= _NOT_OURS, wrong
 
 
-def test_no_unit_has_failed(story: Story) -> None:
+def test_no_unit_has_failed(story: SetupStory) -> None:
     assert story.here.device.run("systemctl", "--failed", "--quiet", "--plain") == ""
 
 
-def test_leak_01_the_journal_and_the_screen_and_the_pages_have_no_secret(story: Story) -> None:
+def test_leak_01_the_journal_the_screen_and_the_pages_contain_no_secret(story: SetupStory) -> None:
     log = story.here.device.run("journalctl", "--all", "--no-pager", "--output=verbose")
     pages = [page for visitor in story.visitors for page in visitor.pages]
     applied = story.here.device.run("cat", "/var/lib/platform/apply-journal.jsonl")

@@ -1,7 +1,7 @@
-"""A first boot under QEMU, with what a container cannot show.
+"""A first boot under QEMU, for what a container cannot show.
 
-Memory limits, filters of addresses, the kernel's own protections, and a disk that loses what
-was not flushed when the power goes.
+Memory limits, address filters, protections of the kernel, and a disk that loses unflushed data at a
+power cut.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.long
 
 _LONG_S = 600
-# More than any limit of ours, and less than none.
+# Higher than any of our limits, and lower than no limit.
 _MOST = 1 << 30
-# A network beside the device whose addresses are public ones.
+# A network beside the device, with public addresses.
 _STRANGER = """
 ip netns add stranger
 ip link add near type veth peer name far netns stranger
@@ -50,28 +50,28 @@ else:
 
 @pytest.fixture(scope="module")
 def device(device_tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Device]:
-    """A device whose power went as soon as it was set up, and that runs once more."""
+    """A device whose power was cut immediately after setup, and that was booted again."""
     folder = tmp_path_factory.mktemp("virtual")
     log = folder / "console"
     with writable_tree(device_tree) as tree:
         answers = forms(tree)
         disk = disk_of(tree, folder)
-    with _said(log):
+    with _console_shown_on_failure(log):
         with running(disk, log) as (machine, here):
             visitor = here.visitor()
             visitor.answer(answers)
-            # As who sits before it: where the host is too busy, the helper is too late for the
-            # wizard, which says so and asks for another press.
+            # As a person would do it: on a busy host, the helper may be too slow for the wizard,
+            # which reports it and asks for another press.
             wait_until(lambda: visitor.apply().location == "/wizard/done", _LONG_S, pause_s=5)
-            # What was acknowledged is there, however soon the power goes.
+            # Acknowledged data is on the disk, however soon the power is cut.
             machine.cut()
         with running(disk, log) as (_, again):
-            again.comes_up(DASHBOARD_PORT)
+            again.wait_until_served(DASHBOARD_PORT)
             yield again
 
 
 @contextlib.contextmanager
-def _said(log: Path) -> Iterator[None]:
+def _console_shown_on_failure(log: Path) -> Iterator[None]:
     try:
         yield
     except BaseException:
@@ -79,7 +79,7 @@ def _said(log: Path) -> Iterator[None]:
         raise
 
 
-def test_what_was_set_up_is_there_although_the_power_went_at_once(device: Device) -> None:
+def test_the_setup_survives_an_immediate_power_cut(device: Device) -> None:
     assert (
         device.run("stat", "--format=%a %U:%G", "/etc/platform/secrets.env") == "640 root:agent\n"
     )
@@ -92,12 +92,12 @@ def test_what_was_set_up_is_there_although_the_power_went_at_once(device: Device
         assert seen["environ"]["OPENROUTER_API_KEY"] == CANARIES["provider"]
         assert (seen["firewall"], seen["host"]) == (True, "kitchen")
     assert not device.answers(WIZARD_PORT)
-    # Every call of it takes seconds here, while the machine is still busy with its start.
+    # While the machine is still busy with booting, every call takes seconds.
     dashboard = device.dashboard()
     wait_until(lambda: "OpenClaw" in dashboard.ask("/app/dashboard").body, _LONG_S, pause_s=5)
 
 
-def test_no_unit_has_failed_under_a_kernel_of_its_own(device: Device) -> None:
+def test_no_unit_has_failed_under_its_own_kernel(device: Device) -> None:
     assert device.run("systemctl", "--failed", "--quiet", "--plain") == ""
 
 
@@ -110,11 +110,11 @@ def test_the_kernel_protects_files_in_shared_folders(device: Device) -> None:
         assert dashboard.ask("/app/keys/rotate", new_key).status == 302
         return "Rotated openrouter successfully." in dashboard.ask("/app/keys").body
 
-    # With pauses, as every try is work for this slow machine.
+    # With pauses, because each attempt is much work for this slow machine.
     wait_until(rotated, _LONG_S, pause_s=5)
 
 
-def test_the_dashboard_may_use_so_much_memory_and_no_swap(device: Device) -> None:
+def test_the_kernel_enforces_the_limits_of_the_dashboard(device: Device) -> None:
     unit = "platform-pwa.service"
     for limit, name in (
         ("memory.max", "MemoryMax"),
@@ -127,7 +127,7 @@ def test_the_dashboard_may_use_so_much_memory_and_no_swap(device: Device) -> Non
         assert int(in_force) < (0 if limit == "memory.swap.max" else _MOST) + 1
 
 
-def test_clients_from_the_internet_do_not_reach_the_dashboard(device: Device) -> None:
+def test_clients_from_the_internet_cannot_reach_the_dashboard(device: Device) -> None:
     device.run("sh", "-ec", _STRANGER)
     beyond = ("ip", "netns", "exec", "stranger", "python3", "-c", _CONNECTS, "203.0.113.1")
     reached = {port: device.run(*beyond, str(port)).strip() for port in (22, DASHBOARD_PORT)}

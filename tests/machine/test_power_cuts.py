@@ -1,4 +1,4 @@
-"""The power goes while a device is set up: at the next boot one more press completes it."""
+"""The power is cut during setup: after the next boot one more press completes it."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ pytestmark = pytest.mark.long
 _CUTS = 20
 _COMPLETE = "/etc/platform/setup-complete"
 _JOURNAL = "var/lib/platform/apply-journal.jsonl"
-# An action is a line when it begins and one when it is done; and one for all of them before.
+# The journal has one line for all actions at first, then two for each: at its begin and its end.
 _LINES = 36
 _LONGEST_S = 0.04
 _TIMEOUT_S = 60
 
 
 class Answered(NamedTuple):
-    """A device on which everything is answered, and what it is once it is set up."""
+    """The files of a device with all answers, and of the same device after an undisturbed setup."""
 
     tree: Path
     undisturbed: Files
@@ -53,7 +53,7 @@ def answered(device_tree: Path) -> Iterator[Answered]:
 
 
 def _finish(device: Device, visitor: Visitor, tree: Path) -> None:
-    """Enter once more what is asked for, and press the button."""
+    """Enter the requested secrets again, and apply."""
     asked = device.secrets_asked()
     assert set(asked) <= set(SECRET_STEPS)
     if asked:
@@ -70,7 +70,7 @@ def _is_up(device: Device) -> bool:
 
 
 def _cut(here: Appliance, tree: Path, lines: int, then_s: float) -> None:
-    """Have the device set up, and cut its power so long after so many lines of its journal."""
+    """Apply, and cut the power `then_s` seconds after the journal has `lines` lines."""
     visitor = here.device.visitor()
     every = {slug: fields for slug, fields in forms(tree).items() if slug in SECRET_STEPS}
     visitor.answer(every)
@@ -98,7 +98,7 @@ def _wait_for_lines(journal: Path, lines: int) -> None:
 
 
 @pytest.mark.parametrize("number", range(_CUTS))
-def test_wiz_09_a_device_whose_power_goes_while_it_is_set_up_is_completed_by_one_press(
+def test_wiz_09_after_a_power_cut_during_setup_one_press_completes_it(
     answered: Answered, number: int
 ) -> None:
     lines = number * _LINES // (_CUTS - 1)

@@ -1,4 +1,4 @@
-"""A device that is switched off and on again, half-way through its setup and after it."""
+"""A device that is restarted half-way through its setup, and after it."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ from tests.support.wizard_secrets import found
 pytestmark = pytest.mark.long
 
 _HALF = 5
-# Of each start of the device.
+# One log for each boot of the device.
 LOGS: list[str] = []
 _WIZARD = "platform-wizard.service"
 
 
 @pytest.fixture(scope="module")
 def again(device_tree: Path) -> Iterator[Appliance]:
-    """A device that was set up in spite of a crash and a reboot, and runs once more."""
+    """A device that was set up despite a crash and a reboot, and was booted again."""
     with writable_tree(device_tree) as tree:
         with appliance(tree, programs=False, clean=True) as here:
-            _half_answered_and_killed(here.device, tree)
+            _answer_half_and_kill(here.device, tree)
             LOGS.append(here.machine.log("--output=verbose"))
         with appliance(tree, programs=False, clean=True) as here:
-            _asked_for_secrets_again(here.device, tree)
-            here.device.comes_up(DASHBOARD_PORT)
+            _finish_after_reboot(here.device, tree)
+            here.device.wait_until_served(DASHBOARD_PORT)
             LOGS.append(here.machine.log("--output=verbose"))
         before = device_files(tree)
         with appliance(tree, programs=False) as here:
-            here.device.comes_up(DASHBOARD_PORT)
+            here.device.wait_until_served(DASHBOARD_PORT)
             assert device_files(here.root) == before
             yield here
 
 
-def _half_answered_and_killed(device: Device, tree: Path) -> None:
-    """Half of it is answered; the wizard is killed, comes back and has kept the answers."""
+def _answer_half_and_kill(device: Device, tree: Path) -> None:
+    """Answer half of the steps, kill the wizard, and check that it restarts with the answers."""
     device.visitor().answer(dict(list(forms(tree).items())[:_HALF]))
     show = ("systemctl", "show", "--property=MainPID", "--value", _WIZARD)
     main = device.run(*show)
@@ -58,8 +58,8 @@ def _half_answered_and_killed(device: Device, tree: Path) -> None:
     assert device.secrets_asked() == ["provider"]
 
 
-def _asked_for_secrets_again(device: Device, tree: Path) -> None:
-    """The rest is answered, and what was in memory is asked for, and then it is done."""
+def _finish_after_reboot(device: Device, tree: Path) -> None:
+    """Answer the other steps, enter the lost secrets again, and apply."""
     visitor = device.visitor()
     assert 'value="kitchen"' in visitor.ask("/wizard/system").body
     assert device.secrets_asked() == ["provider"]
@@ -71,10 +71,10 @@ def _asked_for_secrets_again(device: Device, tree: Path) -> None:
     visitor.set_up({"provider": every["provider"]})
 
 
-def test_wiz_04_and_fs_06_neither_a_crash_nor_a_reboot_half_way_loses_an_answer(
+def test_wiz_04_and_fs_06_neither_a_crash_nor_a_reboot_during_setup_loses_an_answer(
     again: Appliance,
 ) -> None:
-    # That is what `again` saw; and no secret of it is in a log.
+    # The fixture has checked that; here no secret may be in a log.
     logs = [*LOGS, again.machine.log("--output=verbose")]
     assert "setup-apply by user" in "".join(logs)
     assert {name: found(secret, *logs) for name, secret in CANARIES.items()} == {
@@ -82,7 +82,7 @@ def test_wiz_04_and_fs_06_neither_a_crash_nor_a_reboot_half_way_loses_an_answer(
     }
 
 
-def test_after_a_reboot_the_wizard_is_not_there_and_the_dashboard_is(again: Appliance) -> None:
+def test_after_a_reboot_the_dashboard_runs_and_the_wizard_does_not(again: Appliance) -> None:
     units = (_WIZARD, "platform-wizard.socket", "platform-wizard-qr.service")
     states = [again.device.call("systemctl", "is-active", unit).stdout.strip() for unit in units]
     assert states == ["inactive"] * len(units)
@@ -103,13 +103,13 @@ def test_after_a_reboot_the_gateway_has_its_key_and_the_device_its_name(again: A
     assert device.run("systemctl", "--failed", "--quiet", "--plain") == ""
 
 
-def test_after_a_reboot_the_firewall_is_in_force(again: Appliance) -> None:
+def test_after_a_reboot_the_firewall_rules_are_loaded(again: Appliance) -> None:
     assert "policy drop" in again.device.run("nft", "list", "table", "inet", "platform")
     assert again.far.connects(NEAR, 22)
     assert not again.far.connects(NEAR, 8080, 0.5)
 
 
-def test_a_device_that_is_set_up_is_not_set_up_again(again: Appliance) -> None:
+def test_a_configured_device_is_not_set_up_again(again: Appliance) -> None:
     device = again.device
     device.call("systemctl", "start", _WIZARD)
     assert not device.answers(WIZARD_PORT)

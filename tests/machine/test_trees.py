@@ -1,4 +1,4 @@
-"""What the machines of these tests keep, and what they forget."""
+"""What the machines of these tests keep on disk, and what they discard."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from tests.support.machine import machine, run_in, writable_tree
 pytestmark = pytest.mark.long
 
 
-def test_a_tree_keeps_what_a_machine_wrote_and_nothing_of_one_above_it() -> None:
+def test_a_tree_keeps_the_files_of_its_machine_and_not_those_of_a_machine_above_it() -> None:
     with writable_tree() as tree:
         run_in(tree, "sh", "-c", "echo one >/etc/kept")
-        # Its power is cut.
+        # The power is cut.
         with machine(tree) as first:
             first.write("/etc/more", "two\n")
             identity = first.run("cat", "/etc/machine-id")

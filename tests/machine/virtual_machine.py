@@ -1,7 +1,7 @@
-"""A real machine with a kernel, a disk and a network card of its own, made by QEMU.
+"""A real machine with its own kernel, disk and network card, emulated by QEMU.
 
-It boots in half a minute, so it is for what a container cannot show. Commands reach it by a
-port of their own, which no firewall is before; its ports by those of loopback.
+It takes half a minute to boot, so it is for what a container cannot show. Commands reach it through
+a separate channel, independent of the firewall; its ports are forwarded from loopback.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from tests.support.web_servers import unverified
 
 _PACKAGES = ("linux-image-cloud-amd64", "initramfs-tools", "udev", "iproute2", "libpam-systemd")
 _DISK_MIB = 2048
-# Of a host with far more to do than it has cores; one that is idle needs a tenth of it.
+# For a host with far more work than cores; an idle one needs a tenth of this.
 _BOOT_TIMEOUT_S = 900
 _TIMEOUT_S = 600
 _PORT_NAME = "commands"
-# Runs what it is told, a line of JSON each, and says how it ended.
+# Runs commands, one line of JSON each, and returns their results.
 _AGENT = f"""#!/usr/bin/python3 -I
 import json, os, subprocess
 port = os.open("/dev/virtio-ports/{_PORT_NAME}", os.O_RDWR)
@@ -72,7 +72,7 @@ DHCP=yes
 
 @dataclass(frozen=True)
 class Disk:
-    """What a machine boots from: its disk, its kernel and what the kernel begins with."""
+    """What a machine boots from: its disk, its kernel, and its initial RAM disk."""
 
     image: Path
     kernel: Path
@@ -89,28 +89,28 @@ class VirtualMachine:
         self._ports: Mapping[int, int] = {}
 
     def call(self, *argv: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        """How a command inside ends."""
+        """Run a command inside the machine; return the finished process."""
         self._channel.sendall(json.dumps({"argv": argv, "stdin": stdin}).encode() + b"\n")
         status, stdout, stderr = json.loads(self._lines.readline())
         return subprocess.CompletedProcess(argv, status, stdout, stderr)
 
     def wait_until_up(self) -> None:
-        """Return when it takes commands."""
+        """Wait until the machine accepts commands."""
         assert json.loads(self._lines.readline()) == "up"
 
     def cut(self) -> None:
-        """Pull the plug: what its kernel has not written to the disk is lost."""
+        """Cut the power: what the kernel has not written to the disk is lost."""
         self._process.kill()
         self._process.wait(_TIMEOUT_S)
 
     def close(self) -> None:
-        """Give up talking to it."""
+        """Close the connection."""
         self._lines.close()
         self._channel.close()
 
 
 def disk_of(tree: Path, folder: Path) -> Disk:
-    """A disk with the files of `tree`, to which a kernel is added, made in `folder`."""
+    """Make a disk in `folder` with the files of `tree` and a kernel."""
     _add_kernel(tree)
     image = folder / "disk"
     printed("mkfs.ext4", "-q", "-F", "-d", str(tree), "-L", "root", str(image), f"{_DISK_MIB}M")
@@ -144,9 +144,9 @@ def _add_kernel(tree: Path) -> None:
 
 @contextlib.contextmanager
 def running(disk: Disk, log: Path) -> Iterator[tuple[VirtualMachine, Device]]:
-    """Boot a machine from `disk`, which keeps what it writes; `log` gets what its console shows.
+    """Boot a machine from `disk`, which keeps its changes; `log` receives the console.
 
-    When the block ends its power is cut.
+    When the block ends, the power is cut.
     """
     ports = {port: free_port() for port in (WIZARD_PORT, DASHBOARD_PORT)}
     channel_path = disk.image.with_name("commands")
@@ -158,12 +158,13 @@ def running(disk: Disk, log: Path) -> Iterator[tuple[VirtualMachine, Device]]:
         listening.settimeout(_BOOT_TIMEOUT_S)
         process = subprocess.Popen(
             [
-                # It emulates every instruction: beside other work, its own limits of time run out.
+                # Every instruction is emulated: with normal priority, time limits inside could be
+                # exceeded.
                 *("nice", "-n", "-10"),
                 *("qemu-system-x86_64", "-accel", "tcg,thread=multi", "-m", "1024", "-smp", "2"),
                 *("-nographic", "-nodefaults", "-serial", "stdio", "-no-reboot"),
                 *("-kernel", str(disk.kernel), "-initrd", str(disk.initrd), "-append"),
-                # A busy host can be too late for the kernel's check of its timer.
+                # A busy host may be too slow for the kernel's check of its timer.
                 "root=/dev/vda rw console=ttyS0 panic=-1 quiet net.ifnames=0 no_timer_check",
                 "-drive",
                 f"file={disk.image},format=raw,if=virtio,cache=unsafe",

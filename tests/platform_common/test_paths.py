@@ -32,7 +32,7 @@ def test_the_default_root_is_that_of_the_machine() -> None:
         pytest.param("/", "", id="the-root"),
     ],
 )
-def test_a_path_of_the_device_lies_under_the_root(path: str, found: str) -> None:
+def test_device_paths_are_resolved_below_the_root(path: str, found: str) -> None:
     assert Paths(Path("/dev-out"), {}).on_device(path) == Path("/dev-out", found)
 
 

@@ -201,7 +201,7 @@ _CASES = {
         "holds no profile definition"),
     "missing targets": Case(
         _nothing, [*_BUILD, "--targets", "nowhere"], 5, "nowhere: No such file or directory"),
-    "targets that are no TOML": Case(
+    "targets that are not TOML": Case(
         _file("t", "[targets"), [*_BUILD, "--targets", "t"], 2, "t is not valid TOML"),
     # The secret key.
     **{
@@ -220,7 +220,7 @@ _CASES = {
     "fs_07 sign a FIFO": Case(
         lambda site: os.mkfifo(site.folder / "fifo"), ["sign", "fifo"], 5,
         "fifo is not a regular file", _WITH_KEY),
-    "sign a name that cannot be": Case(
+    "sign an invalid name": Case(
         _file_that_cannot_be_signed, ["sign", "good", "bad\nname"], 1, "control", _WITH_KEY),
     # keygen.
     "keygen over a secret key": Case(

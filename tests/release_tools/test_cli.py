@@ -129,7 +129,7 @@ def test_wrong_usage_is_exit_2_and_never_a_traceback(tools: Tools, args: tuple[s
         assert json.loads(ended.stdout)["exit_code"] == 2
 
 
-def test_a_file_called_json_is_not_taken_for_an_option(tools: Tools) -> None:
+def test_a_file_named_json_is_not_mistaken_for_an_option(tools: Tools) -> None:
     assert tools("inspect", "--", "--json").stdout == ""
 
 

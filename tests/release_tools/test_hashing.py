@@ -14,14 +14,14 @@ from release_tools.signing.minisign import prehash
 from tests.support.releases import pseudo_random
 from tests.support.waiting import no_thread_left
 
-pytestmark = pytest.mark.usefixtures("all_threads_end_with_the_pass")
+pytestmark = pytest.mark.usefixtures("no_thread_remains")
 
 both = pytest.mark.parametrize("paired", [True, False], ids=["paired", "alone"])
 DATA = pseudo_random(3 * BUFFER_BYTES + 17, "hashing")
 
 
 @pytest.fixture
-def all_threads_end_with_the_pass() -> Iterator[None]:
+def no_thread_remains() -> Iterator[None]:
     with no_thread_left(patience_s=0):
         yield
 

@@ -1,4 +1,4 @@
-"""The accessibility gate: axe-core looks at a page as it is shown."""
+"""The accessibility checker: axe-core examines a page as it is displayed."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from playwright.sync_api import Page
 
 from tests.support.environments import node_modules
 
-# WCAG 2.0 to 2.2, levels A and AA, and what axe-core advises beside them.
+# WCAG 2.0 to 2.2, levels A and AA, and the best practices of axe-core.
 _TAGS = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22a", "wcag22aa", "best-practice")
 _ALL = {"type": "tag", "values": _TAGS}
 _COLOURS = {"type": "rule", "values": ("color-contrast", "link-in-text-block")}
-# In forced colours the browser sees to the contrast; there Chromium gives as
-# -webkit-text-fill-color, which axe-core goes by, a colour that it does not paint.
+# In forced colours the browser ensures the contrast; there Chromium reports a
+# -webkit-text-fill-color that it does not paint, and axe-core relies on that.
 _FORCED = {"type": "rule", "values": ("link-in-text-block",)}
 _RUN = """([usual, forced]) => axe.run(document, {
   runOnly: matchMedia("(forced-colors: active)").matches ? forced : usual,
@@ -23,11 +23,11 @@ _RUN = """([usual, forced]) => axe.run(document, {
 
 
 def violations(page: Page, *, colours_alone: bool = False) -> list[str]:
-    """What axe-core objects to: the rule, why, and the element, a line each.
+    """The faults that axe-core finds: one line each with the rule, the reason and the element.
 
-    With `colours_alone` only the rules are tried that other colours can break.
+    With `colours_alone` only those rules run that depend on colours.
     """
-    # Evaluated, since the page's policy forbids a script element with it.
+    # Evaluated, because the page's policy forbids inserting it as a script element.
     if not page.evaluate("() => typeof axe === 'object'"):
         page.evaluate(_axe())
     found: list[dict[str, Any]] = page.evaluate(

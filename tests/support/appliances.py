@@ -1,4 +1,4 @@
-"""A machine that runs, and a second network beside it, from which it is looked at."""
+"""A running machine, and a second network from which it is tested."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NEAR_V6, FAR_V6 = "fd99::1", "fd99::2"
 TUNNEL = "platform-tunnel.service"
 PORT = 9443
 _WIZARD = "platform-wizard.service"
-# It notes its environment, and goes on.
+# Records its environment, and keeps running.
 _GATEWAY = """User=agent
 EnvironmentFile=/etc/platform/secrets.env
 RuntimeDirectory=%N
@@ -38,7 +38,7 @@ ExecStart=/bin/sh -c 'env >"$RUNTIME_DIRECTORY/seen"; exec sleep infinity'"""
 
 @dataclass(frozen=True)
 class Appliance:
-    """A machine, the network that it is in, and the one beside it."""
+    """A machine, its network, and the network connected to it."""
 
     machine: Machine
     near: Network
@@ -47,31 +47,31 @@ class Appliance:
 
     @property
     def device(self) -> Device:
-        """What can be done with it from outside."""
+        """The device, as seen from outside."""
         return Device(self.machine.call, self.connect)
 
     def connect(self, port: int) -> http.client.HTTPConnection:
-        """A connection from the other network that is not made yet; the wizard speaks TLS."""
+        """A connection from the other network that is not open yet; the wizard uses TLS."""
         return Connection(self.far, NEAR, port, tls=port == WIZARD_PORT)
 
     @property
     def root(self) -> Path:
-        """Its files, as this process sees them."""
+        """The machine's files, as this process sees them."""
         return Path(f"/proc/{self.machine.init}/root")
 
     def read(self, path: str) -> str:
-        """What is in one of its files."""
+        """The content of one of its files."""
         return (self.root / path.lstrip("/")).read_text()
 
     def beside(self, *argv: str) -> subprocess.CompletedProcess[str]:
-        """How one of its programs ends that is run in the other network."""
+        """Run one of its programs in the other network; return the finished process."""
         network = f"--net=/proc/self/fd/{self.far.descriptor}"
         enter = ("nsenter", f"--target={self.machine.init}", "--mount", network, "--root")
         return run(*enter, "--wdns=/", "--", *argv, pass_fds=[self.far.descriptor])
 
 
 def wire(near: Network, far: Network) -> None:
-    """Lay the cable between the two networks."""
+    """Connect the two networks."""
     join(far, near, {f"{FAR}/24": f"{NEAR}/24", f"{FAR_V6}/64": f"{NEAR_V6}/64"})
 
 
@@ -84,10 +84,10 @@ def appliance(
     console: Path | None = None,
     wired: bool = True,
 ) -> Iterator[Appliance]:
-    """Boot a machine as `machine` does; it has no address before its cable is laid."""
+    """Boot a machine as `machine` does; it has no address until its network is connected."""
     with new_network() as near, new_network() as far:
         if wired:
-            # Before it boots, so that what starts finds its addresses.
+            # Before the boot, so that services find their addresses.
             wire(near, far)
         with machine(
             tree, programs=programs, clean=clean, console=console, network=near
@@ -97,9 +97,9 @@ def appliance(
 
 @dataclass(frozen=True)
 class Image:
-    """A machine as it comes from the image, set up by a wizard that root runs.
+    """A machine from the image, set up by a wizard that runs as root.
 
-    The units of its gateways and of its tunnel are small, and `tailscale` is a stand-in; all
+    The units of its gateways and of its tunnel are small, and `tailscale` is a stand-in; everything
     else is Debian's own.
     """
 
@@ -107,17 +107,17 @@ class Image:
     tailscale: StandIn
 
     def state(self, unit: str) -> tuple[str, str]:
-        """What systemd says of a unit: active or not, enabled or not."""
+        """The state of a unit: whether it is active, and whether it is enabled."""
         machine = self.here.machine
         return machine.states("is-active", unit)[0], machine.states("is-enabled", unit)[0]
 
     def seen_by(self, profile: str) -> dict[str, str]:
-        """The environment that a gateway was started with."""
+        """The environment with which a gateway was started."""
         lines = self.here.read(f"/run/{profile}-gateway/seen").splitlines()
         return dict(line.split("=", 1) for line in lines if "=" in line)
 
     def serve(self) -> Visitor:
-        """Start its wizard in production; who comes in by its link, from the other network."""
+        """Start its wizard in production; return a visitor with a session in the other network."""
         machine, far = self.here.machine, self.here.far
         command = ("wizard-app", "serve", "--production", f"--bind=[::]:{PORT}")
         machine.run("systemd-run", "--quiet", f"--unit={_WIZARD}", *command)
@@ -127,8 +127,8 @@ class Image:
         assert visitor.ask("/?" + link["url"].partition("?")[2]).status == 302
         return visitor
 
-    def begin_anew(self) -> Visitor:
-        """Start its wizard once more, with nothing answered; who comes in."""
+    def reset_and_serve(self) -> Visitor:
+        """Restart its wizard without any answers; return a visitor."""
         self.here.machine.run("systemctl", "stop", _WIZARD)
         self.here.machine.run("rm", "/var/lib/platform/wizard-state.json")
         return self.serve()
@@ -136,7 +136,7 @@ class Image:
 
 @contextlib.contextmanager
 def image() -> Iterator[Image]:
-    """A machine that is not set up, without our services; it is gone when the block ends."""
+    """A machine without our services that is not set up; it is removed when the block ends."""
     with appliance() as here:
         for user in ("agent", "platform"):
             here.machine.run("useradd", "--system", "--create-home", "--shell=/bin/sh", user)

@@ -1,4 +1,4 @@
-"""Setups of a device that are applied with faults: what is answered, and what is there before."""
+"""Setups of a device that are applied with faults: the answers, and what exists before."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ FULL: Forms = {
         "a_bucket": "kitchen",
     },
 }
-# What of an action's words tells whose secrets it stores.
+# The words in the description of an action that identify whose secrets it stores.
 STORED_IN = {
     "secrets.env": "provider",
     "rclone.conf": "backup",
@@ -70,7 +70,7 @@ Tree = Mapping[str, tuple[int, bytes]]
 
 
 class Setup(NamedTuple):
-    """What is answered, which files are there, and up to where a try came before a restart."""
+    """The answers, the existing files, and the progress of an attempt before a restart."""
 
     forms: Forms
     before: Mapping[str, tuple[str, int]] = {}
@@ -87,31 +87,31 @@ SETUPS = {
 
 
 def environment(out: Path) -> dict[str, str]:
-    """Of a wizard in dev mode whose device has nothing but what is in `out`."""
+    """The environment of a wizard in dev mode that only reads the folder `out`."""
     return {"PLATFORM_ROOT": f"{out}/none", "WIZARD_DEV_OUT": str(out), "WIZARD_NO_TOKEN": "1"}
 
 
 def started(out: Path, **more: str) -> FlaskClient:
-    """A browser at a wizard that begins anew, with whatever is in `out`."""
+    """A client of a new wizard for the state in `out`."""
     settings = WizardSettings.from_env(environment(out) | more)
     return create_app(settings).test_client()
 
 
 def wizard_of(client: FlaskClient) -> Wizard:
-    """What is behind its pages."""
+    """The wizard behind the pages of `client`."""
     found: Wizard = client.application.extensions["wizard_app"]
     return found
 
 
 def answer(client: FlaskClient, forms: Forms, slugs: Collection[str] = tuple(FULL)) -> None:
-    """Send the forms of these steps, each of which must be taken."""
+    """Send the forms of these steps, each of which must be accepted."""
     for slug in (slug for slug in forms if slug in slugs):
         taken = client.post(f"/wizard/{slug}", data=forms[slug])
         assert (slug, taken.status_code) == (slug, 302)
 
 
 def prepare(setup: Setup, out: Path) -> None:
-    """Have everything answered, and the wizard ended: the state before the button is pressed."""
+    """Answer everything and end the wizard: the state before setup is applied."""
     for name, (text, mode) in setup.before.items():
         path = out / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -126,13 +126,13 @@ def prepare(setup: Setup, out: Path) -> None:
         (out / COMMANDS).unlink()
 
 
-def lost(client: FlaskClient) -> set[str]:
-    """The steps whose secrets must be entered once more."""
+def steps_with_lost_secrets(client: FlaskClient) -> set[str]:
+    """The steps whose secrets must be entered again."""
     return {lack.step.slug for lack in wizard_of(client).snapshot().lost()}
 
 
 def not_stored(out: Path, forms: Forms) -> set[str]:
-    """The steps with a secret of which the journal does not say that it is on the device."""
+    """The steps with a secret that is not stored on the device, as the journal says."""
     asked_for = {
         slug
         for slug in STORED_IN.values()
@@ -142,7 +142,7 @@ def not_stored(out: Path, forms: Forms) -> set[str]:
 
 
 def _done(out: Path) -> set[tuple[str, str]]:
-    """The actions that the journal says are done, in words, with the step of their secret."""
+    """The done actions, as text, with the step of their secret."""
     path = out / JOURNAL
     if not path.exists():
         return set()
@@ -160,19 +160,19 @@ def _done(out: Path) -> set[tuple[str, str]]:
 
 
 def result(out: Path) -> Tree:
-    """What is on the device, without what says when it was done."""
+    """The files on the device, without those that contain times."""
     return {name: found for name, found in tree(out).items() if name not in _VOLATILE}
 
 
 def commands(out: Path) -> list[list[str]]:
-    """What was run, in its order."""
+    """The commands that were run, in order."""
     path = out / COMMANDS
     lines = path.read_text().splitlines() if path.exists() else []
     return [json.loads(line)["argv"] for line in lines]
 
 
-def alike(out: Path) -> Any:
-    """The same for two states of a device that differ in times and numbers of processes alone."""
+def comparable_state(out: Path) -> Any:
+    """A value that is equal for states that only differ in times and process ids."""
     return [
         (_TEMPORARY.sub(r".\g<name>.tmp", name), mode, re.sub(rb'"20[^"]*Z"', b"time", data))
         for name, (mode, data) in tree(out).items()
@@ -180,14 +180,14 @@ def alike(out: Path) -> Any:
 
 
 def wrong(out: Path, before: Tree, after: Tree) -> list[str]:
-    """What is neither as it was nor as it is to be, or readable for more than either."""
+    """The files that are neither as before nor as afterwards, or have a wider mode than either."""
     problems = []
     for name, found in tree(out).items():
         if name in _VOLATILE or name.endswith(".lock"):
             allowed = found[0] & 0o077 == 0 or name in _VOLATILE
         elif temporary := _TEMPORARY.fullmatch(Path(name).name):
             final = after.get(str(Path(name).with_name(temporary["name"])), found)
-            # Its mode is set once it is whole, and before it has its name.
+            # A file gets its mode once it is complete, and before it is renamed.
             allowed = stat.S_IMODE(found[0]) in (0o600, stat.S_IMODE(final[0]))
         elif name == KEY_FILE:
             allowed = found == (stat.S_IFREG | 0o600, f"{_AUTH_KEY}\n".encode())
@@ -202,22 +202,22 @@ def wrong(out: Path, before: Tree, after: Tree) -> list[str]:
 
 
 def left_overs(out: Path) -> list[str]:
-    """What a writer left unfinished, and a key that only a command was to read."""
+    """The unfinished files of writers, and key files that only a command should read."""
     return [name for name in tree(out) if name == KEY_FILE or _TEMPORARY.fullmatch(Path(name).name)]
 
 
 def press_once_more(out: Path, forms: Forms) -> list[list[str]] | None:
-    """Start the wizard anew, enter what it lacks, and press the button: what was run then.
+    """Start a new wizard, enter what it asks for, and apply; return the commands that were run.
 
-    It wants what was not stored, and nothing else, and left-overs of secrets are gone at
-    once. None when all was done before.
+    It must ask exactly for the secrets that were not stored, and remove left-overs of secrets at
+    its start. None if everything was done before.
     """
     client = started(out)
     assert [name for name in left_overs(out) if any(word in name for word in STORED_IN)] == []
     if wizard_of(client).state.step == "done":
         return None
     missing = not_stored(out, forms)
-    assert lost(client) == missing
+    assert steps_with_lost_secrets(client) == missing
     answer(client, forms, missing)
     (out / COMMANDS).unlink(missing_ok=True)
     done = client.post("/wizard/review/apply")
@@ -226,6 +226,6 @@ def press_once_more(out: Path, forms: Forms) -> list[list[str]] | None:
 
 
 def put_back(out: Path, clean: Path) -> None:
-    """Have `out` as `clean` is."""
+    """Restore `out` to the state of `clean`."""
     shutil.rmtree(out, ignore_errors=True)
     shutil.copytree(clean, out, symlinks=True)

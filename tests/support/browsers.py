@@ -1,4 +1,4 @@
-"""How Debian's Chromium is started for tests."""
+"""The settings of Debian's Chromium for tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
     "--disable-default-apps",
-    # Names of other sites, and of devices beside loopback, that all lead to this machine.
+    # Host names of other sites and of devices, all of which resolve to this machine.
     "--host-resolver-rules=MAP *.example 127.0.0.1, MAP *.local 127.0.0.1",
 ]
 
@@ -38,16 +38,16 @@ SUBMIT = """([action, fields]) => {
 
 
 def send(page: Page, action: str, fields: Mapping[str, str | list[str]]) -> Response:
-    """Have the page send a form to `action`; the answer, once what came is shown."""
+    """Send a form to `action` from the page; return the response, once the result is shown."""
     with page.expect_navigation() as shown:
         page.evaluate(SUBMIT, [action, dict(fields)])
     return shown.value
 
 
 def until(page: Page, expression: str) -> None:
-    """Return once the expression is true in the page.
+    """Wait until the expression is true in the page.
 
-    Playwright's own `wait_for_function` evaluates text inside the page, which our
-    pages forbid, so it fails unless the expression is true at once.
+    Playwright's own `wait_for_function` evaluates text inside the page, which our pages forbid, so
+    it fails unless the expression is true at once.
     """
     wait_until(lambda: page.evaluate(expression))

@@ -1,4 +1,4 @@
-"""Catalogues of providers for a wizard: one of each kind, wherever they are to be asked."""
+"""Catalogues for a wizard with one provider of each kind, at any address."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PLACE = "/etc/platform/providers.json"
 
 
 def entry(id_: str, endpoint: str, **more: Any) -> dict[str, Any]:
-    """A provider as a catalogue has it."""
+    """A provider as an entry of a catalogue."""
     return {
         "id": id_,
         "display_name": f"{id_} provider",
@@ -25,7 +25,7 @@ def entry(id_: str, endpoint: str, **more: Any) -> dict[str, Any]:
 
 
 def of_each_kind(endpoint: str) -> list[dict[str, Any]]:
-    """A provider of each kind, which has the kind's name, and an own server of either sort."""
+    """A provider of each kind, named after the kind, and an own server of either sort."""
     return [
         *(entry(kind, endpoint, kind=kind) for kind in KINDS),
         entry("own", ""),
@@ -34,12 +34,12 @@ def of_each_kind(endpoint: str) -> list[dict[str, Any]]:
 
 
 def install(device: Device, entries: list[dict[str, Any]]) -> None:
-    """Have `device` offer these."""
+    """Install a catalogue with these entries on `device`."""
     device.put(PLACE, json.dumps({"providers": entries}))
 
 
 def form(id_: str, **more: str) -> dict[str, str]:
-    """A form that answers all that such a provider needs, with canaries for secrets."""
+    """A complete form for such a provider, with canaries as secrets."""
     fields = {"provider": id_, "api_key": CANARY}
     if id_ == "signed-cloud":
         fields |= {"secret_access_key": SECRET_CANARY, "region": "eu-west-1"}

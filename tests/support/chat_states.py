@@ -1,4 +1,4 @@
-"""What the chat shows: conversations, with a bit of everything that an answer may hold."""
+"""Conversations for the page of the chat, with examples of all that an answer may contain."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from tests.support.devices import Device
 
-# Nobody listens there.
+# Nothing listens there.
 NOBODY = "http://127.0.0.1:9"
 QUESTION = f"Plan my week in the kitchen, please.\n\nAlso: {'long' * 30}"
 ANSWER = f"""\
@@ -53,7 +53,7 @@ _BEGUN = datetime(2026, 11, 20, 21, 30, tzinfo=UTC)
 
 
 def turns(count: int = 4) -> Iterator[Mapping[str, object]]:
-    """The lines of a conversation: of `count` questions the last one has no answer."""
+    """The lines of a conversation with `count` questions, the last of which has no answer."""
     for number in range(count):
         at = (_BEGUN + timedelta(hours=number)).isoformat()
         yield {"role": "user", "content": QUESTION, "at": at}
@@ -64,13 +64,13 @@ def turns(count: int = 4) -> Iterator[Mapping[str, object]]:
 
 
 def put_turns(out: Device, *said: Mapping[str, object], profile: str = "box") -> None:
-    """Have these turns as what was said."""
+    """Store these turns as the history."""
     history = f"/home/agent/.{profile}/chat-history.jsonl"
     out.put(history, "".join(f"{json.dumps(one)}\n" for one in said))
 
 
 def known_values() -> set[str]:
-    """What on these pages is no text of ours."""
+    """Text on these pages that is not ours."""
     lines = {line for text in (QUESTION, ANSWER) for line in text.splitlines()}
     words = {word for line in lines for word in re.split(r"[^\w/:.-]+", line)}
     return {one.strip(":.|- ") for one in lines | words} | {"Box"}

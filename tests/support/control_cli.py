@@ -46,7 +46,7 @@ sys.exit(answer.get("status", 0))
 
 @dataclass
 class FakeCtl:
-    """A folder with an executable `platformctl` in it."""
+    """A folder that contains an executable `platformctl`."""
 
     folder: Path
 
@@ -69,9 +69,9 @@ class FakeCtl:
         reads: bool = True,
         held: bool = False,
     ) -> None:
-        """From now on answer the call `words` so; what is no text is made JSON.
+        """Answer the call `words` like this from now on; output that is not text becomes JSON.
 
-        One that is `held` does not answer before `release`.
+        A call that is `held` does not answer before `release`.
         """
         text = output if isinstance(output, str) else json.dumps(output)
         self._answers[words] = {
@@ -85,7 +85,7 @@ class FakeCtl:
         self._write()
 
     def calls(self) -> list[dict[str, Any]]:
-        """The calls so far, as they ended."""
+        """The calls so far, in the order in which they ended."""
         path = self.folder / "calls.jsonl"
         if not path.exists():
             return []
@@ -96,17 +96,17 @@ class FakeCtl:
         return [" ".join(call["words"]) for call in self.calls()]
 
     def begun(self) -> list[str]:
-        """The words of the calls that have begun so far."""
+        """The words of the calls that have started so far."""
         path = self.folder / "begun"
         return path.read_text().splitlines() if path.exists() else []
 
     def release(self) -> None:
-        """Let the calls answer that are held."""
+        """Let the held calls answer."""
         (self.folder / "released").touch()
 
     @property
     def environment(self) -> dict[str, str]:
-        """What makes an app use it."""
+        """The environment with which an app uses it."""
         return {"PLATFORM_CTL": str(self.program), "PATH": os.environ["PATH"]}
 
     def _write(self) -> None:

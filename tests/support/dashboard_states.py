@@ -1,4 +1,4 @@
-"""What the control CLI may answer, as states of the start page: each sets up a stand-in for it."""
+"""Possible answers of the control CLI, as states of the start page: each prepares a stand-in."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ODD = f"{MARKUP}\u202e\u0000\u0007\u001b[31m\ufffe {{{{ 7 * 7 }}}} {{x}} %s"
 
 
 def fine() -> dict[str, dict[str, Any]]:
-    """The five answers of a device that is well: call to answer."""
+    """The five answers of a healthy device: call to answer."""
     unit = "openclaw-gateway.service"
     last = date(2026, 11, 21)
     names = ("disk-space", "time-sync", "secrets-mode", "records-readable")
@@ -88,7 +88,7 @@ def fine() -> dict[str, dict[str, Any]]:
 
 
 def set_answers(ctl: FakeCtl, answers: Mapping[str, object], **options: Any) -> None:
-    """Have `ctl` answer the calls in `answers`, such as `status`, so."""
+    """Prepare `ctl` with these answers; the calls are named like `status`."""
     for call, answer in answers.items():
         ctl.answer(f"{call} --json", answer, **options)
 
@@ -133,7 +133,7 @@ def _over_budget(ctl: FakeCtl) -> None:
         "days": [*fine()["cost"]["days"][:-1], {"date": "2026-11-21", "usd": 5.61}],
     }
     answers = _changed(cost=cost, status={"cost_tripped": True})
-    # The page reckons it for itself then.
+    # Then the page calculates it.
     del answers["cost"]["daily_pct"]
     set_answers(ctl, answers)
 
@@ -188,7 +188,7 @@ def _huge(ctl: FakeCtl) -> None:
 
 _DOWN = {"active_state": "failed", "uptime_seconds": None, "doctor_fails": 2}
 _FAILED: dict[str, Any] = {"status": 1, "errors": "error: no such device\n"}
-# The states of /app/dashboard. Where none of the five calls fails, its page never says "stub".
+# The states of /app/dashboard. If none of the five calls fails, the page contains no "stub".
 STATES: Mapping[str, Callable[[FakeCtl], None]] = {
     "fine": lambda ctl: set_answers(ctl, fine()),
     "warnings": _warnings,

@@ -1,4 +1,4 @@
-"""The Debian package of this checkout, what tests do to it, and what runs where it is installed."""
+"""The Debian package of this checkout, and helpers for testing it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.running import printed
 
 NAME = "platform-appliance"
 _DAY_S = 86_400
-# The services of ours that run before a device is set up, and what asks its two apps.
+# Our services that run before setup, and a program that requests a page of both apps.
 WORKING = (
     "platform-control.socket",
     "platform-pwa.socket",
@@ -32,14 +32,14 @@ for url in ("http://127.0.0.1:8089/healthz", "https://127.0.0.1:8088/healthz"):
     unverified = ssl._create_unverified_context() if url.startswith("https") else None
     print(urllib.request.urlopen(url, timeout=30, context=unverified).read().decode())
 """
-# What is not in the package, and changes most often.
+# Files that are not in the package, and change most often.
 _OTHERS = ("tests/", "bench/", "release/", "docs/screenshots/", ".github/")
 _VERSION = re.compile(r"^Version: .*$", re.MULTILINE)
 
 
 @functools.cache
 def built_package() -> Path:
-    """The package of the tracked files as they are, built when nobody has built it yet."""
+    """The package of the tracked files in their current state, built if it is not in the cache."""
     with one_at_a_time(CACHE / "package.lock"):
         folder = CACHE / f"package-{_state()}"
         if not folder.exists():
@@ -52,13 +52,13 @@ def built_package() -> Path:
 
 
 def unpacked(package: Path, folder: Path) -> Path:
-    """The files of a package, and those of dpkg in DEBIAN, put into `folder`."""
+    """Unpack a package into `folder`, with dpkg's files in DEBIAN."""
     printed("dpkg-deb", "--raw-extract", package, folder)
     return folder
 
 
 def packed(tree: Path, version: str, target: Path) -> Path:
-    """A package of the files in `tree`, quickly made, with another version."""
+    """Build a package with the files in `tree` and another version, quickly."""
     control = tree / "DEBIAN/control"
     control.write_text(_VERSION.sub(f"Version: {version}", control.read_text()))
     printed("dpkg-deb", "--root-owner-group", "-Znone", "--build", tree, target)
@@ -71,7 +71,7 @@ def field(package: Path, name: str) -> str:
 
 
 def _state() -> str:
-    """What stands for all that the package is made from."""
+    """A digest of everything from which the package is built."""
     digest = hashlib.sha256()
     for name in sorted(tracked_files()):
         if not name.startswith(_OTHERS):
@@ -88,5 +88,5 @@ def _forget_old(cache: Path) -> None:
 
 
 def both_answer(running: Machine) -> bool:
-    """Whether the dashboard and the wizard say that they are well."""
+    """Whether the dashboard and the wizard report that they are healthy."""
     return running.run("python3", "-c", _ANSWERS).split() == ["ok", "ok"]

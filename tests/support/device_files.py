@@ -1,4 +1,4 @@
-"""What a device has on its disk that setting up may change, to compare two of them."""
+"""The files of a device that setup may change, for comparing two devices."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 _FOLDERS = ("etc", "home/agent", "var/lib/platform", "root")
-# Made anew by each machine, or at another moment; what systemd leaves that is killed; a link
-# to what is gone at the next boot.
+# Files that differ between machines or boots, left-overs of killed parts of systemd, and links to
+# files that do not survive a reboot.
 _OWN = re.compile(
     r"etc/machine-id|etc/\.pwd\.lock|etc/\.#.*|(.*/)?\..*\.lock|var/lib/platform/wizard-tls/.*"
     r"|etc/issue\.d/platform-wizard\.issue"
 )
-# Of these only the mode and the owner are compared, as they tell when something was done.
+# For these only the mode and the owner are compared, because they contain times.
 _TIMES = {"var/lib/platform/apply-journal.jsonl", "etc/platform/setup-complete"}
 _STATE = "var/lib/platform/wizard-state.json"
 
 
 class Entry(NamedTuple):
-    """A file or a folder: what may be done with it by whom, and what is in it."""
+    """The mode, owner and content of a file or folder."""
 
     mode: str
     owner: tuple[int, int]
@@ -34,7 +34,7 @@ Files = Mapping[str, Entry]
 
 
 def device_files(tree: Path) -> Files:
-    """All of them, by their path in `tree`, a device that does not run."""
+    """All of them by their path in `tree`, the files of a device that is not running."""
     return {name: _entry(path, name) for name, path in _walk(tree) if not _OWN.fullmatch(name)}
 
 

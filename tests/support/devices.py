@@ -17,7 +17,7 @@ from platformctl.cli import main
 from tests.support.releases import clean_environment, program
 from tests.support.running import run
 
-# Root reads a file of mode 0 all the same, unless this is taken from it.
+# Otherwise root could read a file of mode 0.
 _WITHOUT_PRIVILEGE = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
 
 KEYS = {
@@ -39,7 +39,7 @@ class Device:
         return Paths.from_env({"PLATFORM_ROOT": str(self.root), **self.environment})
 
     def path(self, on_device: str) -> Path:
-        """Where the device's absolute path lies, in a folder that is there."""
+        """The local path of an absolute path on the device; its folder is created."""
         path = self.root / on_device.lstrip("/")
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
@@ -61,8 +61,8 @@ class Device:
     ) -> subprocess.CompletedProcess[str]:
         """Run `platformctl` as its users do.
 
-        Without `privileged` root may no longer read what its mode forbids. `clock` is
-        what time the device believes it is.
+        Without `privileged` even root cannot read files against their mode. `clock` is the time
+        that the program sees.
         """
         prefix: tuple[str, ...] = () if privileged or os.geteuid() != 0 else _WITHOUT_PRIVILEGE
         prefix += ("faketime", clock) if clock else ()
@@ -73,14 +73,14 @@ class Device:
     def call(
         self, *args: str | Path, env: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Run `platformctl` in this process: quicker, where a process is not the question."""
+        """Run `platformctl` in this process, which is faster."""
         environment = {"PLATFORM_ROOT": str(self.root)} | self.environment | dict(env or {})
         done = CliRunner().invoke(main, [*map(str, args)], env=environment)
         return subprocess.CompletedProcess(args, done.exit_code, done.stdout, done.stderr)
 
 
 def set_up(device: Device) -> None:
-    """Make it a device as the setup wizard leaves it, with some messages in its ledger."""
+    """Make it a configured device, with some messages in its ledger."""
     for name, line in {
         "active-profile": "openclaw",
         "active-provider": "openai",

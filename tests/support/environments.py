@@ -1,4 +1,4 @@
-"""What heavy tests need and no machine has: locked environments, a kernel; made once, kept."""
+"""What heavy tests need in addition: locked environments and a kernel, created once and kept."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from dev.distributions import ROOT
 from tests.support.running import printed, run
 
-# Of whoever runs the tests, for all checkouts.
+# In the home of the user who runs the tests, for all checkouts.
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "platform-appliance"
 _NODE_FILES = (".npmrc", "package.json", "package-lock.json")
 _KERNEL = "linux-image-cloud-amd64"
@@ -25,7 +25,7 @@ _KERNEL = "linux-image-cloud-amd64"
 
 @contextlib.contextmanager
 def one_at_a_time(lock: Path) -> Iterator[None]:
-    """Several test runs may want the same at once: the first makes it, and the others wait."""
+    """Let one of several test runs create something, while the others wait."""
     lock.parent.mkdir(parents=True, exist_ok=True)
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -33,21 +33,21 @@ def one_at_a_time(lock: Path) -> Iterator[None]:
 
 
 def environment_of(name: str) -> Path:
-    """The environment of `requirements/<name>.txt` below `build/`, made when it is not there."""
+    """The environment of `requirements/<name>.txt` below `build/`, created if it does not exist."""
     requirements = ROOT / f"requirements/{name}.txt"
     recipe = requirements.read_bytes() + sys.version.encode()
     return _kept(name, recipe, partial(_install_python, requirements))
 
 
 def node_modules(name: str) -> Path:
-    """What `requirements/<name>/package-lock.json` pins, below `build/`, made when not there."""
+    """The packages of `requirements/<name>/package-lock.json` below `build/`, created if absent."""
     folder = ROOT / "requirements" / name
     recipe = b"".join((folder / file).read_bytes() for file in _NODE_FILES)
     return _kept(name, recipe, partial(_install_node, folder)) / "node_modules"
 
 
 def kernel() -> Path:
-    """The files of Debian's newest kernel package, below `build/`, unpacked when not there.
+    """The files of Debian's newest kernel package below `build/`, unpacked if missing.
 
     Unpacked and not installed: this machine does not boot it.
     """
@@ -68,7 +68,7 @@ def _kept(name: str, recipe: bytes, make: Callable[[Path], None]) -> Path:
 def _install_python(requirements: Path, target: Path) -> None:
     venv.create(target, with_pip=True)
     pip = (target / "bin/python", "-m", "pip", "install", "--disable-pip-version-check")
-    # Locked, and built already: a bare machine has no compiler.
+    # Locked and binary only, because a bare machine has no compiler.
     exactly = ("--require-hashes", "--no-deps", "--only-binary", ":all:")
     printed(*pip, *exactly, "-r", requirements)
 
@@ -77,7 +77,7 @@ def _install_node(folder: Path, target: Path) -> None:
     target.mkdir()
     for file in _NODE_FILES:
         shutil.copy(folder / file, target)
-    # No package runs a program of its own; its bytes are those of the lock file.
+    # No package may run its own scripts; the files are those of the lock file.
     install = ("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
     printed(*install, cwd=target, env=os.environ | {"NO_UPDATE_NOTIFIER": "1"})
 
@@ -87,7 +87,7 @@ def _unpack_kernel(target: Path) -> None:
     if run("apt-cache", "depends", _KERNEL).returncode:
         printed("apt-get", "update", "-qq")
     depends = printed("apt-cache", "depends", _KERNEL)
-    # The package that it stands for, such as linux-image-6.1.0-56-cloud-amd64.
+    # The real package behind the metapackage, such as linux-image-6.1.0-56-cloud-amd64.
     package = next(word for word in depends.split() if word.startswith("linux-image-6"))
     printed("apt-get", "download", "-qq", package, cwd=target)
     (archive,) = target.glob("*.deb")

@@ -1,8 +1,8 @@
 """Runs one of our programs with one failing system call, or one signal.
 
-A process that has imported everything forks a copy for each run; strace takes
-hold of the copy before it begins. So a run costs a fork and not a start of
-Python, and the n-th call that strace counts is the n-th of the command.
+A process that has imported everything forks a copy for each run, and strace attaches to the copy
+before it starts. So a run costs a fork instead of a start of Python, and the n-th call that strace
+counts is the n-th of the command.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from tests.support.releases import (
 )
 
 NEXT_VERSION = "2026.11.2"
-# What the commands of release-tools import late.
+# The modules that the commands of release-tools import late.
 RELEASE_TOOLS = (
     *(found.name for found in pkgutil.walk_packages(release_tools.__path__, "release_tools.")),
     *("resource", "platform_common.data", "platform_common.schemas"),
@@ -51,7 +51,7 @@ _TRACED = signal.SIGWINCH
 
 @dataclass(frozen=True)
 class Run:
-    """How a run ended; negative `returncode` is a signal, `hit` whether the fault took place."""
+    """How a run ended; a negative `returncode` is a signal, `hit` is whether the fault occurred."""
 
     returncode: int
     stdout: str
@@ -61,7 +61,7 @@ class Run:
 
 
 class Started:
-    """A run that is at work."""
+    """A run in progress."""
 
     def __init__(self, server: FaultServer, pid: int, folder: Path, tracer: Tracer | None) -> None:
         self.pid = pid
@@ -75,7 +75,7 @@ class Started:
             os.kill(self.pid, number)
 
     def wait(self) -> Run:
-        """How it ended."""
+        """Wait for its end; return the result."""
         returncode = self._server.wait_for_end()
         log = ""
         if self._tracer is not None:
@@ -94,8 +94,8 @@ Tracer = subprocess.Popen[bytes]
 class FaultServer:
     """Starts runs of `module.main`, one at a time; `folder` takes their output.
 
-    Of `preload`, the modules that the runs import late, no import meets a fault; nor does
-    `module.prepare`, which is called once for all runs if there is anything `prepared` for it.
+    The modules in `preload` are imported before, so that no import meets a fault. `module.prepare`
+    is called once for all runs, with the arguments in `prepared`, if there are any.
     """
 
     def __init__(
@@ -134,10 +134,10 @@ class FaultServer:
         also_trace: str = "",
         user: int | None = None,
     ) -> Started:
-        """Begin the program with `args`, as `user` and with strace's `fault` when given.
+        """Start the program with `args`, as `user` and with strace's `fault`, if given.
 
-        A fault is what follows `-e inject=`, or several with blanks between them, or
-        "" for none; the log of their calls and of `also_trace` becomes `Run.calls`.
+        A fault is the text after `-e inject=`, or several separated by blanks, or "" for none; the
+        log of these calls and of `also_trace` becomes `Run.calls`.
         """
         request = {
             "args": [str(arg) for arg in args],
@@ -176,7 +176,7 @@ class FaultServer:
         return Started(self, pid, self._folder, tracer)
 
     def run(self, *args: str | Path, **how: Any) -> Run:
-        """`start`, then wait for the end."""
+        """Run `start`, and wait for the end."""
         return self.start(*args, **how).wait()
 
     def _ask(self, request: dict[str, Any]) -> str:
@@ -186,7 +186,7 @@ class FaultServer:
         return self._answer()
 
     def wait_for_end(self) -> int:
-        """The exit status of the run that is at work."""
+        """The exit status of the current run."""
         return int(self._answer())
 
     def _answer(self) -> str:
@@ -198,7 +198,7 @@ class FaultServer:
 
 
 def _serve(module: str, prepared: str, *preload: str) -> None:
-    """Fork a copy for each request on stdin; tell its process id, then its status."""
+    """Fork a copy for each request on stdin; print its process id, and then its status."""
     program = importlib.import_module(module)
     main = program.main
     for name in preload:
@@ -243,21 +243,21 @@ def _become(main: Callable[[], int | None], request: Mapping[str, Any], ready: i
 
 
 def _wait_for_tracer(descriptor: int) -> None:
-    # With a call that no program of ours makes: strace may see the last of these.
+    # With a call that our programs do not make, because strace may see the last of these.
     status = bytearray(4096)
     deadline = time.monotonic() + _TIMEOUT_S
     while os.preadv(descriptor, [status], 0) and b"TracerPid:\t0\n" in status:
         if time.monotonic() > deadline:
             os._exit(1)
         time.sleep(0.001)
-    # strace has taken hold, but may not read calls yet. This signal stops a traced process
-    # and does nothing else; only strace lets it go on, and then it reads calls.
+    # strace is attached, but may not trace calls yet. This signal stops a traced process and does
+    # nothing else; only strace lets it continue, and then it traces calls.
     signal.raise_signal(_TRACED)
 
 
 @dataclass(frozen=True)
 class Site:
-    """A distribution with one release, and the artefacts of the next."""
+    """A distribution with one release, and the artefacts of the next one."""
 
     folder: Path
     keys: KeyPair
@@ -269,7 +269,7 @@ class Site:
 
     @property
     def env(self) -> dict[str, str]:
-        """The environment of a signed build whose bytes never change."""
+        """The environment of a signed build that always gives the same bytes."""
         return {"SIGNING_SECRET_KEY": str(self.keys.secret), "SOURCE_DATE_EPOCH": "1793491200"}
 
     def build_args(self, version: str = NEXT_VERSION) -> list[str]:
@@ -278,12 +278,12 @@ class Site:
         return ["build", f"artefacts-{version}", *release]
 
     def reset(self, *, unsigned: bool = False) -> None:
-        """Put the distribution back to how it was, or with `unsigned` to the next one unsigned."""
+        """Restore the distribution; with `unsigned`, it contains the unsigned next release."""
         shutil.rmtree(self.dist, ignore_errors=True)
         shutil.copytree(self.folder / ("unsigned" if unsigned else "before"), self.dist)
 
     def state(self) -> str:
-        """What a mirror operator would find: `old`, `new`, or why there is nothing to trust."""
+        """What the operator of a mirror would find: `old`, `new`, or the reason not to trust it."""
         request = VerifyRequest(str(self.dist), [load_public_key(str(self.keys.public))])
         try:
             [report] = verify_location(request, lambda total: lambda count: None)
@@ -297,7 +297,7 @@ class Site:
 
 
 def make_site(folder: Path, keys: KeyPair, server: FaultServer) -> Site:
-    """A site in `folder`, two small artefacts to each release."""
+    """A site in `folder` with two small artefacts in each release."""
     site = Site(folder, keys)
     for version in (VERSION, NEXT_VERSION):
         files = {

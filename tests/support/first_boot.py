@@ -1,6 +1,6 @@
-"""A device from its first boot on: what is installed on it, who visits it, what is found in it.
+"""A device from its first boot on: its files, its visitors, and its state.
 
-Its gateway, `tailscale` and `cloudflared` are small programs of ours; all else is real.
+Its gateway, `tailscale` and `cloudflared` are small stand-ins; everything else is real.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from tests.support.wizard_visits import Fields, Visitor
 
 WIZARD_PORT, DASHBOARD_PORT = 8088, 8089
 GATEWAY = "openclaw-gateway.service"
-# Of who may log in.
+# The SSH key for logging in.
 LOGIN = "/srv/login"
 STARTS = "/var/lib/openclaw-gateway/starts"
-# Every sign that a key may have and that some encoding changes, but for those that no key has.
+# With every symbol that some encoding changes, among those that a key can have.
 CANARIES = {
     name: f"CaNaRy+{number:02}/{name}<&>%7E=="
     for number, name in enumerate(("provider", "mesh", "tunnel", "store", "rotated"))
 }
 CREDENTIALS = json.dumps({"TunnelSecret": CANARIES["tunnel"], "TunnelName": "kitchen"})
-# It notes with what it is started, and answers on the port of the profile.
+# Records its environment, and answers on the port of the profile.
 _GATEWAY = """#!/usr/bin/python3 -I
 import json, os, pathlib
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -74,14 +74,14 @@ ExecStart=/usr/local/lib/stand-in-gateway
 [Install]
 WantedBy=multi-user.target
 """
-# It gets its key by a file for root alone, which it says nothing of.
+# Gets its key in a file that only root can read, and does not print it.
 _TAILSCALE = """#!/bin/sh
 case "$*" in
 up\\ --auth-key=file:*) key=${2#--auth-key=file:}; stat -c '%a %U' "$key" && wc -c <"$key";;
 *) exit 1;;
 esac
 """
-# It says that it is connected, as the real one does.
+# Says that it is connected, as the real program does.
 _CLOUDFLARED = """#!/usr/bin/python3 -I
 import os, signal, socket
 with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
@@ -96,7 +96,7 @@ _PROGRAMS = {
 
 
 def forms(tree: Path) -> Mapping[str, Fields]:
-    """What each step is answered, in their order."""
+    """The answers to each step, in order."""
     return {
         "system": [("hostname", "kitchen"), ("timezone", "Asia/Kathmandu")],
         "profile": [("profile", "openclaw")],
@@ -115,60 +115,60 @@ def forms(tree: Path) -> Mapping[str, Fields]:
     }
 
 
-# The steps that have a secret, which is in the wizard's memory alone.
+# The steps with a secret, which is only in the wizard's memory.
 SECRET_STEPS = ("provider", "mesh-vpn", "tunnel", "backup")
 
 
 @dataclass(frozen=True)
 class Device:
-    """A device that runs: a command in it as root, a connection to a port of it."""
+    """A running device: runs commands in it as root, and connects to its ports."""
 
     call: Callable[..., subprocess.CompletedProcess[str]]
     connect: Callable[[int], http.client.HTTPConnection]
 
     def run(self, *argv: str, stdin: str = "") -> str:
-        """What a command prints, which must succeed."""
+        """Run a command, which must succeed; return its output."""
         done = self.call(*argv, stdin=stdin)
         assert done.returncode == 0, (argv, done)
         return done.stdout
 
-    def comes_up(self, port: int = WIZARD_PORT) -> None:
-        """Return when the app at that port answers."""
+    def wait_until_served(self, port: int = WIZARD_PORT) -> None:
+        """Wait until the app at that port answers."""
         wait_until(lambda: self.answers(port))
 
     def answers(self, port: int) -> bool:
-        """Whether the app at that port does."""
+        """Whether the app at that port answers."""
         try:
             return Visitor(lambda: self.connect(port)).ask("/healthz").status == 200
         except (OSError, http.client.HTTPException):
             return False
 
     def link(self) -> str:
-        """The path of the link that opens the wizard, made by the user that it runs as."""
-        self.comes_up()
+        """The path of a link that opens the wizard, made by the user that runs it."""
+        self.wait_until_served()
         as_platform = ("runuser", "-u", "platform", "--")
         told = self.run(*as_platform, "wizard-app", "launch-url", "--production", "--json")
         return "/?" + str(json.loads(told)["url"]).partition("?")[2]
 
     def visitor(self, link: str = "") -> Visitor:
-        """Who comes in by a link, at first by one that is made here."""
+        """A visitor who has opened a link, by default a new one."""
         found = Visitor(lambda: self.connect(WIZARD_PORT))
         entered = found.ask(link or self.link())
         assert entered.status == 302, entered
         return found
 
     def dashboard(self) -> Visitor:
-        """Who looks at the dashboard."""
-        self.comes_up(DASHBOARD_PORT)
+        """A visitor of the dashboard."""
+        self.wait_until_served(DASHBOARD_PORT)
         return Visitor(lambda: self.connect(DASHBOARD_PORT))
 
     def secrets_asked(self) -> list[str]:
-        """The steps whose secrets the wizard needs to set up."""
+        """The steps whose secrets the wizard asks for."""
         told = json.loads(self.run("platformctl", "setup", "plan", "--json"))
         return sorted({one["step"] for one in told["secrets"]})
 
     def seen_by_gateway(self) -> list[dict[str, Any]]:
-        """With what the gateway was started, each time."""
+        """The records of the gateway, one for each start."""
         return [json.loads(line) for line in self.call("cat", STARTS).stdout.splitlines()]
 
 

@@ -1,4 +1,4 @@
-"""The fonts of the browser tests: those of some Debian packages, whatever else a machine has."""
+"""The fonts of the browser tests, from some Debian packages; others on the machine are ignored."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from playwright.sync_api import Page
 
-# As Playwright takes it.
+# The type that Playwright expects.
 Environment = dict[str, str | float | bool]
 
 _FOLDER = Path("/usr/share/fonts")
@@ -27,7 +27,7 @@ _CONFIGURATION = """<?xml version="1.0"?>
 </match>
 </fontconfig>
 """
-# What our stylesheet takes text and code from.
+# The variables of our stylesheet for the fonts of text and code.
 _WEAR = """([sans, mono]) => {
   document.documentElement.style.setProperty("--font", `"${sans}"`);
   document.documentElement.style.setProperty("--mono", `"${mono}"`);
@@ -37,14 +37,14 @@ _WEAR = """([sans, mono]) => {
 
 
 class Font(NamedTuple):
-    """A family for text and one for code, and the files of both."""
+    """A font family for text, one for code, and the files of both."""
 
     sans: str
     mono: str
     files: tuple[str, ...]
 
-    def wear(self, page: Page) -> None:
-        """Show the page that is open in it."""
+    def apply_to(self, page: Page) -> None:
+        """Display the open page in this font."""
         page.evaluate(_WEAR, [self.sans, self.mono])
 
 
@@ -53,7 +53,7 @@ def _font(sans: str, mono: str, files: str, *kinds: str) -> Font:
 
 
 FONTS: Mapping[str, Font] = {
-    # What pages are shown in unless a test says otherwise.
+    # The default font of the pages.
     "DejaVu": _font(
         *("DejaVu Sans", "DejaVu Sans Mono", "truetype/dejavu/DejaVuSans{}.ttf"),
         *("", "-Bold", "Mono", "Mono-Bold"),
@@ -66,7 +66,7 @@ FONTS: Mapping[str, Font] = {
         *("Liberation Sans", "Liberation Mono", "truetype/liberation/Liberation{}.ttf"),
         *("Sans-Regular", "Sans-Bold", "Mono-Regular", "Mono-Bold"),
     ),
-    # Far wider than the others, as every letter takes as much room as an m.
+    # Much wider than the others, because every letter is as wide as an m.
     "wide": _font(
         *("OpenDyslexicMono", "OpenDyslexicMono", "opentype/opendyslexic/OpenDyslexicMono-{}.otf"),
         "Regular",
@@ -75,9 +75,9 @@ FONTS: Mapping[str, Font] = {
 
 
 def only(folder: Path, *fonts: Font) -> Environment:
-    """The environment of a browser that finds these fonts and no other, the first by itself.
+    """The environment of a browser that only finds these fonts, the first one by default.
 
-    What is needed for that is put into `folder`.
+    The necessary files are created in `folder`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for font in fonts:
@@ -89,14 +89,14 @@ def only(folder: Path, *fonts: Font) -> Environment:
 
 
 def _link(link: Path, file: Path) -> None:
-    # A link that leads nowhere would leave a browser with another font, and without a word.
+    # With a dangling link the browser would silently use another font.
     if not file.is_file():
         raise FileNotFoundError(f"{file}: `python3 dev/packages.py test` installs it")
     link.symlink_to(file)
 
 
 def fonts_of(page: Page, selector: str) -> set[str]:
-    """The families whose glyphs the browser really draws an element's text with."""
+    """The font families with which the browser really draws the text of an element."""
     tools = page.context.new_cdp_session(page)
     tools.send("DOM.enable")
     tools.send("CSS.enable")

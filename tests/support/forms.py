@@ -1,4 +1,4 @@
-"""Forms on a page, as a browser would send them back."""
+"""Forms of a page, as a browser would send them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from flask.testing import FlaskClient
 
 
 def hidden(html: str) -> dict[str, str]:
-    """The hidden fields of all forms on a page."""
+    """The hidden fields of all forms of a page."""
     tree = html5lib.parse(html, namespaceHTMLElements=False)
     return {
         field.attrib["name"]: field.attrib["value"]
@@ -17,7 +17,7 @@ def hidden(html: str) -> dict[str, str]:
 
 
 def opened(client: FlaskClient, address: str, **typed: str) -> dict[str, str]:
-    """The form at an address, filled in: to be sent now or later."""
+    """The form at an address, filled in, for sending it now or later."""
     page = client.get(address)
     assert page.status_code == 200
     return hidden(page.text) | typed

@@ -1,4 +1,4 @@
-"""Gateways for tests of the chat: a real stand-in, and servers that answer anything."""
+"""Gateways for tests of the chat: the stand-in, and servers with any answer."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ AT_ONCE = Manner(pause_s=0)
 
 
 def definition(url: str, chat: str = "") -> str:
-    """The file of a profile whose gateway is at `url`; `chat` are lines of its section."""
+    """The file of a profile whose gateway is at `url`; `chat` are lines for its section."""
     return (
         f'[profile]\ndisplay_name = "Box"\n[health]\nhttp_check = "{url}/healthz"\n[chat]\n{chat}\n'
     )
 
 
 def profile(url: str, chat: str = "") -> Profile:
-    """The same, read."""
+    """That profile, parsed."""
     return parse(definition(url, chat).encode(), "box")
 
 
 def install(root: Path, url: str, chat: str = "") -> None:
-    """Have it as the only profile of the device at `root`."""
+    """Install it as the only profile of the device at `root`."""
     folder = root / "etc/platform/profiles"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "box.toml").write_text(definition(url, chat))
@@ -37,7 +37,7 @@ def install(root: Path, url: str, chat: str = "") -> None:
 
 @contextlib.contextmanager
 def stand_in(manner: Manner = AT_ONCE, port: int = 0) -> Iterator[str]:
-    """Run the stand-in of `make run` while the block lasts; its address."""
+    """Run the stand-in of `make run` until the block ends; yield its address."""
     with Gateway("127.0.0.1", port, manner) as gateway:
         thread = threading.Thread(target=gateway.serve_forever, args=(0.01,))
         thread.start()
@@ -49,7 +49,7 @@ def stand_in(manner: Manner = AT_ONCE, port: int = 0) -> Iterator[str]:
 
 
 def answering(*answers: bytes | Answer) -> RawServer:
-    """A server whose n-th request gets the n-th answer, and each later one the last."""
+    """A server that gives the n-th answer to the n-th request, and the last one from then on."""
     left = list(answers)
 
     def answer(request: Request, connection: socket.socket) -> None:
@@ -64,17 +64,17 @@ def answering(*answers: bytes | Answer) -> RawServer:
 
 
 def said(value: object) -> bytes:
-    """An answer with `value` as JSON."""
+    """A response with `value` as JSON."""
     return response(json.dumps(value).encode(), headers={"Content-Type": "application/json"})
 
 
 def reply(text: str) -> bytes:
-    """An answer of the simple protocol."""
+    """An answer in the simple protocol."""
     return said({"reply": text})
 
 
 def completion(content: object) -> bytes:
-    """A whole answer of the other."""
+    """A whole answer in the other protocol."""
     return said({"choices": [{"message": {"role": "assistant", "content": content}}]})
 
 
@@ -89,5 +89,5 @@ DONE = "data: [DONE]\n\n"
 
 
 def events(*parts: str) -> bytes:
-    """A stream of events, each ended by a blank line."""
+    """A stream of events, each of which ends with a blank line."""
     return EVENTS + "".join(f"{part}\n\n" for part in parts).encode()

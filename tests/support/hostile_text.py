@@ -1,4 +1,4 @@
-"""Texts that try to become more than text on a page: HTML, and Markdown that leads astray."""
+"""Texts that try to become more than text on a page: HTML, and misleading Markdown."""
 
 from __future__ import annotations
 

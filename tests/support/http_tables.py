@@ -1,4 +1,4 @@
-"""What every answer of our apps is held to, and the addresses that an app has."""
+"""The rules for every response of our apps, and the addresses of an app."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ POLICY = {
 
 
 def addresses(app: Flask, values: Sequence[str]) -> dict[str, set[str]]:
-    """Every address of an app to the methods that it takes.
+    """Every address of an app, with the methods that it accepts.
 
-    `values` stand in the place of an address's variable; a static file's name is `style.css`.
+    `values` replace the variables of routes; the name of a static file is `style.css`.
     """
     map_ = app.url_map
     paths = {
@@ -39,12 +39,12 @@ def addresses(app: Flask, values: Sequence[str]) -> dict[str, set[str]]:
         for rule in map_.iter_rules()
         for value in (["style.css"] if rule.endpoint == "static" else values)
     }
-    # Two routes may share an address.
+    # Two routes can have the same address.
     return {path: set(map_.bind("localhost").allowed_methods(path)) for path in sorted(paths)}
 
 
 def assert_common_headers(answer: TestResponse) -> None:
-    """Whatever is answered has our headers, once each."""
+    """Check that a response has our headers, once each."""
     for name, value in HEADERS.items():
         assert answer.headers.getlist(name) == [value], name
     (policy,) = answer.headers.getlist("Content-Security-Policy")

@@ -1,4 +1,4 @@
-"""Real journals, made by systemd's own program, for the real `journalctl` to read."""
+"""Real journals, written by systemd's own program, for the real `journalctl` to read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOON_US = 1_795_176_000_000_000
 
 @dataclass(frozen=True)
 class Logged:
-    """One entry; `after_s` is its time after noon, counted up when it is not given."""
+    """One entry; `after_s` is its time after noon, by default one more than before."""
 
     message: str | bytes | None
     priority: int | None = 6
@@ -29,7 +29,7 @@ class Logged:
 
 @dataclass
 class RealJournal:
-    """A folder that `PLATFORM_JOURNAL_DIR` can name."""
+    """A folder for the variable `PLATFORM_JOURNAL_DIR`."""
 
     folder: Path
     _count: int = field(default=0, init=False)
@@ -39,17 +39,17 @@ class RealJournal:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What makes the dashboard read it."""
+        """The environment with which the dashboard reads it."""
         return {"PLATFORM_JOURNAL_DIR": str(self.folder)}
 
     def clear(self) -> None:
-        """Take the journal away, as it was never there."""
+        """Remove the journal, as if it never existed."""
         for path in self.folder.iterdir():
             path.unlink()
         self.folder.rmdir()
 
     def write(self, *entries: Logged | str | bytes) -> None:
-        """Append entries, as the services of the device would have."""
+        """Append entries, as the services of the device would."""
         whole = [entry if isinstance(entry, Logged) else Logged(entry) for entry in entries]
         subprocess.run(
             [_WRITER, "--output", str(self.folder / "system.journal"), "-"],
@@ -82,7 +82,7 @@ class RealJournal:
             yield b"\n"
 
 
-# What people and programs have put into logs to be taken for more than text.
+# Text that people and programs have put into logs to attack their readers.
 HOSTILE: dict[str, str | bytes] = {
     "script": "<script>alert(1)</script>",
     "end-of-pre": "</pre><script>alert(1)</script><pre>",

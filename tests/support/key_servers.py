@@ -1,4 +1,4 @@
-"""Real servers that check keys: a proxy that speaks as OpenAI does, and moto's Amazon."""
+"""Real servers that check keys: a proxy with the protocol of OpenAI, and moto's Amazon."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ api_key = "none"
 [groups.default]
 api_keys = ["{key}"]
 """
-# moto finds the service in the scope, and checks nothing in the first calls.
+# moto finds the service in the scope, and does not check the first calls.
 _FIRST_CALLS = {
     "Authorization": "AWS4-HMAC-SHA256 Credential=x/20260101/us-east-1/iam/aws4_request,"
     " SignedHeaders=host, Signature=0"
@@ -56,7 +56,7 @@ print(json.dumps({name: signed(one) for name, one in json.load(sys.stdin).items(
 
 @dataclass(frozen=True)
 class OpenAiProxy:
-    """A running lm-proxy that lists two models to who has the key."""
+    """A running lm-proxy that lists two models for clients with the key."""
 
     endpoint: str
     key: str
@@ -64,7 +64,7 @@ class OpenAiProxy:
 
 @dataclass(frozen=True)
 class Amazon:
-    """A running moto that knows one user, who may ask Bedrock."""
+    """A running moto with one user, who may use Bedrock."""
 
     endpoint: str
     access_key: str
@@ -73,7 +73,7 @@ class Amazon:
 
 @contextlib.contextmanager
 def openai_proxy(folder: Path, upstream: str = "http://127.0.0.1:9/") -> Iterator[OpenAiProxy]:
-    """Run lm-proxy while the block lasts; `folder` takes its files, `upstream` answers."""
+    """Run lm-proxy until the block ends; `folder` takes its files, `upstream` answers."""
     key, port = "sk-right-0123456789abcdef", free_port()
     configuration = folder / "proxy.toml"
     configuration.write_text(_PROXY.format(port=port, key=key, upstream=upstream))
@@ -83,7 +83,7 @@ def openai_proxy(folder: Path, upstream: str = "http://127.0.0.1:9/") -> Iterato
 
 @contextlib.contextmanager
 def amazon(folder: Path) -> Iterator[Amazon]:
-    """Run moto while the block lasts; `folder` takes its output."""
+    """Run moto until the block ends; `folder` takes its output."""
     port = free_port()
     endpoint = f"http://127.0.0.1:{port}"
     with _running(folder, port, "moto_server", "-p", port, INITIAL_NO_AUTH_ACTION_COUNT="3"):
@@ -96,7 +96,7 @@ def amazon(folder: Path) -> Iterator[Amazon]:
 
 
 def botocore_signatures(asked: Mapping[str, Mapping[str, object]]) -> dict[str, str]:
-    """The `Authorization` headers that botocore makes for GETs, each at the time `at`."""
+    """The `Authorization` headers that botocore creates for GET requests, each at the time `at`."""
     python = environment_of(_ENVIRONMENT) / "bin/python"
     found: dict[str, str] = json.loads(printed(python, "-c", _SIGN, stdin=json.dumps(asked)))
     return found

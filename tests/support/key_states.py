@@ -1,4 +1,4 @@
-"""The states of the key pages: each makes the stand-in for the control CLI answer so."""
+"""The states of the key pages: each prepares the stand-in for the control CLI."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from platform_common.control_answers import Model, to_json
 from tests.support.control_cli import FakeCtl
 
 LIST = "model list --json"
-# A provider's name may hold anything, whoever wrote the catalogue.
+# The name of a provider may be any text, whoever wrote the catalogue.
 HOSTILE = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>{{7*7}}"
 
 
 def model(
     id_: str, name: str, variable: str, kind: str = "chat-compatible", **more: Any
 ) -> dict[str, Any]:
-    """A provider as `model list` names it."""
+    """A provider as in `model list`."""
     usual = {"endpoint": f"https://api.{id_}.example/v1", "variables": [variable]}
     made = Model(id_, name, kind, key_env_var=variable, **(usual | more))
     answer: dict[str, Any] = to_json(made)
@@ -58,7 +58,7 @@ MODELS = [
         takes_address=True,
     ),
 ]
-# Only the documented members: any program may stand in for the control CLI.
+# Only the documented members, because any program may replace the control CLI.
 _PLAIN = (
     *("id", "display_name", "kind", "configured", "key_env_var", "default_model"),
     "masked_key_prefix",
@@ -92,7 +92,7 @@ def hostile(ctl: FakeCtl) -> None:
 
 STATES: Mapping[str, Callable[[FakeCtl], None]] = {
     "several": several,
-    # The answer of a program that knows none of our own members.
+    # The answer of a program that has none of our additional members.
     "plain": _answers({"providers": [{name: one[name] for name in _PLAIN} for one in MODELS]}),
     # One provider, which is active but has no key.
     "one": _answers([OPENAI | {"configured": False, "masked_key_prefix": "", "active": True}]),

@@ -13,7 +13,7 @@ SECRET_CANARY = "SeCrEtCaNaRy/+abcdef0123456789"
 
 
 def provider(kind: Kind = "chat-compatible", *, key_env_var: str = "TEST_API_KEY") -> Provider:
-    """A provider without an address of its own."""
+    """A provider without its own address."""
     return Provider(
         id="test",
         display_name="Test Cloud",
@@ -25,7 +25,7 @@ def provider(kind: Kind = "chat-compatible", *, key_env_var: str = "TEST_API_KEY
 
 
 def credentials(kind: Kind = "chat-compatible", key: str = CANARY) -> dict[str, Secret]:
-    """What such a provider needs, by variable."""
+    """The credentials that such a provider needs, by variable."""
     found = {"TEST_API_KEY": Secret(key)}
     if kind == "signed-cloud":
         found |= {"AWS_SECRET_ACCESS_KEY": Secret(SECRET_CANARY), "AWS_REGION": Secret("eu-west-1")}

@@ -1,4 +1,4 @@
-"""The gate of layout: what a page needs to be used with a finger or a keyboard, and narrow."""
+"""The layout rules: what a page needs for fingers, keyboards and narrow screens."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from playwright.sync_api import Page
 
-# Elements that reach beyond the page, but for what lies in a box that scrolls by itself.
+# Elements that extend beyond the page, unless they are in a box that scrolls.
 _BEYOND = """() => {
   const width = document.documentElement.clientWidth;
   if (document.documentElement.scrollWidth <= width) return [];
@@ -18,8 +18,7 @@ _BEYOND = """() => {
       + e.outerHTML.slice(0, 120))
     .concat("the page scrolls sideways");
 }"""
-# Elements with more text than they have room for, but for boxes that scroll by themselves
-# and what is there for screen readers alone.
+# Elements with more text than fits, except boxes that scroll, and text for screen readers only.
 _CLIPPED = """() => {
   const found = [];
   for (const e of document.body.querySelectorAll("*")) {
@@ -36,8 +35,8 @@ _CLIPPED = """() => {
   }
   return found;
 }"""
-# Links among text may be as small as their words where they keep a distance (WCAG 2.5.8),
-# which axe-core looks at.
+# Links within text may be as small as their words if they have enough distance (WCAG 2.5.8), which
+# axe-core checks.
 _SMALL = """least => [...document.querySelectorAll(
     "a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']")]
   .filter(e => e.checkVisibility({visibilityProperty: true}))
@@ -50,7 +49,7 @@ _SMALL = """least => [...document.querySelectorAll(
     + e.outerHTML.slice(0, 120))"""
 _LEAST_PX = 24
 
-# Where the focus is now, whether it can be seen there, and how that looks.
+# The focused element, whether it is visible there, and what it looks like.
 _FOCUSED = """() => {
   const e = document.activeElement;
   if (!e || e === document.body || e === document.documentElement) return null;
@@ -79,8 +78,8 @@ _LOOKS_WITHOUT = """() => {
   document.activeElement?.blur();
   return window.visited.map(looks);
 }"""
-# What the walk should come by, and at its end what of that it did not; what comes or
-# goes meanwhile does not count.
+# The elements that the walk should reach, and at its end those that it missed; elements that appear
+# or disappear meanwhile do not count.
 _BEGIN = """() => {
   window.visited = [];
   window.expected = () => [...document.querySelectorAll(
@@ -102,7 +101,7 @@ _MOST_STOPS = 400
 
 @dataclass(frozen=True)
 class Stop:
-    """An element that the Tab key leads to."""
+    """An element that the Tab key reaches."""
 
     name: str
     element: str
@@ -111,35 +110,35 @@ class Stop:
 
 
 def sideways_scroll(page: Page) -> list[str]:
-    """What makes the page wider than its window; empty when nothing does."""
+    """The elements that make the page wider than its window; empty if there are none."""
     found: list[str] = page.evaluate(_BEYOND)
     return found
 
 
 def clipped(page: Page) -> list[str]:
-    """What is wider than its own box, or cut off by it."""
+    """The elements that are wider than their box, or cut off by it."""
     found: list[str] = page.evaluate(_CLIPPED)
     return found
 
 
 def small_targets(page: Page) -> list[str]:
-    """What is too small for a finger, though it stands by itself."""
+    """The elements that are too small for a finger, although they stand alone."""
     found: list[str] = page.evaluate(_SMALL, _LEAST_PX)
     return found
 
 
 def focus_walk(page: Page, *, backwards: bool = False) -> list[Stop]:
-    """Where the Tab key leads, from one end of the page until it leaves it.
+    """The stops of the Tab key, from one end of the page until it leaves the page.
 
-    Raises `AssertionError` where it turns back before it has been everywhere.
+    Raises `AssertionError` if it turns back before it has been everywhere.
     """
-    # What a script asks for may move the page under the focus, once.
+    # A script may move the page under the focus, but only once.
     page.wait_for_load_state("networkidle")
     page.evaluate(_BEGIN)
     seen = []
     for _ in range(_MOST_STOPS):
         page.keyboard.press("Shift+Tab" if backwards else "Tab")
-        # The page moves to the focus before the next picture of it.
+        # The page scrolls to the focus before it is drawn again.
         page.evaluate(_NEXT_PICTURE)
         stop = page.evaluate(_FOCUSED)
         if stop is None or stop.pop("again"):

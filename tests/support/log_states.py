@@ -22,14 +22,14 @@ Prepare = Callable[[FakeCtl, Path], Mapping[str, str]]
 
 
 class LogState(NamedTuple):
-    """What the page's address is, and what makes the environment of a dashboard in this state."""
+    """The address of the page, and a function that returns the environment of the dashboard."""
 
     address: str
     prepare: Prepare
 
 
 def usual(journal: RealJournal) -> None:
-    """What a gateway logs on a usual day with a restart in it."""
+    """The log of a gateway on a usual day with a restart."""
     journal.write(
         *(f"message {number} handled in {number * 13} ms" for number in range(12)),
         Logged("telegram: slow reply (2.1 s)", 4),
@@ -41,7 +41,7 @@ def usual(journal: RealJournal) -> None:
 
 
 def _written(write: Callable[[RealJournal], object]) -> Prepare:
-    """A device on which all is well, with what `write` writes in its journal."""
+    """A healthy device whose journal is written by `write`."""
 
     def prepare(ctl: FakeCtl, folder: Path) -> Mapping[str, str]:
         ctl.answer("status --json", STATUS)
@@ -58,7 +58,7 @@ def _unknown_profile(ctl: FakeCtl, folder: Path) -> Mapping[str, str]:
 
 
 def _programs(environment: Callable[[Path], Mapping[str, str]]) -> Prepare:
-    """A device whose programs are found in another place."""
+    """A device whose programs are in another folder."""
 
     def prepare(ctl: FakeCtl, folder: Path) -> Mapping[str, str]:
         ctl.answer("status --json", STATUS)

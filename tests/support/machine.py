@@ -1,9 +1,8 @@
-"""A real Debian machine with systemd as process 1, in a container, its network cut off.
+"""A real Debian machine with systemd as process 1, in a container without access to networks.
 
-Its files are made once by mmdebstrap (half a minute) and kept in the user's
-cache; each machine boots (half a second) on a throw-away layer above them, or on a
-`writable_tree`, which keeps what a machine wrote until the next one boots on it.
-Needs root.
+mmdebstrap creates its files once (half a minute); they are kept in the user's cache. Each machine
+boots (half a second) on a throw-away layer above them, or on a `writable_tree`, which keeps the
+changes for the next machine. Needs root.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _CONTROL_GROUPS = [
     if processes.exists()
 ]
 _JOIN = 'for group in $GROUPS; do echo $$ >"$group/cgroup.procs"; done; exec "$@"'
-# What an installed program does, with the libraries of the environment that runs the tests.
+# Installed programs run with the libraries of the environment that runs the tests.
 _PROGRAM = f"""#!/usr/bin/python3
 import sys
 sys.path += [{PACKAGES!r}, {LIBRARIES!r}]
@@ -60,31 +59,31 @@ _PROGRAMS = {"platformctl": "platformctl", "pwa-app": "pwa_app", "wizard-app": "
 
 @dataclass(frozen=True)
 class Machine:
-    """A running machine; `init` is its process 1 as we see it."""
+    """A running machine; `init` is the id of its process 1, as seen from outside."""
 
     init: int
 
     def run(self, *argv: str, stdin: str = "", check: bool = True) -> str:
-        """What a command inside prints on standard output; it must succeed if `check`."""
+        """Run a command inside, which must succeed if `check`; return its output."""
         done = self.call(*argv, stdin=stdin)
         if check and done.returncode:
             raise RuntimeError(f"{argv} ended with {done.returncode}: {done.stdout}{done.stderr}")
         return done.stdout
 
     def call(self, *argv: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        """How a command inside ends, run as root."""
+        """Run a command inside as root; return the finished process."""
         namespaces = ("--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup")
         enter = ("nsenter", f"--target={self.init}", *namespaces, "--root", "--wdns=/", "--")
         path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin"
         return run(*enter, *argv, stdin=stdin, env={"PATH": path, "HOME": "/"})
 
     def write(self, path: str, text: str, mode: str = "0644") -> None:
-        """Put a file, and the folders above it, on the machine."""
+        """Write a file, and create the folders above it, on the machine."""
         self.run("install", "-D", f"--mode={mode}", "/dev/stdin", path, stdin=text)
 
     @contextlib.contextmanager
     def frozen(self) -> Iterator[None]:
-        """Stop process 1 and the bus, so that neither answers inside the block."""
+        """Stop process 1 and the bus, so that neither answers until the block ends."""
         bus = self.run("pidof", "dbus-daemon").split()
         self.run("kill", "-STOP", *bus)
         os.kill(self.init, signal.SIGSTOP)
@@ -101,11 +100,11 @@ class Machine:
         self.run("systemctl", "daemon-reload")
 
     def show(self, unit: str, name: str) -> str:
-        """A property that systemd knows of a unit."""
+        """A property of a unit, from systemd."""
         return self.run("systemctl", "show", "--value", f"--property={name}", unit).strip()
 
     def states(self, verb: str, *units: str) -> list[str]:
-        """What systemctl says of each unit; `verb` is `is-active` or `is-enabled`."""
+        """The state of each unit; `verb` is `is-active` or `is-enabled`."""
         return self.call("systemctl", verb, *units).stdout.split()
 
     def rights(self, path: str) -> str:
@@ -113,7 +112,7 @@ class Machine:
         return self.run("stat", "--format=%a %U:%G", path).strip()
 
     def log(self, *options: str) -> str:
-        """All of its journal, in which everything is that was said until now."""
+        """The machine's whole journal, including everything logged until now."""
         self.run("journalctl", "--sync")
         return self.run("journalctl", "--no-pager", "--all", *options)
 
@@ -129,9 +128,9 @@ def machine(
 ) -> Iterator[Machine]:
     """Boot a machine, with our programs on it unless `programs` is false.
 
-    What it writes stays in `tree`, when there is one. When the block ends its power is cut,
-    or it is shut down if `clean`. The file `console` gets what its screen shows.
-    It is in `network`, or in one of its own, where nobody else is.
+    Its changes are kept in `tree`, if there is one. When the block ends the power is cut, or the
+    machine is shut down if `clean`. The file `console` receives its screen. It is in `network`, or
+    alone in its own network.
     """
     files = ("--volatile=overlay", f"--directory={_base_tree()}")
     if tree is not None:
@@ -155,7 +154,7 @@ def machine(
                 booted.call("systemctl", "poweroff")
                 container.wait(_BOOT_TIMEOUT_S)
         finally:
-            # It would outlive the program that keeps it.
+            # Otherwise it would outlive its parent.
             if container.poll() is None:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(booted.init, signal.SIGKILL)
@@ -164,21 +163,21 @@ def machine(
 
 @contextlib.contextmanager
 def writable_tree(above: Path | None = None) -> Iterator[Path]:
-    """The files of a machine, to be changed; the changes are gone when the block ends.
+    """The files of a machine, for changing them; the changes are discarded when the block ends.
 
-    They lie above those that every machine has, or above another such tree, which must stay
-    as it is until then.
+    They are a layer above the files that every machine has, or above another such tree, which must
+    not change until then.
     """
     with tempfile.TemporaryDirectory(prefix="platform-tree-", dir="/var/tmp") as folder:
         parts = {name: Path(folder, name) for name in ("upper", "work", "tree")}
         for path in parts.values():
             path.mkdir()
             path.chmod(0o755)
-        # Side by side and not one mounted on the other, of which the kernel takes two.
+        # As lower layers side by side instead of mounts on mounts, of which the kernel allows two.
         below = str(_base_tree()) if above is None else _layers(above).read_text()
         _layers(parts["tree"]).write_text(f"{parts['upper']}:{below}")
         options = f"lowerdir={below},upperdir={parts['upper']},workdir={parts['work']}"
-        # Volatile: what is thrown away need not be on the disk.
+        # Volatile, because discarded files need not reach the disk.
         words = ("-t", "overlay", "overlay", "-o", f"{options},volatile")
         printed("mount", *words, str(parts["tree"]))
         try:
@@ -188,14 +187,14 @@ def writable_tree(above: Path | None = None) -> Iterator[Path]:
 
 
 def _layers(tree: Path) -> Path:
-    """The file that names the folders of a tree, the topmost first."""
+    """The file that lists the folders of a tree, the topmost first."""
     return tree.with_name("layers")
 
 
 def run_in(tree: Path, *argv: str, shared: Sequence[Path] = ()) -> str:
-    """What a command prints that is run as root in a tree that is not booted.
+    """Run a command as root in a tree that is not booted; return its output.
 
-    It must succeed. `shared` are files and folders that it may read at the same path.
+    It must succeed. It can read the files and folders in `shared` at the same paths.
     """
     with _control_groups() as (name, groups):
         options = ["--private-network", f"--directory={tree}", "--as-pid2"]
@@ -211,7 +210,7 @@ def _network(network: Network | None) -> Sequence[str]:
 
 
 def install_programs(root: Path) -> None:
-    """Put our programs into the files of a machine, which finds their packages once it runs."""
+    """Install our programs in the files of a machine; their packages are mounted when it runs."""
     for program, package in _PROGRAMS.items():
         place = root / "usr/local/bin" / program
         place.write_text(_PROGRAM.format(package=package))
@@ -237,7 +236,7 @@ def _container(
 
 
 def _init_of(container: subprocess.Popen[bytes]) -> int:
-    """The process below `container` that is number 1 of a namespace of its own."""
+    """The process below `container` that is process 1 of its own namespace."""
     deadline = time.monotonic() + _BOOT_TIMEOUT_S
     children = Path(f"/proc/{container.pid}/task/{container.pid}/children")
     while time.monotonic() < deadline and container.poll() is None:
@@ -251,14 +250,14 @@ def _init_of(container: subprocess.Popen[bytes]) -> int:
 
 
 def wait_until_up(booted: Machine) -> None:
-    """Return when it has started all that it starts."""
+    """Wait until it has started all its services."""
     up = {"running\n", "degraded\n"}
     wait_until(lambda: booted.call("systemctl", "is-system-running").stdout in up, pause_s=0.05)
 
 
 @contextlib.contextmanager
 def _control_groups() -> Iterator[tuple[str, list[Path]]]:
-    """The name of a new machine, and the groups that its processes are to be in."""
+    """The name of a new machine, and the control groups of its processes."""
     name = f"platform-test-{os.getpid()}-{next(_NUMBERS)}"
     groups = [group / name for group in _CONTROL_GROUPS]
     for group in groups:
@@ -273,7 +272,7 @@ def _control_groups() -> Iterator[tuple[str, list[Path]]]:
 
 
 def _nspawn(name: str, more: Sequence[str]) -> list[str]:
-    """The command that makes a container of that name."""
+    """The command that creates a container with that name."""
     return [
         *("/bin/sh", "-c", _JOIN, "sh"),
         *("systemd-nspawn", "--quiet", "--register=no", "--keep-unit"),
@@ -283,12 +282,12 @@ def _nspawn(name: str, more: Sequence[str]) -> list[str]:
 
 
 def _environment(groups: Sequence[Path]) -> dict[str, str]:
-    """The environment of that command, whose processes are to be in those groups."""
+    """The environment of that command, whose processes belong to those groups."""
     return os.environ | {"GROUPS": " ".join(map(str, groups))}
 
 
 def _base_tree() -> Path:
-    """The files of every machine, made when they are not there."""
+    """The files of every machine, created if they do not exist."""
     recipe = repr((_SUITE, _PACKAGES, _UNWANTED))
     tree = CACHE / f"machine-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
     with one_at_a_time(CACHE / "machine.lock"):
@@ -300,7 +299,7 @@ def _base_tree() -> Path:
                 *("mmdebstrap", "--quiet", "--variant=minbase", *excluded),
                 *(f"--include={','.join(_PACKAGES)}", _SUITE, str(partial)),
             )
-            # Empty, it is made anew at every boot.
+            # An empty file gets a new id at every boot.
             (partial / "etc/machine-id").write_bytes(b"")
             partial.rename(tree)
     return tree

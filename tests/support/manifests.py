@@ -1,4 +1,4 @@
-"""One table of manifests, good and bad, that the schema and the code judge together."""
+"""One table of manifests, good and bad, for the schema and the code together."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SHA256 = "0123456789abcdef" * 4
 
 
 def entry(**changes: Any) -> dict[str, Any]:
-    """A valid artefact, as JSON has it."""
+    """A valid artefact in JSON."""
     return {
         "target": "qemu-x86_64",
         "profile": "khoj",
@@ -26,7 +26,7 @@ def entry(**changes: Any) -> dict[str, Any]:
 
 
 def document(**changes: Any) -> dict[str, Any]:
-    """A valid manifest with every known member and one artefact, as JSON has it."""
+    """A valid manifest in JSON, with every known member and one artefact."""
     return {
         "schema_version": 1,
         "release_version": "2026.11.1",
@@ -40,20 +40,20 @@ def document(**changes: Any) -> dict[str, Any]:
 
 
 def encode(value: Any) -> bytes:
-    """`value` as the JSON that `render` would write."""
+    """`value` as JSON, as `render` would write it."""
     return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
 
 
 def many(count: int) -> list[dict[str, Any]]:
-    """Valid entries that differ in target and file name."""
+    """Valid entries with different targets and file names."""
     return [entry(target=f"t{index}", filename=f"f{index}") for index in range(count)]
 
 
 @dataclass(frozen=True)
 class Case:
-    """A valid manifest in which `at` is `value`, and how its problems begin; none if valid.
+    """A valid manifest in which `at` is `value`, and the beginnings of its problems, if any.
 
-    `at` names a member of the manifest, or with a leading dot one of its artefact.
+    `at` is a member of the manifest, or with a leading dot one of its artefact.
     """
 
     name: str
@@ -226,9 +226,9 @@ HOSTILE_JSON = {
     "HTML": (b"<!doctype html><p>404", "not valid JSON"),
     "cut": (_ONE[:-3].encode(), "not valid JSON"),
     "cut in a string": (_ONE[:30].encode(), "not valid JSON"),
-    "text behind": (_ONE.encode() + b"x", "not valid JSON"),
+    "trailing text": (_ONE.encode() + b"x", "not valid JSON"),
     "second document": (_ONE.encode() * 2, "not valid JSON"),
-    "NUL behind": (_ONE.encode() + b"\0", "not valid JSON"),
+    "trailing NUL": (_ONE.encode() + b"\0", "not valid JSON"),
     "byte-order mark": (b"\xef\xbb\xbf" + _ONE.encode(), "byte-order mark"),
     "UTF-16 with mark": (_ONE.encode("utf-16"), "not UTF-8 (byte 0)"),
     "UTF-16 little": (_ONE.encode("utf-16-le"), "not valid JSON"),

@@ -1,4 +1,4 @@
-"""The gates of form: vnu, the checker of the W3C, for HTML and CSS; html5lib, which is quicker."""
+"""Checkers of HTML and CSS: vnu, the checker of the W3C, and html5lib, which is faster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import html5lib
 from tests.support.environments import node_modules
 from tests.support.running import run
 
-# What vnu does not know yet, and every browser takes or passes over: its message, and where.
+# Messages of vnu about features that it does not know but every browser supports or ignores, and
+# where they occur.
 _NOT_KNOWN_YET = (
     ("CSS: Unrecognized at-rule “@view-transition”", "@view-transition {"),
     ("CSS: Parse Error.", "nsition-group(*) {"),
@@ -22,14 +23,14 @@ _NOT_KNOWN_YET = (
 
 
 def parse_errors(html: str) -> list[str]:
-    """What a strict parser objects to; empty for a page in form."""
+    """The errors of a strict parser; empty for a valid page."""
     parser = html5lib.HTMLParser(strict=False)
     parser.parse(html)
     return [f"line {line}: {code} {data}" for (line, _), code, data in parser.errors]
 
 
 def html_problems(pages: Mapping[str, str]) -> list[str]:
-    """What vnu objects to in pages, given by a name each; one run for all of them."""
+    """The errors that vnu finds in named pages, all in one run."""
     with tempfile.TemporaryDirectory() as folder:
         names = {}
         for number, (name, html) in enumerate(pages.items()):
@@ -43,7 +44,7 @@ def html_problems(pages: Mapping[str, str]) -> list[str]:
 
 
 def style_problems(style: Path) -> list[str]:
-    """What vnu objects to in a stylesheet, but for what it does not know yet."""
+    """The errors that vnu finds in a stylesheet, without features that it does not know yet."""
     return [
         _line(found)
         for found in _messages("--css", str(style))
@@ -56,7 +57,7 @@ def style_problems(style: Path) -> list[str]:
 
 def _messages(*arguments: str) -> list[dict[str, Any]]:
     jar = node_modules("browser-tools") / "vnu-jar/build/dist/vnu.jar"
-    # Its rules of HTML go deep into the stack. It is done before it pays to make it quick.
+    # Its HTML rules need a large stack. The run is too short for optimising compilation to pay.
     java = ("java", "-Xss2m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-jar", jar)
     checked = run(*java, "--format", "json", "--errors-only", *arguments)
     messages: list[dict[str, Any]] = json.loads(checked.stderr)["messages"]

@@ -1,4 +1,4 @@
-"""Memory: the most that a program had at a time, and folders in it, which no disk slows down."""
+"""Memory: the peak use of a program, and folders in memory, which are fast."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pathlib import Path
 from tests.support.running import printed
 
 _SHARED = Path("/dev/shm")
-# Containers have little or none of it; then the folder is where other temporary files are.
+# Containers may have little or none; then the folder is among other temporary files.
 _ENOUGH_BYTES = 48 << 20
-# A process between us and the program: a child that is forked counts our memory as its own.
+# A process between us and the program, because a forked child counts our memory as its own.
 _MEASURE = """
 import os, subprocess, sys
 process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
@@ -26,13 +26,13 @@ sys.exit(process.returncode)
 
 
 def peak_kib(command: list[str], *, cwd: Path, env: Mapping[str, str]) -> int:
-    """The peak resident memory in KiB of `command`, which must succeed."""
+    """The peak resident memory of `command` in KiB; the command must succeed."""
     return int(printed(sys.executable, "-I", "-S", "-c", _MEASURE, *command, cwd=cwd, env=env))
 
 
 @contextlib.contextmanager
 def in_memory() -> Iterator[Path]:
-    """A folder, in memory where there is enough of that, which every user may enter."""
+    """A folder, in memory if there is enough, that every user can enter."""
     enough = _SHARED.is_dir() and shutil.disk_usage(_SHARED).free > _ENOUGH_BYTES
     with tempfile.TemporaryDirectory(dir=_SHARED if enough else None) as name:
         folder = Path(name)

@@ -1,4 +1,4 @@
-"""Damaged copies and other values, drawn by hypothesis so that a failure shrinks to a few edits."""
+"""Damaged copies and other values, drawn by hypothesis so that failures shrink to a few edits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TOKENS = (
 def mutations(
     draw: st.DrawFn, seeds: Sequence[bytes], tokens: Sequence[bytes] = (), most: int = 6
 ) -> bytes:
-    """One of `seeds` after a few edits; `tokens` are words that the format knows."""
+    """One of `seeds` after a few edits; `tokens` are words of the format."""
     data = draw(st.sampled_from(seeds))
     words = st.sampled_from((*_TOKENS, *tokens)) | st.binary(max_size=8)
     for _ in range(draw(st.integers(1, most))):
@@ -48,7 +48,7 @@ def mutations(
 
 
 def places(document: Any) -> Iterator[tuple[str | int, ...]]:
-    """Where there is a value in a document."""
+    """The places of all values in a document."""
     if not isinstance(document, dict | list):
         return
     pairs = document.items() if isinstance(document, dict) else enumerate(document)
@@ -66,7 +66,7 @@ def texts_of(cases: Iterable[Any]) -> st.SearchStrategy[str]:
 def documents(
     scalars: st.SearchStrategy[Any], texts: st.SearchStrategy[str]
 ) -> st.SearchStrategy[Any]:
-    """Values of `scalars`, of `texts`, and of short ASCII text, in lists and objects or not."""
+    """Values of `scalars`, of `texts`, and of short ASCII text, alone or in lists and objects."""
     short = st.text(st.characters(codec="ascii"), max_size=12)
     return st.recursive(
         scalars | short | texts,

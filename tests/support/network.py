@@ -1,4 +1,4 @@
-"""Loopback: ports that are free, and waiting until something listens there."""
+"""Loopback: free ports, and waiting for servers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tests.support.waiting import wait_until
 
 
 def free_port() -> int:
-    """A TCP port of loopback that nothing listens on."""
+    """A TCP port on loopback that nothing listens on."""
     while True:
-        # None of those that Linux gives to connections, one of which could take it meanwhile.
+        # Not from the range that Linux uses for connections, one of which could take it meanwhile.
         port = random.SystemRandom().randrange(20_000, 32_000)
         if is_free(port):
             return port
@@ -29,7 +29,7 @@ def is_free(port: int) -> bool:
 
 
 def wait_for_port(port: int, process: subprocess.Popen[bytes], timeout_s: float = 90) -> None:
-    """Return when `port` takes connections; raises when `process` ends or time runs out."""
+    """Wait until `port` accepts connections; raises if `process` ends or the time is over."""
 
     def listens() -> bool:
         if process.poll() is not None:
@@ -60,7 +60,7 @@ def listening(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Iterator[None]:
-    """Run a server of `port` while the block lasts; `log` takes what it prints."""
+    """Run a server on `port` until the block ends; `log` receives its output."""
     with log.open("wb") as output:
         process = subprocess.Popen(
             argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output

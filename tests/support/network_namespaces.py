@@ -1,4 +1,4 @@
-"""Networks of their own: made in this process, joined by a cable, entered to open a socket.
+"""Separate networks: created in this process, connected by a cable, entered to open sockets.
 
 Needs root, and `ip`.
 """
@@ -28,14 +28,14 @@ _IP_HEADER_BYTES = 20
 
 
 class Network:
-    """A network namespace, by a descriptor of it."""
+    """A network namespace, as a descriptor."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
 
     @contextlib.contextmanager
     def inside(self) -> Iterator[None]:
-        """Sockets that this thread makes in the block are of this network, and stay so."""
+        """In the block, sockets that this thread opens belong to this network, and remain in it."""
         own = os.open(_OWN, os.O_RDONLY)
         try:
             _checked(_LIBC.setns(self.descriptor, _NEW_NETWORK))
@@ -55,7 +55,7 @@ class Network:
         bound: tuple[str, int] | None = None,
         timeout_s: float = _TIMEOUT_S,
     ) -> socket.socket:
-        """A socket of this network."""
+        """A socket in this network."""
         with self.inside():
             found = socket.socket(family, kind, protocol)
         found.settimeout(timeout_s)
@@ -65,12 +65,12 @@ class Network:
         return found
 
     def ip(self, *words: str) -> None:
-        """Run `ip` here."""
+        """Run `ip` in this network."""
         enter = ("nsenter", f"--net=/proc/self/fd/{self.descriptor}")
         printed(*enter, "ip", *words, pass_fds=[self.descriptor])
 
     def connects(self, address: str, port: int, timeout_s: float = _TIMEOUT_S) -> bool:
-        """Whether a connection is taken; False when nothing answers at all."""
+        """Whether a connection is accepted; False if nothing answers at all."""
         with self.socket(family=family_of(address), timeout_s=timeout_s) as probe:
             try:
                 probe.connect((address, port))
@@ -86,12 +86,12 @@ class Network:
         from_port: int = 0,
         timeout_s: float = _TIMEOUT_S,
     ) -> bool:
-        """Whether a datagram to a port is answered; `address` may be everybody's."""
+        """Whether a datagram to a port is answered; `address` may be a broadcast address."""
         family = family_of(address)
         anywhere = ("::" if family == socket.AF_INET6 else "0.0.0.0", from_port)
         with self.socket(socket.SOCK_DGRAM, family, bound=anywhere, timeout_s=timeout_s) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
-            # An address may name an interface, which is one of this network.
+            # The address may name an interface, which belongs to this network.
             with self.inside():
                 probe.sendto(b"hello", (address, port))
             try:
@@ -100,7 +100,7 @@ class Network:
                 return False
 
     def pings(self, address: str, timeout_s: float = _TIMEOUT_S) -> bool:
-        """Whether an echo is answered."""
+        """Whether an echo request is answered."""
         family = family_of(address)
         request, reply, protocol = _ECHO[family]
         with self.socket(socket.SOCK_RAW, family, protocol, timeout_s=timeout_s) as probe:
@@ -117,13 +117,13 @@ class Network:
 
 
 def family_of(address: str) -> socket.AddressFamily:
-    """Of which kind an address is."""
+    """The address family of an address."""
     return socket.AF_INET6 if ":" in address else socket.AF_INET
 
 
 @contextlib.contextmanager
 def network_of(process: int) -> Iterator[Network]:
-    """The network that a process is in, while the block lasts."""
+    """The network of a process, until the block ends."""
     descriptor = os.open(f"/proc/{process}/ns/net", os.O_RDONLY)
     try:
         yield Network(descriptor)
@@ -133,9 +133,9 @@ def network_of(process: int) -> Iterator[Network]:
 
 @contextlib.contextmanager
 def new_network(*, up: bool = False) -> Iterator[Network]:
-    """A network with nothing in it; all of it is gone when the block ends.
+    """An empty network, which is removed when the block ends.
 
-    If it is `up`, it has addresses of loopback, of IPv4 and of IPv6.
+    If it is `up`, it has loopback addresses for IPv4 and IPv6.
     """
     own = os.open(_OWN, os.O_RDONLY)
     try:
@@ -156,7 +156,7 @@ def new_network(*, up: bool = False) -> Iterator[Network]:
 
 
 def connected(family: int, address: str | tuple[str, int]) -> socket.socket:
-    """A connection from here, once somebody listens there."""
+    """A connection from here, once something listens at the address."""
     deadline = time.monotonic() + _ANSWER_S
     while True:
         found = socket.socket(family)
@@ -173,14 +173,15 @@ def connected(family: int, address: str | tuple[str, int]) -> socket.socket:
 
 
 def join(one: Network, other: Network, addresses: dict[str, str]) -> None:
-    """Lay a cable from `one` to `other`.
+    """Connect two networks by a cable.
 
-    `addresses` maps an address of `one` to that of `other` beside it, with their lengths.
+    `addresses` maps an address of `one` to the corresponding address of `other`, with prefix
+    lengths.
     """
     end = f"/proc/{os.getpid()}/fd/{other.descriptor}"
     one.ip("link", "add", "cable", "type", "veth", "peer", "name", "cable", "netns", end)
     for near, far in addresses.items():
-        # No waiting for somebody else who has the address.
+        # Do not wait for the detection of duplicate addresses.
         more = ("nodad",) if ":" in near else ()
         one.ip("address", "add", near, "dev", "cable", *more)
         other.ip("address", "add", far, "dev", "cable", *more)
@@ -190,7 +191,7 @@ def join(one: Network, other: Network, addresses: dict[str, str]) -> None:
 
 
 def wait_for_port(network: Network, address: str, port: int) -> None:
-    """Return when somebody listens there."""
+    """Wait until something listens there."""
 
     def listens() -> bool:
         try:
@@ -202,7 +203,7 @@ def wait_for_port(network: Network, address: str, port: int) -> None:
 
 
 class Connection(http.client.HTTPConnection):
-    """A connection of HTTP from a network, which is made when it is needed.
+    """An HTTP connection from a network, opened on demand.
 
     With `tls` the server may have any certificate.
     """
@@ -224,7 +225,7 @@ class Connection(http.client.HTTPConnection):
 
 
 def _echo(kind: int) -> bytes:
-    """An echo request, with the sum that IPv4 wants of it; the kernel makes that of IPv6."""
+    """An echo request, with the checksum that IPv4 needs; the kernel adds that of IPv6."""
     words = (kind << 8, 0, os.getpid() & 0xFFFF, 1)
     total = sum(words)
     total = (total & 0xFFFF) + (total >> 16)

@@ -40,8 +40,8 @@ http {{
 
 
 @dataclass(frozen=True)
-class Asked:
-    """One request as nginx logged it; a header that was not sent is empty."""
+class LoggedRequest:
+    """One request, as nginx logged it; the value of a missing header is empty."""
 
     status: int
     path: str
@@ -52,7 +52,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Certificate:
-    """A server's certificate and key, and the authority that vouches for it."""
+    """A server's certificate and key, and the certificate of its authority."""
 
     authority: Path
     chain: Path
@@ -73,11 +73,12 @@ class Nginx:
         return f"{self.scheme}://127.0.0.1:{self.port}"
 
     @property
-    def requests(self) -> list[Asked]:
-        """What it has been asked, in order of the answers' ends."""
+    def requests(self) -> list[LoggedRequest]:
+        """The requests so far, in the order in which they ended."""
         lines = (self.folder / "access.log").read_text().splitlines()
         return [
-            Asked(int(status), *others) for status, *others in (line.split("|") for line in lines)
+            LoggedRequest(int(status), *others)
+            for status, *others in (line.split("|") for line in lines)
         ]
 
 
@@ -85,9 +86,9 @@ class Nginx:
 def nginx(
     root: Path, folder: Path, extra: str = "", *, certificate: Certificate | None = None
 ) -> Iterator[Nginx]:
-    """Serve `root` while the block lasts; `folder` takes its own files.
+    """Serve `root` until the block ends; `folder` takes the files of nginx.
 
-    `extra` goes into the server block. Works for root and for any other user.
+    `extra` goes into the server block. Works for root and for other users.
     """
     folder.mkdir(parents=True, exist_ok=True)
     port = free_port()
@@ -97,7 +98,7 @@ def nginx(
     configuration = folder / "nginx.conf"
     configuration.write_text(
         _CONFIGURATION.format(
-            # Only root may name a user; any other stays what it is.
+            # Only root can set a user; other users keep theirs.
             user="user root;" if os.getuid() == 0 else "",
             folder=folder,
             port=port,
@@ -113,9 +114,9 @@ def nginx(
 
 
 def make_certificate(folder: Path, name: str = "IP:127.0.0.1", *, made_on: str = "") -> Certificate:
-    """An authority of our own and a certificate of it for `name`, good for two days.
+    """Create an authority, and its certificate for `name`, valid for two days.
 
-    `made_on` is another day than today.
+    `made_on` is the first day if it is not today.
     """
     folder.mkdir(parents=True, exist_ok=True)
     made = Certificate(folder / "authority.pem", folder / "server.pem", folder / "server.key")

@@ -1,7 +1,7 @@
 """A real S3 server that checks signatures: OpenStack Swift, one node, on loopback.
 
-Swift needs an older setuptools than this project, so it lives in an environment
-of its own (some ten seconds to make).
+Swift needs an older setuptools than this project, so it has a separate environment, which takes
+some ten seconds to create.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ default = yes
 """
 
 
-# Where the one device is, for each kind of server: what `swift-ring-builder` does.
+# Where the only device is, for each kind of server: what `swift-ring-builder` does.
 _MAKE_RINGS = """
 import sys
 from swift.common.ring import RingBuilder
@@ -93,7 +93,7 @@ for kind, port in (word.split("=") for word in sys.argv[1:]):
 
 @dataclass(frozen=True)
 class ObjectStore:
-    """A running S3 server and who may use it."""
+    """A running S3 server, and its credentials."""
 
     port: int
     access_key: str = "mirror:operator"
@@ -102,7 +102,7 @@ class ObjectStore:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a client of S3 reads from its environment."""
+        """The environment for a client of S3."""
         return {
             "AWS_ACCESS_KEY_ID": self.access_key,
             "AWS_SECRET_ACCESS_KEY": self.secret_key,
@@ -112,12 +112,12 @@ class ObjectStore:
         }
 
     def upload(self, folder: Path, bucket: str, prefix: str = "") -> None:
-        """Make `bucket` and put every file of `folder` into it below `prefix`."""
+        """Create `bucket`, and upload every file of `folder` into it, below `prefix`."""
         import obstore
         import requests
 
-        # obstore makes no buckets, but signs a request that does: where the bucket is in
-        # the host's name, the path is the key alone.
+        # obstore cannot create buckets, but can sign a request that does: with the bucket in the
+        # host name, the path is only the key.
         root = self._client(bucket, virtual_hosted_style_request=True)
         address = obstore.sign(root, "PUT", bucket, timedelta(minutes=1))
         requests.put(address, timeout=60).raise_for_status()
@@ -142,7 +142,7 @@ class ObjectStore:
 
 @contextlib.contextmanager
 def object_store(folder: Path) -> Iterator[ObjectStore]:
-    """Run the server while the block lasts; `folder` takes its data."""
+    """Run the server until the block ends; `folder` takes its data."""
     programs = environment_of("object-store-server") / "bin"
     store, started = ObjectStore(free_port()), []
     with contextlib.ExitStack() as stack:
@@ -162,7 +162,7 @@ def object_store(folder: Path) -> Iterator[ObjectStore]:
 
 
 def _configure(programs: Path, folder: Path, store: ObjectStore) -> list[tuple[str, Path, int]]:
-    """Write the configuration; name, file and port of each server, the proxy last."""
+    """Write the configuration; return name, file and port of each server, the proxy last."""
     (folder / "devices/d1").mkdir(parents=True)
     (folder / "swift.conf").write_text(_HASH)
     ports = {kind: free_port() for kind in _KINDS} | {"proxy": store.port}

@@ -1,4 +1,4 @@
-"""Things that may be in the place of a regular file."""
+"""Things that may exist in place of a regular file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LINKS = ("symbolic link", "dangling link", "link to itself", "hard link")
 
 
 def make(kind: str, path: Path) -> Path:
-    """Something of that kind at `path`."""
+    """Create something of that kind at `path`."""
     precious = path.with_name("precious")
     match kind:
         case "symbolic link":
@@ -28,7 +28,7 @@ def make(kind: str, path: Path) -> Path:
         case "folder":
             path.mkdir()
         case "socket":
-            # One that is bound has a short path, and this one need not be listened to.
+            # The length of a socket's path is limited, and nothing needs to listen on this one.
             os.mknod(path, stat.S_IFSOCK | 0o666)
         case "device":
             _make_device(path)
@@ -40,19 +40,19 @@ def make(kind: str, path: Path) -> Path:
 
 
 def _make_device(path: Path) -> None:
-    # Any user may make device 0:0, and no driver has it, so it is never opened. Where a file
-    # system is mounted without devices, the kernel refuses to open it for that reason.
+    # Any user can create device 0:0, which has no driver and so cannot be opened. If a file system
+    # is mounted without devices, the kernel refuses to open it for that reason.
     with contextlib.suppress(PermissionError):
         return os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(0, 0))
-    # Only an overlay file system takes none. Root makes /dev/null there; another user can make
-    # no device at all, and `test_reading.py` shows any user those that the machine has.
+    # Only overlay file systems refuse it. Then root creates /dev/null there. Other users cannot
+    # create any device; `test_safe_read.py` checks those of the machine for them.
     if os.geteuid() == 0:
         return os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 3))
     return os.mkfifo(path)
 
 
 def picture(folder: Path) -> dict[str, tuple[object, ...]]:
-    """What is in `folder`, so that any change of it shows."""
+    """The content of `folder`, for detecting any change."""
     seen: dict[str, tuple[object, ...]] = {}
     for path in sorted(folder.iterdir()):
         status = path.lstat()

@@ -1,6 +1,6 @@
-"""Our packages and their libraries, for machines: wherever this checkout lies, services see them.
+"""Our packages and their libraries, for machines, at a place that services can read.
 
-A service sees neither the homes of users nor the temporary files of others.
+Services can read neither the home folders of users nor the temporary files of others.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ PACKAGES, LIBRARIES = "/opt/packages", "/opt/libraries"
 
 
 def shared_folders() -> Iterator[tuple[Path, str]]:
-    """The folders that a machine is to have, and where."""
+    """The folders to mount on a machine, and where."""
     yield packages(), PACKAGES
     yield _libraries(), LIBRARIES
 
 
 @cache
 def packages() -> Path:
-    """A copy of our packages, each folder in the place that it has once it is installed."""
+    """A copy of our packages, with each folder where it is when installed."""
     settings = configparser.ConfigParser()
     settings.read(ROOT / "setup.cfg", "utf-8")
     names = settings["options"]["packages"].split()
@@ -46,7 +46,7 @@ def packages() -> Path:
 
 @cache
 def _libraries() -> Path:
-    """Those of the environment that runs the tests; a copy, if a umask keeps others out there."""
+    """The libraries of the environment that runs the tests; a copy if others cannot read them."""
     folder = Path(sysconfig.get_path("purelib"))
     if folder.stat().st_mode & 0o005 == 0o005:
         return folder
@@ -56,6 +56,6 @@ def _libraries() -> Path:
 
 
 def _readable(folder: Path) -> Path:
-    """Let the users of the services read it."""
+    """Make it readable for the users of the services."""
     subprocess.run(["chmod", "--recursive", "u=rwX,go=rX", folder], check=True)
     return folder

@@ -1,4 +1,4 @@
-"""Other limits and another umask for the process that runs a test."""
+"""Limits and umask of the process that runs a test."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def umask(mask: int) -> Iterator[None]:
-    """Have another umask in the block."""
+    """Set the umask until the block ends."""
     before = os.umask(mask)
     try:
         yield
@@ -20,7 +20,7 @@ def umask(mask: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def limited(limit: int, value: int) -> Iterator[None]:
-    """Have another soft limit of that resource in the block."""
+    """Set the soft limit of a resource until the block ends."""
     soft, hard = resource.getrlimit(limit)
     resource.setrlimit(limit, (value, hard))
     try:

@@ -1,4 +1,4 @@
-"""Being another user for a while, in this process."""
+"""Becoming another user for a while, in this process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOBODY = 65534
 
 @contextlib.contextmanager
 def as_user(user: int) -> Iterator[None]:
-    """Have the rights of that user, and of his group alone, until the block ends."""
+    """Switch to that user and group, without other groups, until the block ends."""
     groups = os.getgroups()
     os.setgroups([])
     os.setegid(user)
@@ -29,10 +29,10 @@ def as_user(user: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def another_user(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Work in `folder`, where all may change things, as a user who owns nothing there.
+    """Work in `folder`, which anyone can change, as a user who owns nothing there.
 
-    Root really is that user; for anybody else `os.geteuid` says so. A path in `folder` is
-    relative meanwhile, as that user may not go through the folders above it.
+    Root really becomes that user; for other users only `os.geteuid` is patched. Meanwhile paths in
+    `folder` are relative, because that user cannot enter the folders above.
     """
     folder.chmod(0o777)
     patch.chdir(folder)

@@ -1,4 +1,4 @@
-"""Every command line and every environment on this machine, as fast as they can be read."""
+"""Record every command line and environment on this machine, as fast as possible."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.support.network import end
 
-# A program of its own, without the modules of a site, as it only reads.
+# A separate program without site modules, because it starts and runs faster.
 _WATCH = """
 import os, sys
 seen, begun = set(), False
@@ -32,7 +32,7 @@ with open(sys.argv[1], "wb", buffering=0) as log:
 
 @contextlib.contextmanager
 def watched(file: Path) -> Iterator[None]:
-    """Watch while the block lasts; each that was seen is in `file` then, once."""
+    """Watch until the block ends; then `file` contains each record once."""
     process = subprocess.Popen(
         [sys.executable, "-IS", "-c", _WATCH, file],
         env={},

@@ -1,4 +1,4 @@
-"""How property tests run: the same examples each time, and no limit on a slow machine's clock."""
+"""Settings of property tests: the same examples each time, and no deadlines."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ steady = settings(derandomize=True, deadline=None)
 
 
 def examples(count: int) -> settings:
-    """`steady` with `count` examples."""
+    """The settings `steady` with `count` examples."""
     return settings(steady, max_examples=count)

@@ -1,7 +1,7 @@
-"""A language nobody speaks: every text of ours is marked, accented and 40 % longer.
+"""A pseudo-language: every text of ours is marked, accented and 40 % longer.
 
-What a page shows without the marks never went through the catalogue; what does not
-fit has no room for languages that take more of it than English does.
+Text without marks was not translated; text that does not fit leaves no room for languages that are
+longer than English.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _LONGER = 0.4
 _ACCENTED = str.maketrans("aeioucnsyAEIOUCNSY", "áéíóúçñšýÁÉÍÓÚÇÑŠÝ")
 _JOINT = re.compile("(?<=[_/])")
 _WORD = re.compile(r"[^\W\d_]+")
-# Places for values, which bring no mark with them, and tags.
+# Placeholders for values, which have no marks, and tags.
 _NO_TEXT = re.compile(r"(\{[a-z_]+\}|%\([a-z_]+\)[sd]|</?[a-z][^>]*>)")
 _MARKED = re.compile("⟦[^⟦⟧]*⟧")
-# Names that are no words of any language: of units, of the app, of a message in the log.
+# Names that are not translated: of units, of the app, and of a message in the log.
 _NAMES = (r"[\w@.\-]+\.service", r"\(journal task failed\)", r"\(dev-stub\)")
-# Texts of a page with where they are, but for what is marked as of another language, what
-# is code, what the journal says, and the badge of a slice without an answer.
+# The texts of a page and their elements, except text marked as another language, code, text from
+# the journal, and the badge of a slice without an answer.
 _TEXTS = """names => {
   const own = document.documentElement.lang;
   const skipped = e => e.closest("script, style, noscript, code, .stub")
@@ -74,7 +74,7 @@ class _Catalogue(NullTranslations):
 
 
 class PseudoLanguage(Language):
-    """The language itself; what Babel writes is marked too."""
+    """The language; text from Babel is marked, too."""
 
     def __init__(self) -> None:
         super().__init__(SOURCE, _Catalogue())
@@ -90,7 +90,7 @@ class PseudoLanguage(Language):
         return _marked(super().duration(seconds))
 
     def moment(self, when: datetime) -> str:
-        """A day and a time."""
+        """A date and a time."""
         return _marked(super().moment(when))
 
     def day(self, date: str) -> str:
@@ -99,23 +99,23 @@ class PseudoLanguage(Language):
 
 
 def pseudo(text: str) -> str:
-    """The text in this language; a value that is filled in stands outside of the marks."""
+    """The text in this language; filled-in values are outside the marks."""
     parts = _NO_TEXT.split(text)
     parts[::2] = [_marked(_WORD.sub(_longer, part)) for part in parts[::2]]
     return "".join(parts)
 
 
 def texts(page: Page) -> list[tuple[str, str]]:
-    """What the page says, seen or not yet seen, and the element that says it."""
+    """The texts of the page, visible or not, with their elements."""
     found = page.evaluate(_TEXTS, list(_WORDY_ATTRIBUTES))
     lines = [(" ".join(text.split()), element) for text, element in found]
     return [line for line in lines if line[0]]
 
 
 def leftovers(page: Page, known: Iterable[str]) -> list[str]:
-    """What the page says in no language of ours, but for `known` values."""
+    """The texts of the page that were not translated, except `known` values."""
     own = [page.locator(".brand").inner_text(), VERSION, *known]
-    # A long value is several texts, between which a line may end.
+    # A long value consists of several texts, between which a line may end.
     parts = {part for value in own for part in (value, *_JOINT.split(value))}
     values = sorted({" ".join(part.split()) for part in parts} - {""}, key=len, reverse=True)
     alternatives = "|".join([*_NAMES, *map(re.escape, values)])
@@ -128,7 +128,7 @@ def leftovers(page: Page, known: Iterable[str]) -> list[str]:
 
 
 def values_of(ctl: FakeCtl) -> set[str]:
-    """What this control CLI or the sample one answers, what stands in for that, and the calls."""
+    """The answers of this control CLI, or the sample ones, and the calls."""
     answers = json.loads((ctl.folder / "answers.json").read_text())
     outputs = [answer.get("output", "") for answer in answers.values()]
     sample = StubCli(Sentence("none"))
@@ -144,7 +144,7 @@ def values_of(ctl: FakeCtl) -> set[str]:
 
 
 def leaves(value: Any) -> Iterator[str]:
-    """Every text in what JSON or TOML holds."""
+    """Every text in a JSON or TOML value."""
     match value:
         case str():
             yield value

@@ -1,4 +1,4 @@
-"""A browser's side of Web Push: a key pair of its own, and what is encrypted for it."""
+"""The browser's side of Web Push: its key pair, and decrypting what was encrypted for it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 
 def base64url(data: bytes) -> str:
-    """As browsers write it, without padding."""
+    """The encoding of browsers, without padding."""
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
@@ -35,7 +35,7 @@ class Receiver:
         return self.key.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
 
     def subscription(self, **members: Any) -> dict[str, Any]:
-        """What it sends; `members` take the place of its own, or come beside them."""
+        """The subscription that it sends; `members` replace its own or are added."""
         return {
             "endpoint": self.endpoint,
             "expirationTime": None,

@@ -13,7 +13,7 @@ from typing import Self
 
 @dataclass(frozen=True)
 class Request:
-    """What a client asked; header names are in lower case."""
+    """The request of a client; header names are in lower case."""
 
     path: str
     headers: Mapping[str, str]
@@ -21,7 +21,7 @@ class Request:
 
     @property
     def start(self) -> int:
-        """Where the range begins that it asks for; 0 without one."""
+        """The beginning of the requested range; 0 without one."""
         return int(self.headers.get("range", "bytes=0-").removeprefix("bytes=").partition("-")[0])
 
 
@@ -35,7 +35,7 @@ def response(
     *,
     length: int | None = None,
 ) -> bytes:
-    """A whole answer after which the connection closes; `length` may lie, -1 leaves it out."""
+    """A whole response, after which the connection closes; `length` may be wrong, -1 omits it."""
     said = {"Content-Length": str(len(body) if length is None else length), "Connection": "close"}
     if length == -1:
         del said["Content-Length"]
@@ -45,7 +45,7 @@ def response(
 
 @dataclass
 class RawServer:
-    """A server whose every answer is a function's; it keeps what it was asked."""
+    """A server whose responses are written by a function; it keeps the requests."""
 
     answer: Answer
     requests: list[Request] = field(default_factory=list)
@@ -61,7 +61,7 @@ class RawServer:
 
     @property
     def paths(self) -> list[str]:
-        """The paths that were asked for, in order."""
+        """The requested paths, in order."""
         return [request.path for request in self.requests]
 
     def __enter__(self) -> Self:
@@ -70,7 +70,7 @@ class RawServer:
 
     def __exit__(self, *_: object) -> None:
         self.stopping.set()
-        # shutdown wakes the threads that wait in accept and recv; close alone does not.
+        # shutdown wakes threads that wait in accept and recv; close alone does not.
         for connection in (self._listener, *self._open):
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
@@ -98,7 +98,7 @@ class RawServer:
             self._start(partial(self._serve, connection))
 
     def _serve(self, connection: socket.socket) -> None:
-        # A client that goes away is what many of the tests are about.
+        # Many tests are about clients that disconnect.
         with contextlib.suppress(OSError):
             request = _read_request(connection)
             if request is not None:
@@ -128,7 +128,7 @@ def _read_request(connection: socket.socket) -> Request | None:
 
 
 def serving(files: Mapping[str, bytes], special: Mapping[str, Answer] | None = None) -> RawServer:
-    """A server of `files` (path to content), where `special` paths have an answer of their own."""
+    """A server of `files` (path to content); paths in `special` have their own responses."""
 
     def answer(request: Request, connection: socket.socket) -> None:
         if special and request.path in special:
@@ -151,10 +151,10 @@ def cutting_proxy(
     reset: bool = False,
     on_cut: Callable[[], object] = lambda: None,
 ) -> Iterator[int]:
-    """A TCP proxy to `port`; the port it listens on.
+    """A TCP proxy to `port`; yields the port on which it listens.
 
-    The first `times` connections that carry more than `after_bytes` to the
-    client end there, with a reset or as if the server had closed them.
+    The first `times` connections that carry more than `after_bytes` to the client are cut off
+    there, with a reset or as if the server had closed them.
     """
     left = times
     lock = threading.Lock()
@@ -178,7 +178,7 @@ def cutting_proxy(
                     on_cut()
                     client.sendall(data[: after_bytes - carried])
                     if reset:
-                        # Linger of no time: close sends a reset instead of an end.
+                        # With a linger time of zero, close sends a reset instead of an end.
                         client.setsockopt(
                             socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0"
                         )
@@ -188,7 +188,7 @@ def cutting_proxy(
                 carried += len(data)
 
     def answer(request: Request, client: socket.socket) -> None:
-        # One request for a connection, so that what it carried is one file.
+        # One request for each connection, so that it carries one file.
         headers = dict(request.headers) | {"connection": "close"}
         lines = [f"{name}: {value}\r\n" for name, value in headers.items()]
         relay(client, f"GET {request.path} HTTP/1.1\r\n{''.join(lines)}\r\n".encode("latin-1"))

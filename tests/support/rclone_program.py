@@ -14,7 +14,7 @@ _NONE: Mapping[str, str] = {}
 
 
 def settings(kind: str, meta: Mapping[str, str], secrets: Mapping[str, str]) -> dict[str, str]:
-    """What the one section of an rclone.conf says of a store."""
+    """The single section of an rclone.conf for a store."""
     if kind == "store_a":
         return {"type": "b2", "account": meta["account_id"], "key": secrets["a_application_key"]}
     prefix = kind.removeprefix("store_")
@@ -29,7 +29,7 @@ def settings(kind: str, meta: Mapping[str, str], secrets: Mapping[str, str]) -> 
 
 
 def written(sections: Mapping[str, Mapping[str, str]]) -> str:
-    """The text of an rclone.conf with these sections; that of a device has one, `backup`."""
+    """The text of an rclone.conf with these sections; on a device there is only `backup`."""
     lines = []
     for section, values in sections.items():
         lines += [f"[{section}]", *(f"{name} = {value}" for name, value in values.items())]
@@ -37,13 +37,13 @@ def written(sections: Mapping[str, Mapping[str, str]]) -> str:
 
 
 def dump(config: Path) -> dict[str, dict[str, str]]:
-    """What rclone reads in a configuration: every section by its name."""
+    """The sections of a configuration as rclone reads them, by name."""
     sections: dict[str, dict[str, str]] = json.loads(run(config, "config", "dump"))
     return sections
 
 
 def run(config: Path, *words: str | Path, variables: Mapping[str, str] = _NONE) -> str:
-    """What rclone prints with a configuration; it must succeed."""
+    """Run rclone with a configuration; it must succeed; return its output."""
     done = call(config, *words, variables=variables)
     if done.returncode:
         raise RuntimeError(f"rclone {words} ended with {done.returncode}: {done.stderr}")
@@ -53,8 +53,8 @@ def run(config: Path, *words: str | Path, variables: Mapping[str, str] = _NONE) 
 def call(
     config: Path, *words: str | Path, variables: Mapping[str, str] = _NONE
 ) -> subprocess.CompletedProcess[str]:
-    """How rclone ends with a configuration, and `variables` in its environment."""
-    # It takes settings from the environment too.
+    """Run rclone with a configuration, and `variables` in its environment."""
+    # It reads settings from the environment, too.
     environment = {
         name: value
         for name, value in os.environ.items()

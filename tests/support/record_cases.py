@@ -1,4 +1,4 @@
-"""Documents of the read-only records, good and bad: what schema and code must agree about."""
+"""Documents of the read-only records, good and bad, on which schema and code must agree."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from platform_common.resources import data_path
 
 REMOVED = object()
 LONG_ID = "a" * 65
-# Names of variables that must never hold a key, and what is no name at all.
+# Names of variables that must never hold a key, and invalid names.
 HOSTILE_VARIABLES = (
     *("LD_PRELOAD", "PATH", "HOME", "PYTHONPATH", "BASH_ENV", "IFS", "ENV", "NODE_OPTIONS"),
     *("GCONV_PATH", "LC_ALL", "HTTPS_PROXY", "SSL_CERT_FILE", "PLATFORM_ROOT", "NOTIFY_SOCKET"),
@@ -45,7 +45,7 @@ _BAD_PORTS = ("443", "443/sctp", "0/tcp", "65536/tcp", "0443/tcp", "443/tcp ", "
 
 
 class Case(NamedTuple):
-    """A change of a record's good document: the value at a place, or none there."""
+    """A change to the good document of a record: another value at a place, or none."""
 
     record: str
     place: tuple[str | int, ...]
@@ -221,7 +221,7 @@ CASES = [
 
 
 def toml(document: Any) -> str:
-    """`document` as TOML: tables at the top, whatever they hold as inline values."""
+    """`document` as TOML: tables at the top, and everything in them as inline values."""
     return "".join(f"{_key(name)} = {_toml_value(value)}\n" for name, value in document.items())
 
 
@@ -233,7 +233,7 @@ def _toml_value(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(map(_toml_value, value)) + "]"
     if isinstance(value, str):
-        # A string of JSON is one of TOML, but for two escapes that TOML writes differently.
+        # A JSON string is a valid TOML string, except for two escapes that TOML writes differently.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return json.dumps(value)
 

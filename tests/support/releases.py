@@ -1,4 +1,4 @@
-"""Small signed releases to try things on."""
+"""Small signed releases for tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REFERENCE = f"oci://registry.example/appliance@sha256:{'a' * 64}\n".encode()
 
 
 def artefact_files(version: str = VERSION, channel: str = "stable") -> dict[str, bytes]:
-    """File name to content of three small artefacts, one of them a reference."""
+    """File name to content, for three small artefacts, one of them a reference."""
     return {
         f"platform-openclaw-rpi5-{version}-{channel}.img.xz": pseudo_random(300_000, "rpi5"),
         f"platform-khoj-qemu-x86_64-{version}-{channel}.qcow2": pseudo_random(70_000, "qemu"),
@@ -40,7 +40,7 @@ class KeyPair:
 
 @dataclass
 class Tools:
-    """Runs the installed `release-tools` in `folder` as its users do."""
+    """Runs the installed `release-tools` in `folder`, as its users do."""
 
     folder: Path
     environment: dict[str, str] = field(default_factory=dict)
@@ -58,7 +58,7 @@ def program(name: str = "release-tools") -> str:
 
 
 def clean_environment() -> dict[str, str]:
-    """The environment without what changes the programs' behaviour."""
+    """The environment without variables that change the behaviour of the programs."""
     dropped = (
         *("SIGNING_", "PLATFORM_", "SOURCE_DATE_EPOCH", "NO_COLOR"),
         *("PWA_", "WIZARD_", "FLASK_", "GUNICORN_", "WEB_CONCURRENCY", "FORWARDED_ALLOW_IPS"),
@@ -68,7 +68,7 @@ def clean_environment() -> dict[str, str]:
 
 
 def write_artefacts(folder: Path, files: Mapping[str, bytes] | None = None) -> Path:
-    """Write `files` (default: three small artefacts) into `folder`, which is made."""
+    """Write `files` (by default three small artefacts) into `folder`, which is created."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in (artefact_files() if files is None else files).items():
         (folder / name).write_bytes(data)

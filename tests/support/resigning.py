@@ -1,4 +1,4 @@
-"""Releases with a manifest of the test's making, signed as if it were right."""
+"""Releases with any manifest, signed as if it were correct."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def sign_bytes(data: bytes, key_pair: KeyPair, comment: str) -> bytes:
 
 
 def sign_file(path: Path, key_pair: KeyPair, comment: str | None = None) -> None:
-    """Write the signature beside `path`, by default with the comment that it should have."""
+    """Write the signature of `path` beside it, by default with the correct comment."""
     said = render_comment(path.name, 1_700_000_000) if comment is None else comment
     signature = sign_bytes(path.read_bytes(), key_pair, said)
     path.with_name(f"{path.name}.minisig").write_bytes(signature)
@@ -29,7 +29,7 @@ def sign_file(path: Path, key_pair: KeyPair, comment: str | None = None) -> None
 def change_manifest(
     channel_dir: Path, key_pair: KeyPair, change: Callable[[dict[str, Any]], object]
 ) -> Path:
-    """Change the manifest in `channel_dir` and sign it again; its path."""
+    """Change the manifest in `channel_dir` and sign it again; return its path."""
     path = channel_dir / "manifest.json"
     document = json.loads(path.read_bytes())
     change(document)

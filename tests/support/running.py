@@ -1,4 +1,4 @@
-"""Programs that run to their end."""
+"""Running programs to their end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def run(
     timeout_s: float = 600,
     pass_fds: Sequence[int] = (),
 ) -> subprocess.CompletedProcess[str]:
-    """How a program ends; if `merged`, what it prints as an error is with the rest."""
+    """Run a program to its end; if `merged`, its error messages are part of the output."""
     return subprocess.run(
         argv,
         cwd=cwd,
@@ -36,7 +36,7 @@ def run(
 
 
 def printed(*argv: str | Path, **how: Any) -> str:
-    """What a program prints that is run so; it must succeed."""
+    """The output of a program, which must succeed."""
     done = run(*argv, **how)
     if done.returncode:
         raise RuntimeError(f"{argv} ended with {done.returncode}: {done.stdout}{done.stderr}")

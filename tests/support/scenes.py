@@ -1,4 +1,4 @@
-"""Every page in every state: what is opened, and what makes an app show it so."""
+"""Every page in every state: the addresses, and how to make an app show the state."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.wizard_states import View
 
 Prepare = Callable[[FakeCtl, Path], Mapping[str, str]]
 
-# Here values are made to look like anything; the texts around them are those of other states.
+# Values that look like anything; the other texts are those of other states.
 _ODD = frozenset({"hostile", "long", "huge"})
 # One address of every page of the dashboard.
 EVERYWHERE = (
@@ -35,7 +35,7 @@ STATUSES = (400, 403, 404, 405, 413, 415, 418, 421, 429, 500, 503, 507)
 
 
 class Stage(NamedTuple):
-    """An app that shows a scene: its address, and the values that are no text of ours."""
+    """An app that shows a scene: its address, and the values that are not our text."""
 
     url: str
     known: set[str]
@@ -47,7 +47,7 @@ Staged = Callable[[Path], contextlib.AbstractContextManager[Stage]]
 class Scene(NamedTuple):
     """Pages of an app in one state; `staged` serves that app, with its files in a folder.
 
-    In one that is `odd` the values look like texts of ours, or like markup.
+    If it is `odd`, its values look like our texts, or like markup.
     """
 
     views: tuple[View, ...]
@@ -56,7 +56,7 @@ class Scene(NamedTuple):
 
 
 def _of_dashboard(prepare: Prepare) -> Staged:
-    """Serve a dashboard; `prepare` sets up its control CLI, and gives its environment."""
+    """Serve a dashboard; `prepare` sets up its control CLI, and returns its environment."""
 
     @contextlib.contextmanager
     def staged(folder: Path) -> Iterator[Stage]:
@@ -71,7 +71,7 @@ def _of_dashboard(prepare: Prepare) -> Staged:
 
 
 def _answered(answers: Callable[[FakeCtl], None]) -> Prepare:
-    """What is needed where nothing differs but what the control CLI answers."""
+    """The preparation of a state in which only the answers of the control CLI differ."""
 
     def prepare(ctl: FakeCtl, _: Path) -> Mapping[str, str]:
         answers(ctl)
@@ -142,7 +142,7 @@ def _faulty_app() -> Flask:
 
 @contextlib.contextmanager
 def serving(app: Flask) -> Iterator[str]:
-    """Serve `app` in this process while the block lasts; its address."""
+    """Serve `app` in this process until the block ends; yield its address."""
     server = make_server("127.0.0.1", 0, app, threaded=True)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()

@@ -1,4 +1,4 @@
-"""A device whose wizard was answered, and what that wizard is."""
+"""A device with answers in its wizard, and that wizard."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wizard_app.setup.settings import WizardSettings
 
 JOURNAL = "/var/lib/platform/apply-journal.jsonl"
 STARTED = "2026-11-20T10:00:00Z"
-# What the file of a wizard holds that was answered as in `wizard_states`.
+# The state file of a wizard with the answers in `wizard_states`.
 STATE: Mapping[str, Any] = wizard_files.GOOD | {
     "started_at": STARTED,
     "answers": wizard_files.ANSWERS
@@ -27,13 +27,13 @@ STATE: Mapping[str, Any] = wizard_files.GOOD | {
 
 
 def put_answers(device: Device, *, step: str = "review", **answers: object) -> None:
-    """Have every question answered, as `STATE` has it but for `answers`."""
+    """Store answers to every question: those of `STATE`, changed by `answers`."""
     state = {**STATE, "step": step, "answers": {**STATE["answers"], **answers}}
     device.put(STATE_FILE, json.dumps(state), mode=0o600)
 
 
 def put_journal(device: Device, *changes: Mapping[str, object]) -> None:
-    """Have two actions in the journal, the second of them kept, and `changes` of them."""
+    """Store a journal with two actions, the second of them kept, and these `changes`."""
     actions = [
         {"id": "0" * 16, "what": "Write /etc/hostname", "state": "waiting"},
         {"id": "1" * 16, "what": "Set OPENAI_API_KEY", "state": "kept"},
@@ -43,7 +43,7 @@ def put_journal(device: Device, *changes: Mapping[str, object]) -> None:
 
 
 def production(device: Device, **settings: Any) -> FlaskClient:
-    """A browser that is let in to the wizard of a device, which acts as in production."""
+    """A client with a session in the wizard of a device, which runs as in production."""
     made = WizardSettings(
         paths=device.paths, device=device.paths, production=True, token="0" * 64, **settings
     )
@@ -53,7 +53,7 @@ def production(device: Device, **settings: Any) -> FlaskClient:
 
 
 def development(out: Path) -> FlaskClient:
-    """A browser at a wizard that sets up the folder `out`, and needs no link."""
+    """A client of a wizard that sets up the folder `out`, and asks for no token."""
     return create_app(
         WizardSettings.from_env({"WIZARD_NO_TOKEN": "1", "WIZARD_DEV_OUT": str(out)})
     ).test_client()

@@ -1,4 +1,4 @@
-"""Keys and signatures made in the process, the same in every run."""
+"""Keys and signatures created in the process, the same in every run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COMMENT = "timestamp:1793534400\tfile:artefact\thashed"
 
 
 def secret_key(name: str = "release", *, key_id: bytes | None = None) -> SecretKey:
-    """The secret key that `name` stands for."""
+    """The secret key derived from `name`."""
     material = hashlib.blake2b(name.encode(), digest_size=40).digest()
     return SecretKey(material[:8] if key_id is None else key_id, material[8:])
 
@@ -27,7 +27,7 @@ def signed(
 def signed_legacy(
     message: bytes = MESSAGE, comment: str = COMMENT, key: SecretKey | None = None
 ) -> Signature:
-    """A signature in the old form, which signs the message itself."""
+    """A signature in the legacy form, which signs the message itself."""
     key = key or secret_key()
     body, trusted = key.sign(message), comment.encode()
     return Signature(LEGACY, key.key_id, body, trusted, key.sign(body + trusted))

@@ -1,4 +1,4 @@
-"""Steps of a few lines, to see the wizard's course with: a colour, and a secret word."""
+"""Steps of a few lines, for tests of the wizard's flow: a colour, and a secret word."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wizard_app.setup.steps.base import (
 )
 
 WORD = "CaNaRy-word-0123456789"
-# Before a secret word is held, there is time to do something else.
+# Called during the test of a secret word, before it is held.
 Meanwhile = Callable[[], object]
 
 
@@ -31,7 +31,7 @@ class ColourAnswer(Struct, frozen=True):
     colour: str
 
     def __post_init__(self) -> None:
-        """Refuse what is no colour."""
+        """Refuse an invalid colour."""
         if self.colour == "none":
             raise ValueError("colour: must be a colour")
 
@@ -78,7 +78,7 @@ class WordAnswer(Struct, frozen=True):
 
 
 class WordStep(Step[WordAnswer]):
-    """Asks for a secret word, which fits no device whose colour is black."""
+    """Asks for a secret word, which is invalid on a device whose colour is black."""
 
     slug = "word"
     title = Sentence("Enter the word")

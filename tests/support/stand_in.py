@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def stand_in(folder: Path, name: str, script: str) -> Mapping[str, str]:
-    """Write the shell script as the program `name`; the environment in which it comes first."""
+    """Write the shell script as the program `name`; return an environment that finds it first."""
     folder.mkdir(parents=True, exist_ok=True)
     program = folder / name
     program.write_text(f"#!/bin/sh\n{script}\n")
@@ -17,7 +17,7 @@ def stand_in(folder: Path, name: str, script: str) -> Mapping[str, str]:
 
 
 def path_without(name: str, folder: Path) -> Mapping[str, str]:
-    """The environment whose PATH is an empty folder and so has no program `name`."""
+    """An environment whose PATH is an empty folder, and so has no program `name`."""
     folder.mkdir(parents=True, exist_ok=True)
     assert not (folder / name).exists()
     return {"PATH": str(folder)}

@@ -1,7 +1,7 @@
 """Stand-ins for the programs that set up a machine; each records its input.
 
-`tailscale` keeps to the command line of the real one. What they do is told by a file beside
-them, as they get next to nothing in their environment.
+`tailscale` has the command line of the real program. A file beside them sets their behaviour,
+because they get almost no environment.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-# What a program may do in place of its work.
+# What a program may do instead of its work.
 OK, FAIL, HANG, BAD_KEY, DAEMON_DOWN = "ok", "fail", "hang", "bad-key", "daemon-down"
 _SOURCE = """#!/usr/bin/python3 -I
 import hashlib, json, os, pathlib, subprocess, sys, time
@@ -90,23 +90,23 @@ leave(0)
 
 
 class StandIn(NamedTuple):
-    """A program in place of another; `folder` is as this process sees it."""
+    """A stand-in for a program; `folder` is the path in this process."""
 
     folder: Path
     name: str
 
-    def does(self, what: str) -> None:
-        """From now on it does that."""
+    def set_behaviour(self, what: str) -> None:
+        """Behave like this from now on."""
         self.folder.joinpath(f"{self.name}.mode").write_text(f"{what}\n")
 
     def calls(self) -> list[dict[str, Any]]:
-        """What it was given, call by call."""
+        """Its input, call by call."""
         log = self.folder / f"{self.name}.log"
         return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 
 
 def install(folder: Path, name: str) -> StandIn:
-    """Put a program that stands in for `name` into a folder, which is made."""
+    """Install a stand-in for `name` in a folder, which is created."""
     folder.mkdir(parents=True, exist_ok=True)
     program = folder / name
     program.write_text(_SOURCE)

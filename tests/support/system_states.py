@@ -1,4 +1,4 @@
-"""What the control CLI answers for the states of the system, voice and diagnostics pages."""
+"""The answers of the control CLI for the states of the system, voice and diagnostics pages."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def voice(
 
 
 def fine(ctl: FakeCtl) -> None:
-    """All is well, and voice is off."""
+    """A healthy device, with voice off."""
     ctl.answer("status --json", STATUS)
     ctl.answer("version --json", VERSION)
     ctl.answer("voice status --json", voice())
@@ -62,7 +62,7 @@ def fine(ctl: FakeCtl) -> None:
 
 
 def without_members(ctl: FakeCtl) -> None:
-    """The control CLI answers, and says nothing."""
+    """The control CLI answers without any members."""
     for words in ("status --json", "version --json", "voice status --json"):
         ctl.answer(words, {})
 
@@ -80,7 +80,7 @@ def stopped(ctl: FakeCtl) -> None:
 
 
 def hostile(ctl: FakeCtl) -> None:
-    """Every text wants to be markup."""
+    """Every text is hostile markup."""
     bad = "<script>alert(1)</script>\"'&\u202e"
     ctl.answer("status --json", {**STATUS, "profile_id": bad, "active_state": bad})
     profiles = tuple(InstalledProfile(bad, bad, bad, active) for active in (True, False))
@@ -89,7 +89,7 @@ def hostile(ctl: FakeCtl) -> None:
 
 
 def _fine_but(**answer: Any) -> Callable[[FakeCtl], None]:
-    """All is well, and voice is as `voice` has it."""
+    """A healthy device, with voice as in `voice`."""
 
     def state(ctl: FakeCtl) -> None:
         fine(ctl)
@@ -98,7 +98,7 @@ def _fine_but(**answer: Any) -> Callable[[FakeCtl], None]:
     return state
 
 
-# What a device says that is too small for voice.
+# The reason on a device that is too small for voice.
 _TOO_SMALL = {
     "reason": "Its processor is too slow to turn speech into text as one speaks.",
     "unblock": "Use voice on rpi5.",
@@ -111,7 +111,7 @@ STATES: Mapping[str, Callable[[FakeCtl], None]] = {
     "hostile": hostile,
     "voice-listening": _fine_but(enabled=True, active=True),
     "voice-on-but-not-running": _fine_but(enabled=True),
-    # Somebody started the relay by hand.
+    # The relay was started by hand.
     "voice-off-but-running": _fine_but(active=True),
     "without-voice": _fine_but(supported=False, **_TOO_SMALL),
 }

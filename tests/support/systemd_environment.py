@@ -1,6 +1,6 @@
-"""What systemd reads in an `EnvironmentFile=`, asked of systemd itself.
+"""How systemd itself reads an `EnvironmentFile=`.
 
-Its generator for `environment.d` reads with the same parser.
+Its generator for `environment.d` uses the same parser.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ GENERATOR = "/usr/lib/systemd/user-environment-generators/30-systemd-environment
 
 
 def read_by_systemd(folder: Path, data: bytes) -> dict[bytes, bytes] | None:
-    """The variables that systemd sees in a file of these bytes; None when it gives up."""
+    """The variables that systemd reads from these bytes; None if it refuses the file."""
     file = folder / "environment.d/x.conf"
     file.parent.mkdir(exist_ok=True)
-    # The generator, and it alone, replaces $NAME; $$ is a dollar there.
+    # Only the generator replaces $NAME; there $$ is a dollar.
     file.write_bytes(data.replace(b"$", b"$$"))
     done = subprocess.run(
         [GENERATOR],

@@ -1,4 +1,4 @@
-"""Programs at a terminal, as a person runs them."""
+"""Running programs at a terminal, as people do."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def at_a_terminal(
     env: Mapping[str, str] | None = None,
     columns: int = 120,
 ) -> tuple[int, str]:
-    """Run a program with a pseudo-terminal for all three; its status and what it showed.
+    """Run a program at a pseudo-terminal; return its status and what it showed.
 
-    What is `typed` is there before the program asks for it.
+    The text in `typed` is available before the program asks for it.
     """
     terminal, side = pty.openpty()
     termios.tcsetwinsize(side, (24, columns))

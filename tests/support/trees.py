@@ -1,4 +1,4 @@
-"""What a folder holds, to compare it before and after."""
+"""The content of a folder, for comparing it before and after."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def tree(folder: Path) -> dict[str, tuple[int, bytes]]:
-    """Every path below `folder` to its mode and its content (a link's target, a file's bytes)."""
+    """Every path below `folder`, with its mode and its content (the target of a link, or bytes)."""
     if not folder.exists():
         return {}
     found = {}
@@ -23,5 +23,5 @@ def tree(folder: Path) -> dict[str, tuple[int, bytes]]:
 
 
 def hidden(folder: Path) -> list[str]:
-    """The hidden files and folders below `folder`: what a write begins with."""
+    """The hidden files and folders below `folder`, with which unfinished writes begin."""
     return sorted(str(path.relative_to(folder)) for path in folder.rglob(".*"))

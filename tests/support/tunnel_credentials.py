@@ -1,4 +1,4 @@
-"""Credentials of a tunnel: such as are taken, and odd ones, each with what is said of it."""
+"""Credentials of a tunnel: good ones, and bad ones with their error messages."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ CANARY = "CaNaRy+tunnel/0123456789=="
 
 
 def credentials(**members: Any) -> str:
-    """The text of a credentials file; `members` replace or add to the usual ones."""
+    """The text of a credentials file; `members` replace the usual ones or are added."""
     usual = {"AccountTag": "a1b2c3", "TunnelSecret": CANARY, "TunnelID": ID}
     return json.dumps(usual | members)
 
 
-# What is taken: its text, and the name of the tunnel.
+# Accepted credentials: the text, and the name of the tunnel.
 GOOD: dict[str, tuple[str, str]] = {
     "usual": (credentials(), ID),
     "name-first": (credentials(TunnelName="kitchen"), "kitchen"),
@@ -33,7 +33,7 @@ GOOD: dict[str, tuple[str, str]] = {
 
 _JSON = "Credentials must be JSON with TunnelID or TunnelName"
 _NAMES = "TunnelID and TunnelName can only contain a to z"
-# What is refused: its text, and what is said of it.
+# Refused credentials: the text, and the error message.
 ODD: dict[str, tuple[str, str]] = {
     "nothing-in-it": ("{}", _JSON),
     "no-name": ('{"AccountTag": "a", "TunnelSecret": "b"}', _JSON),
@@ -79,10 +79,10 @@ ODD: dict[str, tuple[str, str]] = {
     "id-is-array": ('{"TunnelID": ["a"]}', "TunnelID: expected str, got array"),
     "name-is-object": ('{"TunnelName": {"a": 1}}', "TunnelName: expected str, got object"),
     "name-is-true": ('{"TunnelName": true}', "TunnelName: expected str, got bool"),
-    "name-is-null-beside-id": (credentials(TunnelName=None), "TunnelName: expected str, got null"),
-    "id-is-number-beside-name": ('{"TunnelName": "a", "TunnelID": 1}', "TunnelID: expected str"),
+    "null-name-with-id": (credentials(TunnelName=None), "TunnelName: expected str, got null"),
+    "number-id-with-name": ('{"TunnelName": "a", "TunnelID": 1}', "TunnelID: expected str"),
 }
-# Names that are no file's name, or are an option, or would mean something in YAML.
+# Names that are not a valid file name, look like an option, or have a meaning in YAML.
 BAD_NAMES = (
     *("", " ", "a b", " a", "a ", "a\n", "a\nb: c", "a\r\nb", "a\0", "a\tb", "x" * 65),
     *("..", ".", ".hidden", "../x", "../../etc/passwd", "/etc/passwd", "a/b", "a\\b", "~"),

@@ -1,4 +1,4 @@
-"""Waiting for what other programs and threads do."""
+"""Waiting for other programs and threads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 def wait_until(
     condition: Callable[[], object], timeout_s: float = 60, *, pause_s: float = 0.001
 ) -> None:
-    """Return once `condition` is true, which is asked for with such pauses."""
+    """Wait until `condition` is true, checking it with these pauses."""
     deadline = time.monotonic() + timeout_s
     while not condition():
         if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""Load on a server: some who ask it again and again, and how each of their requests ended."""
+"""Load on a server: clients that send requests continuously, and the results."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ Connect = Callable[[], http.client.HTTPConnection]
 
 
 @dataclass
-class Ended:
-    """How requests ended: those that got a whole answer, and what became of the others."""
+class Results:
+    """The results of the requests: complete responses, and the kinds of the others."""
 
     answered: int = 0
     longest_s: float = 0
     statuses: collections.Counter[int] = field(default_factory=collections.Counter)
-    # By the kind of the error.
+    # By the class of the error.
     failed: collections.Counter[str] = field(default_factory=collections.Counter)
 
 
 @contextlib.contextmanager
-def load(connect: Connect, path: str, clients: int = 8) -> Iterator[Ended]:
-    """Have many ask for a page until the block ends, the half of them on connections they keep."""
-    ended, over, lock = Ended(), threading.Event(), threading.Lock()
+def load(connect: Connect, path: str, clients: int = 8) -> Iterator[Results]:
+    """Let clients request a page until the block ends, half of them with keep-alive."""
+    ended, over, lock = Results(), threading.Event(), threading.Lock()
     threads = [
         threading.Thread(target=_ask, args=(connect, path, number % 2 == 0, ended, over, lock))
         for number in range(clients)
@@ -46,7 +46,7 @@ def _ask(
     connect: Connect,
     path: str,
     keeping: bool,
-    ended: Ended,
+    ended: Results,
     over: threading.Event,
     lock: threading.Lock,
 ) -> None:
@@ -56,7 +56,7 @@ def _ask(
         try:
             connection.request("GET", path)
             answer = connection.getresponse()
-            # An answer that is cut off raises.
+            # A response that is cut off raises an error.
             answer.read()
         except (OSError, http.client.HTTPException) as error:
             connection.close()

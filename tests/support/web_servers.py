@@ -1,4 +1,4 @@
-"""The apps as their users meet them: the installed program, serving on a port of loopback."""
+"""The apps as installed programs, serving on a port of loopback."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Served:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port on which it listens."""
         return int(self.url.rpartition(":")[2])
 
 
@@ -43,10 +43,10 @@ def served(
     port: int | None = None,
     before: Sequence[str] = (),
 ) -> Iterator[Served]:
-    """Run `<name> serve` with `environment` and `options`; it has ended when the block has.
+    """Run `<name> serve` with `environment` and `options` until the block ends.
 
-    It listens on `port`, by default on one that is free. `before` is put before the
-    command, and becomes it.
+    It listens on `port`, by default on a free one. The words in `before` are put before the
+    command, and must execute it in the same process.
     """
     if port is None:
         port = free_port()
@@ -77,8 +77,8 @@ def served(
 
 
 def unverified() -> ssl.SSLContext:
-    """What takes any certificate of a server."""
-    # Without the authorities that are trusted usually, which take a while to be read.
+    """A TLS context that accepts any certificate."""
+    # Without the usual trusted authorities, which take a while to load.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -86,7 +86,7 @@ def unverified() -> ssl.SSLContext:
 
 
 def _await(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    # Its certificate is for those who look at it.
+    # The certificate is tested elsewhere.
     tls = urllib.request.HTTPSHandler(context=unverified())
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), tls)
 

@@ -1,4 +1,4 @@
-"""Setting up a folder: a stand-in for its commands waits, fails or ends all when told to."""
+"""Applying setup to a folder, with commands that wait, fail or cut the power on request."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _LONGEST_S = 60
 
 
 class PowerCutError(BaseException):
-    """What ends a try as a power cut does: nothing of ours looks after it."""
+    """Ends an attempt as a power cut does: none of our code handles it."""
 
 
 class Commands:
-    """Commands that are noted; those with a word of `failing` in them do not work.
+    """Commands that are recorded; those that contain a word of `failing` fail.
 
-    Those with `slow` in them wait for `go_on`, and those with `cut` end all.
+    Those that contain `slow` wait for `go_on`, and those that contain `cut` end everything.
     """
 
     def __init__(self, *, failing: str = "", slow: str = "", cut: str = "") -> None:
@@ -37,7 +37,7 @@ class Commands:
         self.is_waiting, self.go_on = threading.Event(), threading.Event()
 
     def __call__(self, command: RunCommand) -> None:
-        """Do as a command would."""
+        """Behave as a command would."""
         words = command.command
         self.run.append(command.argv)
         if self.slow and self.slow in words:
@@ -56,7 +56,7 @@ class Commands:
 
 
 def wizard_with(commands: Commands, env: Mapping[str, str]) -> Flask:
-    """A wizard of the environment `env` whose commands are these."""
+    """A wizard with the environment `env` and these commands."""
     settings = WizardSettings.from_env(env)
     app = create_app(settings)
 

@@ -1,4 +1,4 @@
-"""Documents of the wizard's state, good and bad: what schema and code must agree about."""
+"""Documents of the wizard's state, good and bad, on which schema and code must agree."""
 
 from __future__ import annotations
 

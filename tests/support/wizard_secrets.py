@@ -1,4 +1,4 @@
-"""The secrets that a wizard holds, and whether one is anywhere that it must not be."""
+"""The secrets that a wizard holds, and whether they occur where they must not."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from flask.testing import FlaskClient
 
 
 def held(client: FlaskClient, slug: str) -> dict[str, str]:
-    """What the wizard behind `client` holds for a step."""
+    """The secrets that the wizard of `client` holds for a step."""
     wizard = client.application.extensions["wizard_app"]
     secrets = wizard.snapshot().pending.of(slug).secrets
     return {name: secret.reveal() for name, secret in secrets.items()}
 
 
 def forms(secret: str) -> set[str]:
-    """How a secret may stand in a text: as it is, and encoded."""
+    """The forms in which a secret may occur: plain, and encoded."""
     data = secret.encode()
     return {
         secret,
@@ -27,13 +27,13 @@ def forms(secret: str) -> set[str]:
         html.escape(secret),
         json.dumps(secret)[1:-1],
         data.hex(),
-        # What base64 has of it wherever in a longer text it begins.
+        # The part of its base64 that is the same wherever it is in a longer text.
         *(base64.b64encode(bytes(at) + data)[4 if at else 0 : -4].decode() for at in range(3)),
     }
 
 
 def found(secret: str, *texts: str | bytes) -> list[str]:
-    """The forms of a secret that stand in one of the texts."""
+    """The forms of a secret that occur in one of the texts."""
     whole = "\n".join(
         text.decode("utf-8", "replace") if isinstance(text, bytes) else text for text in texts
     )

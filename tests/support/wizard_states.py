@@ -1,4 +1,4 @@
-"""The wizard's pages in their states: what a device holds, what was answered, what is typed."""
+"""The wizard's pages in their states: the device, the answers, and the typed text."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SSH_KEY = (
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f someone@home"
 )
 CREDENTIALS = json.dumps({"TunnelName": "kitchen", "TunnelSecret": TUNNEL_SECRET})
-# What each step is answered, in their order; the key is not tested.
+# The answers to each step, in order; the key is not tested.
 ANSWERS: Mapping[str, Fields] = {
     "system": {"hostname": "agent-kitchen", "timezone": "Europe/Berlin"},
     "profile": {"profile": "openclaw"},
@@ -62,7 +62,7 @@ ANSWERS: Mapping[str, Fields] = {
     },
 }
 STEPS = tuple(ANSWERS)
-# What each step refuses, by what is wrong with it.
+# The forms that each step refuses, by what is wrong with them.
 REFUSED: Mapping[str, Mapping[str, Fields]] = {
     "system": {
         "nothing": {"hostname": "", "timezone": ""},
@@ -96,7 +96,7 @@ REFUSED: Mapping[str, Mapping[str, Fields]] = {
     },
 }
 
-# Of units, of a site, of a profile that cannot be read, of devices, of what answers hold.
+# Names of units, of a site, of a profile that cannot be read, of devices, and of example values.
 _NAMES = {
     *("GB", "MB", "GitHub", "broken", "sample-device.local", "agent-kitchen.local"),
     *("nft", "http", "my-kitchen", "agent", "x" * 63, "kitchen", "someone@home", "ED25519"),
@@ -132,7 +132,7 @@ supported = {channels}
 
 
 class View(NamedTuple):
-    """A page: its address, the form that was sent there, if one was, and what status it has."""
+    """A page: its address, the form that is sent there, if any, and the status of the response."""
 
     name: str
     address: str
@@ -140,7 +140,7 @@ class View(NamedTuple):
     status: int | None = None
 
     def open(self, page: Page, url: str) -> Response:
-        """Show it in a browser; `url` is that of the app."""
+        """Show it in a browser; `url` is the address of the app."""
         answer = page.goto(url + self.address)
         if self.form is not None:
             answer = send(page, url + self.address, self.form)
@@ -151,10 +151,9 @@ class View(NamedTuple):
 class WizardScene(NamedTuple):
     """A wizard in one state, and its pages.
 
-    It sets up what `prepare` is given: a device, and the folder that the wizard writes to.
-    The forms in `answered` are sent to it; then it may be `restarted`. One that is `locked`
-    opens with TOKEN. One that is `tried` was set up, with these commands; with `going` that
-    seems to go on.
+    `prepare` sets up the device and the folder that the wizard writes to. The forms in `answered`
+    are sent to it; then it may be `restarted`. A `locked` one opens with TOKEN. If it was `tried`,
+    setup was applied with these commands; if it is `going`, that seems to be still running.
     """
 
     state: str
@@ -201,7 +200,7 @@ def answer(app: Flask, forms: Mapping[str, Fields]) -> None:
 
 
 def _named(text: str) -> Callable[[Device, Device], object]:
-    """Records in which everything that may be any text is `text`."""
+    """Records in which every value that may be any text is `text`."""
 
     def prepare(device: Device, out: Device) -> None:
         device.put("/etc/hostname", text.partition("\n")[0].replace("\0", "") + "\n")
@@ -229,7 +228,7 @@ def _named(text: str) -> Callable[[Device, Device], object]:
 
 
 def _odd(state: str, text: str) -> WizardScene:
-    """The pages with `text` wherever there may be any."""
+    """The pages with `text` wherever there may be any text."""
     line = text.replace("\0", "").replace("\n", " ")
     answered = {
         "profile": ANSWERS["profile"],
@@ -260,7 +259,7 @@ def _odd(state: str, text: str) -> WizardScene:
 
 
 def known_values() -> set[str]:
-    """What on the wizard's pages is no text of ours: of records, names, and what was typed."""
+    """Values on the wizard's pages that are not our text: of records, names, and typed text."""
     records: list[Any] = [json.loads(data_path("providers.json").read_bytes()), _LIMITS]
     records += [tomllib.loads(file.read_text()) for file in data_path("profiles").iterdir()]
     found = set(leaves([records, ANSWERS, REFUSED]))

@@ -1,4 +1,4 @@
-"""Setting up a device as a stranger does: forms over HTTP, as the specification has them."""
+"""Setting up a device from outside: forms over HTTP, as the specification describes them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from urllib.parse import urlencode
 from tests.support.web_servers import Served
 
 Fields = Iterable[tuple[str, str]]
-# The fields that are sent to each step, by its name.
+# The fields for each step, by the name of the step.
 Forms = Mapping[str, Fields]
 Connect = Callable[[], http.client.HTTPConnection]
-# The least that sets a device up.
+# The minimum that sets up a device.
 SIMPLE: Forms = {
     "system": [("hostname", "kitchen"), ("timezone", "Europe/Berlin")],
     "profile": [("profile", "openclaw")],
@@ -29,7 +29,7 @@ _TIMEOUT_S = 90
 
 
 class Answer(NamedTuple):
-    """What a request was answered; `location` is where a redirect leads."""
+    """The response to a request; `location` is the target of a redirect."""
 
     status: int
     location: str
@@ -37,7 +37,7 @@ class Answer(NamedTuple):
 
 
 class Visitor:
-    """Somebody at a browser, who keeps its cookie and every page that was shown."""
+    """A person with a browser; keeps the cookie, and every page that was shown."""
 
     def __init__(self, connect: Connect) -> None:
         self._connect = connect
@@ -51,7 +51,7 @@ class Visitor:
         *,
         accept: str = "",
     ) -> Answer:
-        """Open a page, or send a form; `accept` is the kind of answer that is asked for."""
+        """Open a page, or send a form; `accept` is the kind of response that is requested."""
         headers = {"Cookie": self._cookie} if self._cookie else {}
         if accept:
             headers["Accept"] = accept
@@ -71,17 +71,17 @@ class Visitor:
         return found
 
     def answer(self, forms: Mapping[str, Fields | Mapping[str, str | list[str]]]) -> None:
-        """Send the form of every step, each of which must be taken."""
+        """Send the form of every step, each of which must be accepted."""
         for slug, fields in forms.items():
             taken = self.ask(f"/wizard/{slug}", fields)
             assert (slug, taken.status) == (slug, 302), taken.body
 
     def apply(self) -> Answer:
-        """Press the button of the last page."""
+        """Press the button of the review page."""
         return self.ask("/wizard/review/apply", ())
 
     def set_up(self, forms: Forms) -> None:
-        """Answer everything, and set the device up."""
+        """Answer everything, and apply."""
         self.answer(forms)
         done = self.apply()
         assert (done.status, done.location) == (302, "/wizard/done"), done.body

@@ -1,4 +1,4 @@
-"""How the writers that meet faults write: the mode and owner of their files, and what to find."""
+"""How the writers that meet faults write: the mode and owner of their files, and reading them."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from pathlib import Path
 from platform_common.storage.atomic_write import Owner
 
 MODE = 0o640
-# Everywhere on Debian, and not the group that a new file has by itself.
+# A group that exists everywhere on Debian, and is not that of new files.
 OWNER = Owner("root", "daemon")
 GROUP_ID = 1
 
 
 def state(folder: Path, *, user: int | None = None) -> dict[str, bytes]:
-    """The files in `folder` by name, but for the lock files; each must have its mode and owner.
+    """The files in `folder` by name, without lock files; checks their mode and owner.
 
-    Those of a `user` other than root have that user's group, as nobody else may choose one.
+    The files of a `user` other than root have that user's group, because only root can choose
+    another one.
     """
     found = {}
     may_choose = os.geteuid() == 0 and user is None

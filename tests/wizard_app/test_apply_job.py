@@ -20,9 +20,9 @@ from tests.support.apply_setups import (
     STATE,
     answer,
     commands,
-    lost,
     result,
     started,
+    steps_with_lost_secrets,
     wizard_of,
 )
 from tests.support.wizard_secrets import found, held
@@ -157,10 +157,10 @@ def test_wiz_08_two_wizards_of_one_device_set_it_up_once(client: FlaskClient, ou
 
 def test_wiz_04_a_key_entered_again_is_lost_by_a_restart(client: FlaskClient, out: Path) -> None:
     _apply_up_to_the_firewall(client, out)
-    assert lost(started(out)) == set()
+    assert steps_with_lost_secrets(started(out)) == set()
     answer(client, {"provider": {**FULL["provider"], "api_key": "sk-another"}})
     anew = started(out)
-    assert lost(anew) == {"provider"}
+    assert steps_with_lost_secrets(anew) == {"provider"}
     answer(anew, {"provider": {**FULL["provider"], "api_key": "sk-another"}})
     assert _apply(anew) == (302, "/wizard/done")
     assert (out / "etc/platform/secrets.env").read_text() == "OPENAI_API_KEY=sk-another\n"
@@ -174,7 +174,7 @@ def test_fs_07_with_a_linked_journal_secrets_are_asked_for_again(
     journal = out / JOURNAL
     journal.rename(journal.with_name("elsewhere"))
     journal.symlink_to("elsewhere")
-    assert lost(started(out)) == {"provider", "mesh-vpn", "tunnel", "backup"}
+    assert steps_with_lost_secrets(started(out)) == {"provider", "mesh-vpn", "tunnel", "backup"}
 
 
 @pytest.mark.parametrize("gone", ["tunnel", "backup"])
@@ -196,7 +196,7 @@ def test_leak_06_secrets_left_by_a_killed_wizard_are_removed_whatever_the_new_an
     if gone == "tunnel":
         client = started(out)
         assert [path for path in left if path.exists()] == []
-        answer(client, FULL, lost(client))
+        answer(client, FULL, steps_with_lost_secrets(client))
     assert _apply(client) == (302, "/wizard/done")
     assert [path for path in left if path.exists()] == []
     assert other.exists()

@@ -42,7 +42,7 @@ _HANGS = "threading.Thread(target=time.sleep, args=(60,), daemon=True).start(); 
     ],
     ids=["returns", "exits", "0", "5", "143", "with a hanging thread", "with a message", "fails"],
 )
-def test_status_and_output_arrive(body: str, status: int, told: str) -> None:
+def test_exit_status_and_output_are_passed_on(body: str, status: int, told: str) -> None:
     done = run(body)
     assert (done.returncode, done.stdout) == (status, "said\n")
     assert done.stderr.startswith("told\n")

@@ -31,7 +31,7 @@ def found(ip: str, port: int) -> Found:
 
 
 @pytest.fixture(autouse=True)
-def _localhost_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def _localhost_resolves(monkeypatch: pytest.MonkeyPatch) -> None:
     # As in /etc/hosts, which a minimal root folder does not have.
     ask = socket.getaddrinfo
 

@@ -253,7 +253,7 @@ LEAKS: dict[str, Script] = {
         for status in ("200", "204", "301", "400", "401", "403", "404", "429", "500")
     },
     "compressed": echo("200", **{"Content-Encoding": CANARY}),
-    "no-http": sending(CANARY.encode() + b"\r\n\r\n"),
+    "not-http": sending(CANARY.encode() + b"\r\n\r\n"),
     "odd-status": sending(f"HTTP/1.1 {CANARY}\r\n\r\n".encode()),
     "odd-header": sending(f"HTTP/1.1 200 OK\r\n{CANARY}\r\n\r\n{{}}".encode()),
     "cut": sending(HEAD + b"Content-Length: 999\r\n\r\n" + CANARY.encode()),

@@ -21,7 +21,9 @@ def _shipped(profile_id: str) -> Profile:
         ("khoj", ("Khoj", "1.32.0", (42110,), "http://127.0.0.1:42110/api/health", 6)),
     ],
 )
-def test_the_shipped_profiles(profile_id: str, facts: tuple[object, ...]) -> None:
+def test_shipped_profiles_have_the_expected_values(
+    profile_id: str, facts: tuple[object, ...]
+) -> None:
     profile = _shipped(profile_id)
     assert facts == (
         *(profile.display_name, profile.pinned_version, profile.ports, profile.http_check),

@@ -48,7 +48,7 @@ def value(data: bytes, name: str = "KEY") -> str | None:
         pytest.param(b"", None, id="empty-file"),
     ],
 )
-def test_the_value_of_a_variable(data: bytes, expected: str | None) -> None:
+def test_the_value_of_a_variable_is_read(data: bytes, expected: str | None) -> None:
     assert value(data) == expected
 
 
@@ -61,7 +61,7 @@ def test_the_value_of_a_variable(data: bytes, expected: str | None) -> None:
         pytest.param(b"A=1\nKEY=x\nB=2\n", b"A=1\nKEY=sk-new\nB=2\n", id="in-its-place"),
         pytest.param(b"A=1\r\nKEY=x\r\nB=2\r\n", b"A=1\r\nKEY=sk-new\r\nB=2\r\n", id="crlf"),
         pytest.param(b" KEY = 'x'\n", b"KEY=sk-new\n", id="quotes-and-blanks-are-removed"),
-        pytest.param(b"#KEY=x\n", b"#KEY=x\nKEY=sk-new\n", id="a-comment-stays"),
+        pytest.param(b"#KEY=x\n", b"#KEY=x\nKEY=sk-new\n", id="a-comment-is-kept"),
         pytest.param(b"KEY=x\nKEY=y\n", b"KEY=sk-new\nKEY=sk-new\n", id="every-line-of-that-name"),
         pytest.param(b"KEY=x", b"KEY=sk-new\n", id="the-last-line-gets-its-newline"),
         pytest.param(b'A="x\ny"\n', b'A="x\ny"\nKEY=sk-new\n', id="after-a-closed-quote"),
@@ -71,7 +71,7 @@ def test_the_value_of_a_variable(data: bytes, expected: str | None) -> None:
         pytest.param(b"KEY=\xff\n", b"KEY=sk-new\n", id="its-own-bad-bytes"),
     ],
 )
-def test_one_line_changes(before: bytes, after: bytes) -> None:
+def test_setting_a_value_changes_only_its_line(before: bytes, after: bytes) -> None:
     assert parse(before).with_value("KEY", NEW).render() == after
 
 
@@ -84,8 +84,8 @@ def test_one_line_changes(before: bytes, after: bytes) -> None:
         pytest.param(b'A="x\n', 1, id="open-quote-then-append"),
         pytest.param(b"A=x\\", 1, id="backslash-then-append"),
         pytest.param(b"# x\\\nKEY=1\n", 1, id="comment-with-a-backslash"),
-        pytest.param(b'B=1\nKEY="x\nA=1\n', 2, id="its-own-quote-holds-others"),
-        pytest.param(b"KEY=x\\\nA=1\n", 1, id="its-own-backslash-holds-others"),
+        pytest.param(b'B=1\nKEY="x\nA=1\n', 2, id="its-own-quote-spans-other-lines"),
+        pytest.param(b"KEY=x\\\nA=1\n", 1, id="its-own-backslash-joins-other-lines"),
         pytest.param(b"KEY=1\nA=2\n\nB=\xff\n", 4, id="bad-utf8"),
         pytest.param(b"A=\xef\xbf\xbe\n", 1, id="not-a-character"),
         pytest.param(b"A=1\nB=\0\n", 2, id="nul"),

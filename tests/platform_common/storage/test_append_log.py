@@ -145,7 +145,7 @@ def test_a_renamed_log_is_the_same_file_under_its_new_name(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("kind", [*NOT_REGULAR, *LINKS, "file"])
-def test_fs_07_a_file_with_the_target_name_stays(tmp_path: Path, kind: str) -> None:
+def test_fs_07_an_existing_file_with_the_target_name_is_kept(tmp_path: Path, kind: str) -> None:
     append_line(tmp_path / "f", b"line")
     aside = tmp_path / "aside"
     if kind == "file":
@@ -257,14 +257,14 @@ def test_only_the_unwanted_lines_are_dropped(
     assert not list(tmp_path.glob("*.tmp"))
 
 
-def test_a_file_that_is_too_large_is_left_as_it_is(tmp_path: Path) -> None:
+def test_a_file_that_is_too_large_is_left_unchanged(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"b\n" * 10)
     with pytest.raises(AccessError, match="f is larger than 19 bytes"):
         drop_lines(tmp_path / "f", lambda line: True, limit_bytes=19)
     assert drop_lines(tmp_path / "f", lambda line: True, limit_bytes=20) == 10
 
 
-def test_fs_01_when_the_shorter_file_cannot_be_written_the_old_one_stays(
+def test_fs_01_the_old_file_is_kept_if_the_shorter_one_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "f").write_bytes(b"a\nb\n")

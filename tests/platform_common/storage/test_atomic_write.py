@@ -124,7 +124,7 @@ def test_a_failed_rename_leaves_the_other_files_unchanged(
 
 
 @pytest.mark.parametrize("kind", [*NOT_REGULAR, *LINKS])
-def test_fs_07_creating_a_file_never_replaces_what_has_its_name(tmp_path: Path, kind: str) -> None:
+def test_fs_07_creating_a_file_never_replaces_an_existing_entry(tmp_path: Path, kind: str) -> None:
     create_exclusive(tmp_path / "g", b"first", mode=0o600)
     assert (mode_of(tmp_path / "g"), (tmp_path / "g").read_bytes()) == (0o600, b"first")
     path = make(kind, tmp_path / "f")

@@ -74,11 +74,11 @@ def test_a_left_over_that_just_disappeared_is_ignored(
     path = tmp_path / temporary_name("f")
     path.touch()
 
-    def who(user: int = os.geteuid()) -> int:
+    def remove_and_return(user: int = os.geteuid()) -> int:
         path.unlink(missing_ok=True)
         return user
 
-    monkeypatch.setattr(os, "geteuid", who)
+    monkeypatch.setattr(os, "geteuid", remove_and_return)
     remove_left_overs(tmp_path)
     assert names(tmp_path) == []
 

@@ -53,10 +53,10 @@ MOUNTS = {
     "for-a-service-alone": ([FOR_A_SERVICE], ""),
     "the-data": ([ROOT, HOME], "/home"),
     "covered-by-a-later-mount": ([ROOT, HOME, "27 26 0:6 / /home rw - ext4 /dev/b rw"], ""),
-    "a-writable-one-below": ([READ_ONLY, HOME.replace(" ro ", " rw ")], "/"),
+    "a-writable-mount-below": ([READ_ONLY, HOME.replace(" ro ", " rw ")], "/"),
     "others-may-be-read-only": ([ROOT, *NOT_OURS], ""),
     "a-blank": ([ROOT, r"26 25 0:5 / /mnt/a\040b ro - ext4 /dev/x ro"], ""),
-    "lines-of-another-form": ([ROOT, "26 25 0:5", "", "nonsense"], ""),
+    "other-lines": ([ROOT, "26 25 0:5", "", "nonsense"], ""),
     "more-than-one-optional-field": ([ROOT, SEVERAL_FIELDS], "/var/lib/platform"),
 }
 

@@ -178,7 +178,7 @@ def test_an_active_profile_that_is_not_installed_fails(device: Device) -> None:
         (b"", "Fail Remote end closed connection without response"),
         (b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 200 + b"\r\n", "Fail does not speak HTTP"),
     ],
-    ids=["good", "unhealthy", "redirect", "no-http", "nothing", "too-many-headers"],
+    ids=["good", "unhealthy", "redirect", "not-http", "nothing", "too-many-headers"],
 )
 def test_the_gateway_must_report_that_it_is_healthy(
     answer: bytes, expected: str, device: Device

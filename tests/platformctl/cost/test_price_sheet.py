@@ -18,7 +18,9 @@ SHIPPED = parse(data_path("cost-defaults.json").read_bytes())
         *(("google-ai-studio", (0.1, 0.4)), ("mistral", (2, 6)), ("local-ollama", (0, 0))),
     ],
 )
-def test_the_shipped_rates(provider: str, dollars: tuple[float, float]) -> None:
+def test_shipped_rates_match_the_expected_prices(
+    provider: str, dollars: tuple[float, float]
+) -> None:
     rate = SHIPPED.providers[provider]
     assert (rate.input_per_1m_usd, rate.output_per_1m_usd) == dollars
 

@@ -238,7 +238,7 @@ def test_env_01_an_invalid_key_is_refused_without_being_shown(
     assert "canary" not in error.value.message
 
 
-def test_env_01_an_invalid_key_leaves_the_stored_one(device: Device) -> None:
+def test_env_01_an_invalid_key_does_not_replace_the_stored_one(device: Device) -> None:
     device.put(SECRETS, "OPENAI_API_KEY=old\n")
     device.put(ACTIVE, "anthropic\n")
     for stdin in ("", f"{CANARY} x", CANARY * 500_000):
@@ -339,13 +339,13 @@ def test_a_second_line_that_arrives_late_is_noticed(
     os.write(pipe[1], b"first\n")
     read = os.read
 
-    def and_then_more(descriptor: int, length: int) -> bytes:
+    def read_and_write_more(descriptor: int, length: int) -> bytes:
         found = read(descriptor, length)
         monkeypatch.undo()
         os.write(pipe[1], b"second\n")
         return found
 
-    monkeypatch.setattr(os, "read", and_then_more)
+    monkeypatch.setattr(os, "read", read_and_write_more)
     with pytest.raises(SecretError):
         read_key(pipe[0])
 

@@ -29,7 +29,7 @@ Run = Callable[[Paths, Any, OnProgress], object]
 
 
 @pytest.fixture(autouse=True)
-def _the_helper_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+def _trust_the_helper(monkeypatch: pytest.MonkeyPatch) -> None:
     # Only a helper that runs as root is trusted; in these tests, one of the user who runs them.
     monkeypatch.setattr(control_helper, "_ROOT", os.geteuid())
 

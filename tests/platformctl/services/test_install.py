@@ -84,7 +84,7 @@ def test_installing_again_changes_nothing_and_keeps_units_disabled(image: Path) 
     assert not link.is_symlink()
 
 
-def test_a_masked_unit_stays_masked_and_the_others_are_install(image: Path) -> None:
+def test_a_masked_unit_stays_masked_and_the_others_are_installed(image: Path) -> None:
     mask = image / "etc/systemd/system/platform-pwa.service"
     mask.parent.mkdir(parents=True)
     mask.symlink_to("/dev/null")
@@ -141,7 +141,7 @@ def test_remove_keeps_files_that_install_did_not_write(image: Path) -> None:
     assert again.stdout == f"There are no files of ours below {image / LOCAL}.\n"
 
 
-def test_a_disk_that_fills_up_leaves_everything_as_it_was(
+def test_a_full_disk_during_installation_changes_nothing(
     image: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (image / PWA).parent.mkdir(parents=True)

@@ -197,7 +197,7 @@ def test_long_lists_are_shortened_and_the_rest_is_counted(
     assert len(text) < 60_000
 
 
-def test_the_state_of_the_gateway_is_a_word(client: FlaskClient, ctl: FakeCtl) -> None:
+def test_the_gateway_state_is_shown_as_a_word(client: FlaskClient, ctl: FakeCtl) -> None:
     for state, word in (
         *(("active", "Running"), ("activating", "Starting"), ("deactivating", "Stopping")),
         *(("reloading", "Reloading"), ("inactive", "Stopped"), ("failed", "Failed")),

@@ -160,7 +160,7 @@ def holds(data: bytes, *secrets: str) -> bool:
     return any(found(secret, data) for secret in secrets)
 
 
-def test_key_12_no_argument_holds_the_key(
+def test_key_12_no_argument_contains_the_key(
     client: FlaskClient, ready: FakeCtl, tmp_path: Path
 ) -> None:
     ready.answer(SET, takes_s=0.5)
@@ -187,7 +187,7 @@ def impatient(client: FlaskClient) -> FlaskClient:
         pytest.param({"takes_s": 60}, "did not finish in 0.5 s", id="hangs"),
         pytest.param({"takes_s": 60, "reads": False}, "did not finish", id="hangs-without-reading"),
         pytest.param({"errors": "x" * (2 << 20)}, "printed more than", id="floods"),
-        pytest.param(None, "could not be started: No such file", id="has-gone"),
+        pytest.param(None, "could not be started: No such file", id="missing"),
     ],
 )
 def test_key_13_a_program_that_misbehaves_is_reported_without_hanging(
@@ -330,7 +330,7 @@ def test_a_test_can_take_longer_than_other_calls(client: FlaskClient, ready: Fak
         ({"ok": True, "warning": "public"}, "The stored key could not be checked: public"),
         ("", "The stored key could not be checked: away"),
     ],
-    ids=["works", "rejected", "ill", "public", "no-answer"],
+    ids=["works", "rejected", "provider-error", "public", "no-answer"],
 )
 def test_the_stored_key_is_tested_and_its_page_shows_the_result(
     client: FlaskClient, ready: FakeCtl, found: object, said: str

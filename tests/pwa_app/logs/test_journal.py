@@ -36,7 +36,7 @@ def journal(real: RealJournal, device: Device) -> Journal:
     return Journal(KnownSecrets(device.paths), real.folder, limit_s=20)
 
 
-def as_it_is(text: str) -> str:
+def unchanged(text: str) -> str:
     return text
 
 
@@ -243,14 +243,14 @@ def test_cli_09_journalctl_gets_each_value_as_one_argument(
     ],
 )
 def test_any_line_of_journalctl_is_an_entry(line: bytes, text: str) -> None:
-    (entry,) = read_entries(line + b"\n", as_it_is)
+    (entry,) = read_entries(line + b"\n", unchanged)
     assert entry.text == text
 
 
 @pytest.mark.parametrize("value", [None, 3, "x", "-1", "٣", "9" * 30, ["3"], "99"])
 def test_odd_priorities_and_times_cause_no_failure(value: object) -> None:
     line = {"MESSAGE": "x", "PRIORITY": value, "__REALTIME_TIMESTAMP": value, "_BOOT_ID": value}
-    (entry,) = read_entries(json.dumps(line | {"__CURSOR": 5}).encode(), as_it_is)
+    (entry,) = read_entries(json.dumps(line | {"__CURSOR": 5}).encode(), unchanged)
     assert entry.level in ("info", "debug")
     assert entry.cursor == ""
     entry.time()
@@ -260,13 +260,13 @@ def test_odd_priorities_and_times_cause_no_failure(value: object) -> None:
 @examples(100)
 @given(st.text(max_size=300))
 def test_cleaning_shown_text_again_changes_nothing(text: str) -> None:
-    assert visible(shown(text, as_it_is)) == shown(text, as_it_is)
+    assert visible(shown(text, unchanged)) == shown(text, unchanged)
 
 
 @examples(100)
 @given(st.binary(max_size=300))
 def test_any_bytes_are_read_as_entries(data: bytes) -> None:
-    for entry in read_entries(data, as_it_is):
+    for entry in read_entries(data, unchanged):
         entry.text.encode()
 
 

@@ -249,7 +249,7 @@ def test_lines_that_are_not_json_are_shown_unchanged(
         ("?q=nowhere", "Showing 0 of the last 22 lines.", "No lines match the filters."),
     ],
 )
-def test_filters_show_some_lines_and_count_all(
+def test_filters_show_matching_lines_and_count_all_lines(
     client: FlaskClient, real: RealJournal, query: str, said: str, seen: str
 ) -> None:
     usual(real)

@@ -115,7 +115,7 @@ def test_d7_a_body_over_16_kib_is_413(client: FlaskClient, to: str) -> None:
         assert post(client, body.ljust(length), to=to).status_code == 413
 
 
-def test_d7_too_many_from_one_address_are_429(client: FlaskClient, kept: Path) -> None:
+def test_d7_too_many_requests_from_one_address_are_429(client: FlaskClient, kept: Path) -> None:
     for number in range(10):
         body = at(f"https://push.example.com/{number}")
         assert post(client, body, address="192.0.2.7").status_code == 201

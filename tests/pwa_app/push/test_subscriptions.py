@@ -90,7 +90,7 @@ BAD_DOCUMENTS: dict[str, Any] = {
     "backslash": at("https://push.example.com\\@10.0.0.1/x"),
     "blank-inside": at("https://push.example.com/x y"),
     "blank-in-front": at(" https://push.example.com/x"),
-    "blank-behind": at("https://push.example.com/x "),
+    "trailing-blank": at("https://push.example.com/x "),
     "line-feed": at("https://push.example.com/x\ny"),
     "carriage-return": at("https://push.example.com/x\r"),
     "tab": at("https://push.example\t.com/x"),
@@ -139,7 +139,7 @@ BAD_DOCUMENTS: dict[str, Any] = {
 SCHEMA_CANNOT = frozenset(["port-too-large", "not-an-address-6", "expiration-of-400-digits"])
 BAD_BYTES: dict[str, bytes] = {
     "nothing": b"",
-    "no-json": b"{",
+    "invalid-json": b"{",
     "cut": json.dumps(GOOD).encode()[:-1],
     "two-documents": json.dumps(GOOD).encode() * 2,
     "byte-order-mark": b"\xef\xbb\xbf" + json.dumps(GOOD).encode(),

@@ -104,7 +104,7 @@ GOOD = pem()
 BROKEN = {
     "empty": b"",
     "cut": GOOD[: len(GOOD) // 2],
-    "no-pem": b"\x00\xff" * 100,
+    "not-pem": b"\x00\xff" * 100,
     "public-half": GOOD.replace(b"PRIVATE", b"PUBLIC"),
     "other-curve": pem(SECP384R1),
     "other-kind": Ed25519PrivateKey.generate().private_bytes(

@@ -39,7 +39,7 @@ def problems_of(value: Any) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_schema_and_code_together_judge_every_case(case: Case) -> None:
+def test_schema_and_code_together_find_every_problem(case: Case) -> None:
     found = problems_of(case.document())
     assert len(found) >= len(case.problems)
     if not case.problems:

@@ -164,11 +164,11 @@ class Owners:
             os.chown(path, user, group)
         elif not self._given:
             for name in ("stat", "fstat"):
-                self._patch.setattr(os, name, self._telling(getattr(os, name)))
+                self._patch.setattr(os, name, self._patched(getattr(os, name)))
             self._patch.setattr(os, "geteuid", lambda: 0)
         self._given[path.lstat().st_ino] = user
 
-    def _telling(self, stat: Callable[..., os.stat_result]) -> Callable[..., Any]:
+    def _patched(self, stat: Callable[..., os.stat_result]) -> Callable[..., Any]:
         def told(*place: Any, **options: Any) -> Any:
             found = stat(*place, **options)
             members = {name: getattr(found, name) for name in dir(found) if name[:3] == "st_"}

@@ -57,7 +57,7 @@ def test_a_stale_form_keeps_what_was_typed(colour: StepPage, wizard: MakeWizard)
     assert 'value="Europe/Berlin"' in page
 
 
-def test_ses_10_a_form_sent_twice_is_no_conflict(colour: StepPage, word: StepPage) -> None:
+def test_ses_10_submitting_a_form_twice_is_no_conflict(colour: StepPage, word: StepPage) -> None:
     red = filled(colour, colour="red")
     form = filled(word, word=WORD)
     for _ in range(3):

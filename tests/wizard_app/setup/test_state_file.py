@@ -32,7 +32,7 @@ DAMAGED = {
     "blank": b"\n",
     "cut": _GOOD[:-9],
     "twice": _GOOD * 2,
-    "no JSON": f"this is {SECRET}".encode(),
+    "not JSON": f"this is {SECRET}".encode(),
     "null": b"null",
     "not finite": _GOOD.replace(b": 2", b": NaN"),
     "NUL in a word": _GOOD.replace(b"kitchen", b"k\0tchen"),

@@ -57,7 +57,7 @@ FAILURES: Mapping[str, Callable[[], RawServer]] = {
         for status in ("301", "400", "401", "403", "404", "429", "500", "503")
     },
     "compressed": lambda: sending(said("200", **{"Content-Encoding": CANARY})),
-    "no-http": lambda: sending(CANARY.encode() + b"\r\n\r\n"),
+    "not-http": lambda: sending(CANARY.encode() + b"\r\n\r\n"),
     "odd-status": lambda: sending(f"HTTP/1.1 {CANARY}\r\n\r\n{{}}".encode()),
     "cut": lambda: sending(HEAD + b"Content-Length: 999\r\n\r\n" + CANARY.encode()),
     "hung-up": lambda: sending(b""),
