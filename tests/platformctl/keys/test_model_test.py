@@ -151,7 +151,7 @@ def test_stored_values_complete_a_given_key(device: Device, server: RawServer) -
         pytest.param(f"{CANARY}\n{CANARY}=x", "names a variable that", id="unknown-name"),
         pytest.param(f"{CANARY}\nAWS_ACCESS_KEY_ID=x", "names a variable that", id="the-key"),
         pytest.param(f"{CANARY}\nPATH=x", "names a variable that", id="foreign-name"),
-        pytest.param(f"{CANARY}\nAWS_REGION=", "The AWS_REGION is empty", id="empty-value"),
+        pytest.param(f"{CANARY}\nAWS_REGION=", "AWS_REGION is empty", id="empty-value"),
         pytest.param(f"{CANARY}\nAWS_REGION='{CANARY}'", "no key has", id="quotes"),
         pytest.param(f"{CANARY} x", "no key has", id="blank"),
         pytest.param(CANARY * 3_000, "is longer than", id="too-long"),

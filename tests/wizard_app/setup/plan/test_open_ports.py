@@ -72,4 +72,4 @@ def test_unreadable_settings_are_reported_before_setup(client: FlaskClient, out:
     (out / "etc/ssh/sshd_config.d/50-cloud-init.conf").mkdir(parents=True)
     answer(client.application, ANSWERS)
     page = client.get("/wizard/review").text
-    assert "50-cloud-init.conf is not a regular file: the firewall opens no port for SSH" in page
+    assert "50-cloud-init.conf is not a regular file: the firewall opens no SSH port" in page
