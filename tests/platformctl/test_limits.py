@@ -33,7 +33,8 @@ def test_the_text_for_people_lists_abilities_limitations_and_remedies(device: De
     assert "Device   fly-machines\nTier     low\nMemory   2,048 MB (low)\n" in text
     assert "  + telegram\n  + slack\n" in text
     assert (
-        "  - Everything that is not on a volume is lost at a restart.  ephemeral-storage\n    Attach"
+        "  - Everything that is not on a volume is lost at a restart.  ephemeral-storage\n"
+        "    Attach"
         in text
     )
     assert text.endswith("  - discord\n  - whatsapp-cloud-webhook\n  - matrix\n")
