@@ -34,8 +34,7 @@ def test_the_text_for_people_lists_abilities_limitations_and_remedies(device: De
     assert "  + telegram\n  + slack\n" in text
     assert (
         "  - Everything that is not on a volume is lost at a restart.  ephemeral-storage\n"
-        "    Attach"
-        in text
+        "    Attach" in text
     )
     assert text.endswith("  - discord\n  - whatsapp-cloud-webhook\n  - matrix\n")
 
