@@ -48,7 +48,8 @@ for name in ("babel", "flask", "gunicorn", "jinja2", "werkzeug", "cryptography",
 import platformctl, release_tools
 for package in (platformctl, release_tools):
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-        if not module.name.endswith("__main__"):
+        # The other one needs an extra that is not installed.
+        if not module.name.endswith(("__main__", ".object_origin")):
             importlib.import_module(module.name)
 """
 

@@ -11,6 +11,7 @@ from werkzeug.exceptions import MethodNotAllowed
 from platform_common.control_answers import Model
 from platform_common.message import Sentence
 from platform_common.validation import check_id, passes
+from platform_common.web.factory import translate
 from pwa_app.context import context, take_flash
 from pwa_app.keys import rotation
 from pwa_app.overview import MODELS
@@ -86,7 +87,8 @@ def test() -> Response:
 
 def _row(model: Model) -> Row:
     kind, state = _state(model)
-    return Row(model, model.display_name or model.id, kind, state, passes(check_id, model.id))
+    name = translate(model.display_name) if model.display_name else model.id
+    return Row(model, name, kind, state, passes(check_id, model.id))
 
 
 def _state(model: Model) -> tuple[str, Sentence]:

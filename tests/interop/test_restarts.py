@@ -268,12 +268,6 @@ def test_programs_started_by_the_services_inherit_no_sockets_and_variables(
     assert re.findall(r"LISTEN_\w+|NOTIFY_SOCKET|socket:", found) == []
 
 
-def test_the_wizard_unloads_the_libraries_that_created_its_certificate(wizard: Service) -> None:
-    restart(wizard)
-    for process in (wizard.process(), *wizard.others()):
-        assert "cryptography" not in wizard.machine.run("cat", f"/proc/{process}/maps")
-
-
 # During setup
 
 BEGAN, COMPLETE = "/run/platform/began", "/etc/platform/setup-complete"

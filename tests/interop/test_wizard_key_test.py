@@ -72,7 +72,7 @@ def test_a_key_that_a_real_server_accepts_leads_on_and_a_wrong_one_does_not(
         rejected = ask(app, PAGE, wrong)
         assert rejected.status == 200
         assert "own provider rejected this key (HTTP 403)" in rejected.body
-        assert "answered, but not as a chat-compatible service" in ask(app, PAGE, bare).body
+        assert "There is no OpenAI-style service at this address" in ask(app, PAGE, bare).body
         taken = ask(app, PAGE, right)
         assert (taken.status, taken.location) == (302, "/wizard/channels")
         assert "The key works. 2 models available." in ask(app, PAGE).body

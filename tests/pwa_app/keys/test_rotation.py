@@ -468,7 +468,7 @@ def test_with_a_real_program_and_server_a_wrong_key_does_not_replace_the_right_o
     install_catalogue(device, "chat-compatible", proxy.endpoint)
     client = real(device).test_client()
     assert rotate(client, "mine", proxy.key, test="1") == (
-        "Rotated mine successfully. The new key was tested first, and works."
+        "Rotated mine successfully. The new key was tested first and works."
     )
     assert device.path(SECRETS).read_text() == f"MINE_API_KEY={proxy.key}\n"
     assert rotate(client, "mine", "sk-wrong-0123456789", test="1") == (
