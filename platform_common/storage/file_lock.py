@@ -6,9 +6,11 @@ import contextlib
 import fcntl
 import os
 import stat
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from platform_common.errors import AccessError, PlatformError
 from platform_common.storage.atomic_write import opened_folder, rename_to_free
@@ -16,9 +18,14 @@ from platform_common.storage.safe_read import close, descriptor_of
 from platform_common.storage.stale_files import remove_left_overs, temporary_name
 
 _WAIT_S = 10.0
+_QUEUE_S = 60.0
 _LOOK_AGAIN_S = 0.01
 _TRIES = 100
 _OWN_MODE, _SHARED_MODE = 0o600, 0o660
+
+# By device and inode: one path can have two locks, its own and that of the file beside it.
+_queues: WeakValueDictionary[tuple[int, int], threading.Lock] = WeakValueDictionary()
+_queues_lock = threading.Lock()
 
 
 class LockedError(PlatformError):
@@ -48,23 +55,45 @@ def changing(path: Path, *, wait_s: float = _WAIT_S) -> Iterator[None]:
 
 
 def hold(descriptor: int, path: Path, *, wait_s: float = _WAIT_S) -> None:
-    """Lock an open file until it is closed; `path` is for the message.
+    """Lock the open file of `path` until it is closed, waiting `wait_s` for who holds it.
 
     Raises `LockedError` or `AccessError`.
     """
-    deadline = time.monotonic() + wait_s
-    while True:
-        try:
-            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+    queue = _queue_for(descriptor)
+    # Our own threads queue first: if each of many asked the kernel again and again, some would
+    # never be the first to ask after a release.
+    if not queue.acquire(timeout=_QUEUE_S):
+        raise _still_locked(path)
+    try:
+        deadline = time.monotonic() + wait_s
+        while not _try(descriptor, path):
             if time.monotonic() >= deadline:
-                raise LockedError(
-                    f"{path} is being changed by another program",
-                    hint="Try again when it has finished.",
-                ) from None
-        except OSError as error:
-            raise AccessError.of(path, error) from error
-        time.sleep(_LOOK_AGAIN_S)
+                raise _still_locked(path)
+            time.sleep(_LOOK_AGAIN_S)
+    finally:
+        queue.release()
+
+
+def _queue_for(descriptor: int) -> threading.Lock:
+    status = os.fstat(descriptor)
+    with _queues_lock:
+        return _queues.setdefault((status.st_dev, status.st_ino), threading.Lock())
+
+
+def _try(descriptor: int, path: Path) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        raise AccessError.of(path, error) from error
+    return True
+
+
+def _still_locked(path: Path) -> LockedError:
+    return LockedError(
+        f"{path} is being changed by another program", hint="Try again when it has finished."
+    )
 
 
 def open_lock(lock: Path, flags: int = os.O_RDWR) -> int:

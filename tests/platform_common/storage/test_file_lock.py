@@ -60,6 +60,22 @@ def test_waiting_for_a_lock_is_bounded_and_the_lock_ends_with_its_block(tmp_path
         pass
 
 
+def test_only_the_holder_is_waited_for_not_the_queue_of_our_own_threads(tmp_path: Path) -> None:
+    done: list[int] = []
+
+    def one(number: int) -> None:
+        with changing(tmp_path / "f", wait_s=1):
+            time.sleep(0.25)
+            done.append(number)
+
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(done) == list(range(8))
+
+
 @pytest.mark.parametrize("kind", [*NOT_REGULAR, *LINKS])
 def test_fs_07_a_lock_that_is_not_a_regular_file_is_refused(tmp_path: Path, kind: str) -> None:
     lock = make(kind, tmp_path / ".f.lock")
