@@ -111,7 +111,7 @@ def verdict(
     else:
         _, said, advice = next(failure for failure in _FAILURES if status in failure.statuses)
     values = {
-        "name": provider.display_name,
+        "name": Sentence(provider.display_name),
         "server": server,
         "api": "OpenAI" if provider.kind.startswith("chat-") else provider.display_name,
         "status": status,
@@ -207,7 +207,7 @@ def _passed(provider: Provider, server: str, answer: Answer) -> Outcome:
     elif provider.models_public:
         said = Sentence(
             "Reached {name}, but it lists models without a key, so the key could not be proved",
-            name=provider.display_name,
+            name=Sentence(provider.display_name),
         )
     else:
         said = Sentence("The key works. {available}", available=available)

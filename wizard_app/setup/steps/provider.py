@@ -139,7 +139,7 @@ class ProviderStep(Step[ProviderAnswer]):
 
     def summary(self, answer: ProviderAnswer, asked: Question) -> Iterable[tuple[Sentence, Any]]:
         provider = _find(answer.provider, asked)
-        yield Sentence("Provider"), provider.display_name if provider else answer.provider
+        yield Sentence("Provider"), Sentence(provider.display_name) if provider else answer.provider
         if answer.model:
             yield Sentence("Model"), answer.model
         if answer.endpoint:

@@ -46,5 +46,5 @@ def _card(provider: Provider, held_for: str) -> Card:
 
 
 def _names(providers: Iterable[Provider]) -> Sentence | None:
-    names = [provider.display_name for provider in providers]
+    names = [Sentence(provider.display_name) for provider in providers]
     return listed(names[:MOST_NAMES]) if names else None

@@ -46,6 +46,14 @@ def radios(page: str) -> list[str]:
     return [re.findall(r' value="([^"]*)"', tag)[0] for tag in tags]
 
 
+def test_a_providers_name_is_in_the_language_of_the_page_wherever_it_is_shown(
+    steps: MakeStep,
+) -> None:
+    page = steps().client.get("/wizard/provider", headers={"Accept-Language": "de"}).text
+    assert "Anderer Server" in page
+    assert "Another server" not in page
+
+
 def test_providers_are_offered_in_two_groups_and_openrouter_is_preselected(
     steps: MakeStep, device: Device
 ) -> None:
