@@ -31,6 +31,8 @@ from tests.support.waiting import wait_until
 from tests.support.web_servers import Served
 from tests.support.wizard_states import TOKEN
 
+pytestmark = pytest.mark.long
+
 COMPLETIONS = 'protocol = "chat-completions"'
 Talk = Callable[[str], Served]
 IN_VIEW = "document.getElementById('latest').getBoundingClientRect().bottom < innerHeight"
@@ -512,7 +514,7 @@ def test_n22_sending_stopping_and_clearing_only_need_the_keyboard(
 
 @pytest.mark.parametrize(
     "phone",
-    [pytest.param(True, id="phone"), pytest.param(False, id="desk", marks=pytest.mark.long)],
+    [pytest.param(True, id="phone"), pytest.param(False, id="desk")],
 )
 def test_n22_the_tab_key_reaches_everything_in_a_long_chat(
     phone: bool, talk: Talk, open_page: OpenPage, out: Device

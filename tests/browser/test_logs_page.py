@@ -13,6 +13,8 @@ from tests.support.control_cli import FakeCtl
 from tests.support.journals import HOSTILE, NEXT_BOOT, Logged, RealJournal
 from tests.support.log_states import STATUS, usual
 
+pytestmark = pytest.mark.long
+
 # Polls are two seconds apart, after a failure up to fifteen; and the machine may be busy.
 PATIENCE_MS = 60_000
 OpenLog = Callable[..., Page]
@@ -120,7 +122,6 @@ def test_new_lines_are_filtered_too(open_log: OpenLog, real: RealJournal) -> Non
     wait_for_line(page, "usual")
 
 
-@pytest.mark.long
 def test_a_log_that_disappears_is_requested_again(
     open_log: OpenLog, real: RealJournal, tmp_path: Path
 ) -> None:

@@ -22,6 +22,8 @@ from tests.support.raw_server import RawServer
 from tests.support.trees import tree
 from tests.support.web_servers import Served, served
 
+pytestmark = pytest.mark.long
+
 KEY = "sk-canary-0123456789abcdef"
 LOOPBACK = "127.0.0.1"
 LOCAL_NAME = "agent.local"

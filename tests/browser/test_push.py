@@ -31,6 +31,8 @@ from tests.support.raw_server import RawServer, response
 from tests.support.waiting import wait_until
 from tests.support.web_servers import Served
 
+pytestmark = pytest.mark.long
+
 PAGE = "/app/notifications"
 PATIENCE_S = 5
 FILE = "/var/lib/platform/push-subscriptions.jsonl"
@@ -423,7 +425,6 @@ def test_a_click_on_a_notification_leads_to_the_dashboard(
     assert asked == [[outcome], 1]
 
 
-@pytest.mark.long
 def test_a_subscription_that_the_browser_renews_is_sent_to_the_device(
     lasting: BrowserContext, app: Served, device: Device
 ) -> None:
@@ -474,7 +475,6 @@ def test_push_09_without_a_network_the_offline_page_is_shown_and_no_other_page_i
     assert page.url == f"{app.url}/app/logs?lines=10"
 
 
-@pytest.mark.long
 def test_push_09_a_new_version_waits_for_open_pages_and_then_removes_the_old_cache(
     lasting: BrowserContext, app: Served
 ) -> None:
@@ -531,7 +531,6 @@ _DIFFERENCE = """async ([drawn, svg, width, full]) => {
 }"""
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", ICONS)
 def test_an_icon_looks_like_its_drawing(open_page: OpenPage, name: str) -> None:
     width, full = ICONS[name]

@@ -13,6 +13,8 @@ from tests.support import system_states
 from tests.support.control_cli import FakeCtl
 from tests.support.system_states import voice
 
+pytestmark = pytest.mark.long
+
 LIGHT, DARK = "rgb(246, 247, 249)", "rgb(14, 17, 22)"
 _GROUND = "() => getComputedStyle(document.body).backgroundColor"
 

@@ -14,11 +14,11 @@ from tests.support.raw_server import RawServer
 from tests.support.trees import tree
 from tests.support.web_servers import Served
 
+pytestmark = pytest.mark.long
+
 TOKEN, ANOTHER = "0123456789abcdef" * 4, "fedcba9876543210" * 4
 LIFETIME_S = 3600
-NAMES = pytest.mark.parametrize(
-    "name", [pytest.param(LOOPBACK, marks=pytest.mark.long), pytest.param(LOCAL_NAME)]
-)
+NAMES = pytest.mark.parametrize("name", [LOOPBACK, LOCAL_NAME])
 
 
 @pytest.fixture

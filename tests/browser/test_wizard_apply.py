@@ -18,6 +18,8 @@ from tests.support.scenes import serving
 from tests.support.wizard_apply import Commands, wizard_with
 from tests.support.wizard_states import ANSWERS, SECRETS, TOKEN, answer
 
+pytestmark = pytest.mark.long
+
 SET_UP, AGAIN = "Set up this device", "Try again"
 SLOW_S = 30
 Serve = Callable[[Commands], str]
@@ -106,7 +108,6 @@ def test_the_page_shows_the_progress_and_updates_itself(open_page: OpenPage, ser
     page.wait_for_url(f"{url}/wizard/done")
 
 
-@pytest.mark.long
 def test_opened_details_stay_open_and_keep_the_focus(open_page: OpenPage, serve: Serve) -> None:
     commands = Commands(slow="platform-tunnel")
     url = serve(commands)
@@ -125,7 +126,6 @@ def test_opened_details_stay_open_and_keep_the_focus(open_page: OpenPage, serve:
     page.wait_for_url(f"{url}/wizard/done")
 
 
-@pytest.mark.long
 def test_a_reload_and_another_tab_show_the_same_progress(open_page: OpenPage, serve: Serve) -> None:
     commands = Commands(slow="nft")
     url = serve(commands)

@@ -23,6 +23,8 @@ from wizard_app.setup.apply.command_runners import recorded
 from wizard_app.setup.apply.executor import execute
 from wizard_app.setup.plan.plan import build_plan
 
+pytestmark = pytest.mark.long
+
 OTHER_STEPS = {slug: dict(fields) for slug, fields in SIMPLE.items() if slug != "backup"}
 # The symbols of a key: printable ASCII without blanks, quotes, backslashes and back-ticks. `%(` is
 # excluded, because rclone gives it a meaning.
@@ -133,7 +135,6 @@ def read_after(answered: FlaskClient, answers: Answers) -> dict[str, dict[str, s
         return rclone_program.dump(Path(folder, "etc/platform/rclone.conf"))
 
 
-@pytest.mark.long
 @settings(examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(answers=KINDS)
 def test_env_06_rclone_reads_exactly_what_was_entered(

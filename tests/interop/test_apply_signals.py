@@ -20,6 +20,8 @@ from tests.support.web_servers import Served, served, unverified
 from tests.support.wizard_visits import Visitor
 from wizard_app.setup.apply.journal import read_attempt
 
+pytestmark = pytest.mark.long
+
 TOKEN = "cd" * 32
 ENDS_S = 30
 

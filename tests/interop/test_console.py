@@ -15,6 +15,8 @@ from tests.support.appliances import NEAR, Appliance, appliance, wire
 from tests.support.waiting import wait_until
 from tests.wizard_app.launch.test_console import expected, modules, plain, rows
 
+pytestmark = pytest.mark.long
+
 LINK = re.compile(rf"https://{re.escape(NEAR)}:8088/\?token=([0-9a-f]{{64}})")
 UNIT = "platform-wizard-qr.service"
 FILES = ("/run/platform-wizard.issue", "/etc/issue.d/platform-wizard.issue")

@@ -97,7 +97,8 @@ def test_a_build_publishes_nothing_if_a_file_changes_meanwhile(
     slow = "readv:delay_exit=400000:when=1"
     run = server.start(*_ARGS, cwd=tmp_path, env={}, fault=slow)
     wait_until(lambda: list(tmp_path.glob("dist/stable/.*/platform-*")))
-    while list(tmp_path.glob("dist/stable/.*")):
+    [unfinished] = tmp_path.glob("dist/stable/.*")
+    while unfinished.exists():
         with source.open("ab") as file:
             file.write(b"more")
     ended = run.wait()

@@ -106,6 +106,7 @@ class FaultServer:
         prepared: Sequence[str] = (),
     ) -> None:
         self._folder = folder
+        self._is_running = False
         what = json.dumps(prepared)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.support.faults", module, what, *preload],
@@ -180,6 +181,10 @@ class FaultServer:
         return self.start(*args, **how).wait()
 
     def _ask(self, request: dict[str, Any]) -> str:
+        # A test that failed did not wait for its run; its status is not that of the next one.
+        if self._is_running:
+            self.wait_for_end()
+        self._is_running = True
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
@@ -187,7 +192,9 @@ class FaultServer:
 
     def wait_for_end(self) -> int:
         """The exit status of the current run."""
-        return int(self._answer())
+        status = int(self._answer())
+        self._is_running = False
+        return status
 
     def _answer(self) -> str:
         assert self._process.stdout is not None
