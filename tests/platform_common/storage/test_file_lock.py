@@ -6,6 +6,7 @@ import fcntl
 import stat
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -61,19 +62,13 @@ def test_waiting_for_a_lock_is_bounded_and_the_lock_ends_with_its_block(tmp_path
 
 
 def test_only_the_holder_is_waited_for_not_the_queue_of_our_own_threads(tmp_path: Path) -> None:
-    done: list[int] = []
-
-    def one(number: int) -> None:
+    def hold_for_a_while(_: int) -> None:
         with changing(tmp_path / "f", wait_s=1):
             time.sleep(0.25)
-            done.append(number)
 
-    threads = [threading.Thread(target=one, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert sorted(done) == list(range(8))
+    with ThreadPoolExecutor(8) as pool:
+        # Raises if one of them gave up.
+        list(pool.map(hold_for_a_while, range(8)))
 
 
 @pytest.mark.parametrize("kind", [*NOT_REGULAR, *LINKS])
