@@ -59,7 +59,7 @@ def hold(descriptor: int, path: Path, *, wait_s: float = _WAIT_S) -> None:
 
     Raises `LockedError` or `AccessError`.
     """
-    queue = _queue_for(descriptor)
+    queue = _queue_for(descriptor, path)
     # Our own threads queue first: if each of many asked the kernel again and again, some would
     # never be the first to ask after a release.
     if not queue.acquire(timeout=_QUEUE_S):
@@ -74,8 +74,11 @@ def hold(descriptor: int, path: Path, *, wait_s: float = _WAIT_S) -> None:
         queue.release()
 
 
-def _queue_for(descriptor: int) -> threading.Lock:
-    status = os.fstat(descriptor)
+def _queue_for(descriptor: int, path: Path) -> threading.Lock:
+    try:
+        status = os.fstat(descriptor)
+    except OSError as error:
+        raise AccessError.of(path, error) from error
     with _queues_lock:
         return _queues.setdefault((status.st_dev, status.st_ino), threading.Lock())
 

@@ -496,6 +496,8 @@ def test_push_09_a_new_version_waits_for_open_pages_and_then_removes_the_old_cac
 
     def cleared() -> bool:
         page.goto("about:blank")
+        # A page that is opened while the workers change places can wait for the old one for good.
+        page.wait_for_timeout(500)
         page.goto(app.url + PAGE)
         done: bool = page.evaluate(changed)
         return done

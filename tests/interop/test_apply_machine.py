@@ -73,9 +73,6 @@ MDNS, MDNS_V6, EVERYBODY = "224.0.0.251", "ff02::fb", "255.255.255.255"
 LISTENER = f"""
 import selectors, socket, struct
 chosen = selectors.DefaultSelector()
-for port in {(8088, 8089, CHANNEL_TCP, *CLOSED_TCP)}:
-    server = socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True)
-    chosen.register(server, selectors.EVENT_READ)
 for port in {(68, 546, 5353, CHANNEL_UDP, *CLOSED_UDP[2:])}:
     for family, everybody in ((socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::")):
         found = socket.socket(family, socket.SOCK_DGRAM)
@@ -90,6 +87,10 @@ for port in {(68, 546, 5353, CHANNEL_UDP, *CLOSED_UDP[2:])}:
             found.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
         found.bind((everybody, port))
         chosen.register(found, selectors.EVENT_READ)
+# Last, because the tests wait for these.
+for port in {(8088, 8089, CHANNEL_TCP, *CLOSED_TCP)}:
+    server = socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True)
+    chosen.register(server, selectors.EVENT_READ)
 kept = []
 while True:
     for key, _ in chosen.select():
